@@ -1,0 +1,46 @@
+// Package device is the vocabulary of hardware: what a device is, what can
+// be read of it, and where readings come from. It knows nothing of
+// Kubernetes. Beneath it are the sources, one package each.
+package device
+
+import "github.com/dra-exporter/dra-exporter/collector/clock"
+
+// Device is the identity of one piece of hardware, or of one partition of
+// it. Unknown strings are empty; all strings are valid UTF-8.
+type Device struct {
+	UUID          string // the vendor's; empty where it gives none (then PCIBusID is set)
+	ParentUUID    string // of a partition: the UUID of the whole device
+	Vendor        string // nvidia, amd, intel, …
+	Model         string
+	PCIBusID      string // lower case, domain of four digits: 0000:c1:00.0
+	Minor         int    // the N of /dev/nvidiaN, or Unknown
+	RenderMinor   int    // the N of /dev/dri/renderDN, or Unknown
+	Profile       string // of a partition: 1g.10gb
+	Placement     int    // of a partition: its first memory slice, or Unknown
+	DriverVersion string
+	Nodes         []string // its own device files, e.g. /dev/nvidia3
+}
+
+// Unknown is the value of a number of an identity that the source does not tell.
+const Unknown = -1
+
+// IsPartition reports whether the device is a part of another.
+func (d Device) IsPartition() bool { return d.ParentUUID != "" }
+
+// Observation is a device and what one read found of it. Readings holds at
+// most one entry for each quantity and details; what could not be read is
+// not in it. A device of which nothing could be read is still observed:
+// its identity stays known.
+type Observation struct {
+	Device   Device
+	Readings []Reading
+}
+
+// Sample is what is known of a device now: its identity, and the newest
+// readings of both tiers.
+type Sample struct {
+	Device   Device
+	Source   string        // name of the source that saw it, the first in precedence
+	At       clock.Instant // the newest successful fast read; zero: none yet
+	Readings []Reading     // sorted by quantity, then details
+}

@@ -1,0 +1,108 @@
+package device
+
+// Quantity is one thing that can be read of a device. Values are in the base
+// unit that its Spec states, converted once, where the hardware is read.
+type Quantity uint8
+
+// The quantities.
+const (
+	Utilization Quantity = iota
+	EngineActive
+	SMOccupancy
+	MemoryUsed
+	MemorySize
+	MemoryReserved
+	Power
+	PowerLimit
+	Energy
+	Temperature
+	ClockFrequency
+	NVLinkTransmit
+	NVLinkReceive
+	NVLinkLinkTransmit
+	NVLinkLinkReceive
+	PCIeTransmit
+	PCIeReceive
+	NetworkTransmit
+	NetworkReceive
+	Throttled
+	ECCErrors
+	RemappedRows
+	RowRemapPending
+	RowRemapFailed
+	PCIeReplays
+	NVLinkErrors
+	RecoveryAction
+
+	// Quantities is how many there are.
+	Quantities = int(RecoveryAction) + 1
+)
+
+// Tier says how often a quantity is read.
+type Tier uint8
+
+// Fast quantities are read at every sample (a second), slow ones, and the
+// identity of the devices, every half minute.
+const (
+	Fast Tier = iota
+	Slow
+)
+
+// Kind tells a value that may rise and fall from one that only counts up.
+type Kind uint8
+
+// The kinds. A Counter counts since some moment in the hardware's life that
+// nobody told us, and starts again from zero when the hardware resets.
+const (
+	Gauge Kind = iota
+	Counter
+)
+
+// Spec describes a quantity.
+type Spec struct {
+	Name    string   // as the simulated source and messages spell it
+	Unit    string   // base unit: ratio, bytes, watts, joules, celsius, hertz, seconds; empty for counts
+	Kind    Kind     //
+	Details []string // names of the reading's details, two at most
+}
+
+// Specs describes every quantity, indexed by it.
+func Specs() [Quantities]Spec {
+	return [Quantities]Spec{
+		Utilization:        {"utilization", "ratio", Gauge, nil},
+		EngineActive:       {"engine_active", "ratio", Gauge, []string{"engine"}},
+		SMOccupancy:        {"sm_occupancy", "ratio", Gauge, nil},
+		MemoryUsed:         {"memory_used", "bytes", Gauge, nil},
+		MemorySize:         {"memory_size", "bytes", Gauge, nil},
+		MemoryReserved:     {"memory_reserved", "bytes", Gauge, nil},
+		Power:              {"power", "watts", Gauge, nil},
+		PowerLimit:         {"power_limit", "watts", Gauge, nil},
+		Energy:             {"energy", "joules", Counter, nil},
+		Temperature:        {"temperature", "celsius", Gauge, []string{"sensor"}},
+		ClockFrequency:     {"clock", "hertz", Gauge, []string{"clock"}},
+		NVLinkTransmit:     {"nvlink_transmit", "bytes", Counter, nil},
+		NVLinkReceive:      {"nvlink_receive", "bytes", Counter, nil},
+		NVLinkLinkTransmit: {"nvlink_link_transmit", "bytes", Counter, []string{"link", "peer"}},
+		NVLinkLinkReceive:  {"nvlink_link_receive", "bytes", Counter, []string{"link", "peer"}},
+		PCIeTransmit:       {"pcie_transmit", "bytes", Counter, nil},
+		PCIeReceive:        {"pcie_receive", "bytes", Counter, nil},
+		NetworkTransmit:    {"network_transmit", "bytes", Counter, nil},
+		NetworkReceive:     {"network_receive", "bytes", Counter, nil},
+		Throttled:          {"throttled", "seconds", Counter, []string{"reason"}},
+		ECCErrors:          {"ecc_errors", "", Counter, []string{"severity"}},
+		RemappedRows:       {"remapped_rows", "", Gauge, []string{"severity"}},
+		RowRemapPending:    {"row_remap_pending", "", Gauge, nil},
+		RowRemapFailed:     {"row_remap_failed", "", Gauge, nil},
+		PCIeReplays:        {"pcie_replays", "", Counter, nil},
+		NVLinkErrors:       {"nvlink_errors", "", Counter, []string{"kind"}},
+		RecoveryAction:     {"recovery_action", "", Gauge, []string{"action"}},
+	}
+}
+
+// Reading is one value of one quantity. Details are the values of the
+// quantity's details (engine, sensor …), empty where it has none.
+type Reading struct {
+	Quantity Quantity
+	Details  [2]string
+	Value    float64
+}

@@ -1,0 +1,33 @@
+package device
+
+import "context"
+
+// Reader reads devices that share a fate: one GPU with its partitions, or
+// everything behind one host engine. Read is never called while an earlier
+// Read of the same Reader has not returned, even if its context has ended
+// long ago: a call into a vendor's library cannot be cancelled.
+type Reader interface {
+	// Key tells the readers of a source apart and stays the same for as
+	// long as the hardware does, over any number of calls of Readers.
+	Key() string
+	// Read returns each device with the readings of the tier: the fast
+	// ones alone, or the fast and the slow. A quantity that a device does
+	// not have is left out. Failures of single calls are joined into err
+	// beside the observations that succeeded; no observation at all means
+	// that the read failed.
+	Read(ctx context.Context, tier Tier) ([]Observation, error)
+}
+
+// Source finds the devices that one library, or one kind of file, can see.
+type Source interface {
+	// Name is the source's name in flags and metrics.
+	Name() string
+	// Readers looks what is there now. It is called again at each slow
+	// tier and after a failure, never twice at a time, and connects anew
+	// where a connection was lost. Readers of hardware that is still there
+	// keep their Key; the sampler goes on with the one it has.
+	Readers(ctx context.Context) ([]Reader, error)
+	// Close lets go of what the source holds. It is not called while a
+	// call into the source hangs.
+	Close() error
+}

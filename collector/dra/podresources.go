@@ -1,0 +1,29 @@
+package dra
+
+// PodResources is one answer of the kubelet's List: what each container of
+// each active pod was given. Regular init containers are never in it.
+type PodResources struct {
+	Pods        []PodRef // all pods listed, with devices or without
+	Assignments []Assignment
+	Plugins     []PluginAssignment
+}
+
+// Assignment is one device of one claim that the kubelet lists for one
+// container. The kubelet lists every device of the claim for each container
+// that uses the claim, whatever request the container names.
+type Assignment struct {
+	Pod        PodRef
+	Container  string
+	Claim      ClaimRef
+	Device     DeviceID
+	ShareID    string
+	CDIDevices []string // also those of the entries before it, see Decode
+}
+
+// PluginAssignment is what a container got through a device plugin.
+type PluginAssignment struct {
+	Pod       PodRef
+	Container string
+	Resource  string // e.g. nvidia.com/gpu
+	DeviceIDs []string
+}

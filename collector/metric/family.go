@@ -1,0 +1,89 @@
+// Package metric is the vocabulary between the reducers and everything that
+// shows what they found: families, rows, and the page of text that
+// Prometheus reads.
+package metric
+
+import (
+	"sort"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Type is the type of a family.
+type Type uint8
+
+// The types of rows. Histograms live in a Prometheus registry instead.
+const (
+	Gauge Type = iota
+	Counter
+)
+
+func (t Type) String() string {
+	if t == Counter {
+		return "counter"
+	}
+	return "gauge"
+}
+
+// Family describes all the rows of one name. Families are made once, in the
+// table of the role that fills them, and compared by address.
+type Family struct {
+	Name   string
+	Help   string // one sentence, no full stop needed
+	Unit   string // base unit in the plural, or empty: bytes, seconds, ratio …
+	Type   Type
+	Labels []string // the documented labels, in the catalogue's order
+}
+
+// Labels is a set of label names and values that rows share. It is immutable
+// and is made once for as long as what it describes lives, not once a page.
+type Labels struct {
+	pairs []*dto.LabelPair // sorted by name
+}
+
+// NewLabels pairs names with values; both have the same length. Values must
+// be valid UTF-8.
+func NewLabels(names []string, values ...string) *Labels {
+	if len(names) != len(values) {
+		panic("metric: as many values as names are needed")
+	}
+	backing := make([]dto.LabelPair, len(names))
+	pairs := make([]*dto.LabelPair, len(names))
+	for i := range names {
+		name, value := names[i], values[i]
+		backing[i].Name, backing[i].Value = &name, &value
+		pairs[i] = &backing[i]
+	}
+	sort.Slice(pairs, func(i, j int) bool { return *pairs[i].Name < *pairs[j].Name })
+	return &Labels{pairs: pairs}
+}
+
+// Get returns the value of the named label, empty if there is none.
+func (l *Labels) Get(name string) string {
+	for _, pair := range l.pairs {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
+// Each calls yield with every name and value, sorted by name.
+func (l *Labels) Each(yield func(name, value string) bool) {
+	for _, pair := range l.pairs {
+		if !yield(pair.GetName(), pair.GetValue()) {
+			return
+		}
+	}
+}
+
+// Row is one series of a page.
+type Row struct {
+	Family *Family
+	Labels *Labels
+	Value  float64
+	// Start is when a counter that we accrue began at zero; the zero time
+	// where nobody knows (hardware lifetime counters) and for gauges.
+	Start time.Time
+}

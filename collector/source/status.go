@@ -1,0 +1,175 @@
+// Package source is how every source of facts (a device library, the
+// kubelet, each resource of the API server, CDI specs) says how it is.
+package source
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// Reason names why a source is down, out of a closed set.
+type Reason string
+
+// The reasons that a source can give.
+const (
+	ReasonNone              Reason = ""
+	ReasonTimeout           Reason = "timeout"
+	ReasonDeviceTimeout     Reason = "device_timeout"
+	ReasonDeviceError       Reason = "device_error"
+	ReasonDuplicateUUID     Reason = "duplicate_uuid"
+	ReasonPermission        Reason = "permission_denied"
+	ReasonNotFound          Reason = "not_found"
+	ReasonUnavailable       Reason = "unavailable"
+	ReasonInvalid           Reason = "invalid"
+	ReasonResourceExhausted Reason = "resource_exhausted"
+	ReasonLibraryMissing    Reason = "library_not_found"
+	ReasonUnsupported       Reason = "unsupported_version"
+	ReasonOther             Reason = "other"
+)
+
+// Status is what a source says of itself at one moment.
+type Status struct {
+	Name        string
+	Up          bool          // the last attempt succeeded
+	Reason      Reason        // why not, or what is amiss though it is up
+	LastSuccess clock.Instant // zero: never
+	Errors      uint64        // failed attempts so far
+	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
+}
+
+// Failure is an error that knows its Reason.
+type Failure struct {
+	Reason Reason
+	Err    error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
+
+// ReasonOf finds the reason in an error: a Failure's own, or the one that a
+// well-known error of the standard library stands for.
+func ReasonOf(err error) Reason {
+	var failure *Failure
+	switch {
+	case err == nil:
+		return ReasonNone
+	case errors.As(err, &failure):
+		return failure.Reason
+	case errors.Is(err, context.DeadlineExceeded):
+		return ReasonTimeout
+	case errors.Is(err, fs.ErrNotExist):
+		return ReasonNotFound
+	case errors.Is(err, fs.ErrPermission):
+		return ReasonPermission
+	default:
+		return ReasonOther
+	}
+}
+
+// Tracker keeps the Status of one source and logs when it changes, not at
+// every tick. It is safe for concurrent use.
+type Tracker struct {
+	log     *slog.Logger
+	now     clock.Clock
+	observe func(seconds float64)
+
+	mu     sync.Mutex
+	status Status
+	text   string
+	tried  bool
+}
+
+// NewTracker returns the tracker of the named source. observe, which may be
+// nil, is told how long each finished attempt took, in seconds.
+func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(seconds float64)) *Tracker {
+	if observe == nil {
+		observe = func(float64) {}
+	}
+	return &Tracker{log: log.With("source", name), now: now, observe: observe, status: Status{Name: name}}
+}
+
+// Begin notes the start of an attempt and returns what ends it. The end may
+// come late: it then still counts, as the failure or success that it is.
+func (t *Tracker) Begin() (end func(error)) {
+	began := t.now()
+	return func(err error) {
+		t.observe(t.now().Since(began).Seconds())
+		t.Report(err)
+	}
+}
+
+// Report notes the outcome of an attempt whose duration means nothing, such
+// as a watch that broke.
+func (t *Tracker) Report(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.succeed(ReasonNone)
+		return
+	}
+	t.status.Errors++
+	reason := ReasonOf(err)
+	if !t.tried || t.status.Up || t.status.Reason != reason {
+		t.log.Warn("source is down", "reason", string(reason), "error", err.Error())
+	}
+	t.tried, t.status.Up, t.status.Reason, t.text = true, false, reason, err.Error()
+}
+
+// Impair notes that the source works but not wholly: one of its devices
+// fails, say. It counts as a success with a reason, and as an error.
+func (t *Tracker) Impair(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.Errors++
+	reason := ReasonOf(err)
+	if t.status.Reason != reason {
+		t.log.Warn("source is impaired", "reason", string(reason), "error", err.Error())
+	}
+	t.text = err.Error()
+	t.succeed(reason)
+}
+
+func (t *Tracker) succeed(reason Reason) {
+	if t.tried && (!t.status.Up || t.status.Reason != ReasonNone) && reason == ReasonNone {
+		t.log.Info("source is up again")
+	}
+	t.tried, t.status.Up, t.status.Reason, t.status.LastSuccess = true, true, reason, t.now()
+	if reason == ReasonNone {
+		t.text = ""
+	}
+}
+
+// Hang notes since when a read has not come back; the zero instant: none.
+func (t *Tracker) Hang(since clock.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.HungSince = since
+}
+
+// Status returns the present status.
+func (t *Tracker) Status() Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status
+}
+
+// Message returns the text of the last failure, for people; empty when well.
+func (t *Tracker) Message() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text
+}
+
+// HungFor is how long the status' oldest read has not come back.
+func (s Status) HungFor(now clock.Instant) time.Duration {
+	if s.HungSince.IsZero() {
+		return 0
+	}
+	return now.Since(s.HungSince)
+}
