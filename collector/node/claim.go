@@ -1,0 +1,109 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// claimView is one claim as it stands on this node now: what was allocated
+// to it and which containers may use it.
+type claimView struct {
+	ref       dra.ClaimRef
+	info      claimInfo
+	devices   []claimDevice   // admin access included
+	consumers []claimConsumer // sorted, no container twice for one device
+	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
+}
+
+// claimInfo is what dra_claim_info says of a claim.
+type claimInfo struct {
+	uid, class, template, sharing string
+	admin, extended               bool
+}
+
+// claimDevice is one device of an allocation.
+type claimDevice struct {
+	id       dra.DeviceID
+	uuid     string
+	request  string
+	class    string
+	shareID  string
+	admin    bool
+	consumed map[string]float64
+}
+
+// claimConsumer is a container that may use a device of a claim. Its pod is
+// in the claim's namespace.
+type claimConsumer struct {
+	uuid, pod, podUID, container string
+	ownerKind, ownerName         string
+}
+
+// The values of the sharing label.
+const (
+	sharingNone     = "none"
+	sharingCapacity = "capacity"
+)
+
+// classMultiple is the deviceclass label of a claim whose requests differ in class.
+const classMultiple = "multiple"
+
+// describe fills info from the claim's devices and the claim object.
+func describe(claim dra.Claim, template string, devices []claimDevice) claimInfo {
+	info := claimInfo{uid: claim.UID, template: template, sharing: claim.Sharing, extended: claim.ExtendedResource}
+	for i, d := range devices {
+		if i == 0 {
+			info.class = d.class
+		} else if info.class != d.class {
+			info.class = classMultiple
+		}
+		info.admin = info.admin || d.admin
+		if info.sharing == "" && d.shareID != "" {
+			info.sharing = sharingCapacity
+		}
+	}
+	if info.sharing == "" {
+		info.sharing = sharingNone
+	}
+	return info
+}
+
+// addConsumers adds the container for each of the claim's devices that the
+// use covers.
+func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
+	for _, d := range v.devices {
+		if use.Covers(d.request) {
+			v.consumers = append(v.consumers, claimConsumer{
+				uuid: d.uuid, pod: pod.Ref.Name, podUID: pod.UID, container: container,
+				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName,
+			})
+		}
+	}
+}
+
+// settle sorts what was gathered and drops what is there twice: a claim can
+// hold one device twice, and several pods can share one claim.
+func (v *claimView) settle() {
+	slices.SortFunc(v.consumers, func(a, b claimConsumer) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container), cmp.Compare(a.podUID, b.podUID))
+	})
+	v.consumers = slices.CompactFunc(v.consumers, func(a, b claimConsumer) bool {
+		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
+	})
+	slices.SortFunc(v.devices, func(a, b claimDevice) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID))
+	})
+	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
+		return a.id == b.id && a.request == b.request && a.shareID == b.shareID
+	})
+	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
+	v.pods = slices.Compact(v.pods)
+}
+
+func sortClaims(views []claimView) {
+	slices.SortFunc(views, func(a, b claimView) int {
+		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name))
+	})
+}

@@ -1,0 +1,176 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// matchDevices pairs what drivers named with hardware and returns how to
+// name each device. A match is remembered while anything holds the device,
+// because slices vanish when a driver is down.
+func (s *State) matchDevices(facts Facts) resolve {
+	hardware, uuids := s.hardware()
+	found := match(subjects(facts), hardware)
+	taken := make(map[string]dra.DeviceID, len(found))
+	for id, i := range found {
+		s.known[id] = uuids[i]
+		taken[uuids[i]] = id
+	}
+	s.publish(facts.Cluster, found, uuids)
+	return func(id dra.DeviceID) string {
+		uuid, known := s.known[id]
+		if other, isTaken := taken[uuid]; known && (!isTaken || other == id) {
+			return uuid
+		}
+		return unknownUUID(s.config.Node, id)
+	}
+}
+
+// hardware returns the devices that are there now, in a fixed order, and
+// their uuids.
+func (s *State) hardware() ([]device.Device, []string) {
+	uuids := make([]string, 0, len(s.units))
+	for uuid, u := range s.units {
+		if u.present {
+			uuids = append(uuids, uuid)
+		}
+	}
+	slices.Sort(uuids)
+	devices := make([]device.Device, len(uuids))
+	for i, uuid := range uuids {
+		devices[i] = s.units[uuid].device
+	}
+	return devices, uuids
+}
+
+// publish notes on each unit by which name its driver publishes it.
+func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []string) {
+	published := make(map[dra.DeviceID]int, len(cluster.Published))
+	for i, p := range cluster.Published {
+		published[p.ID] = i
+	}
+	for _, u := range s.units {
+		u.isPublished = false
+	}
+	for id, i := range found {
+		u := s.units[uuids[i]]
+		u.isPublished = true
+		if at, ok := published[id]; ok {
+			u.published = cluster.Published[at]
+		} else if u.published.ID != id {
+			u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+		}
+	}
+	for i := range cluster.Published {
+		id := cluster.Published[i].ID
+		if _, matched := found[id]; matched {
+			continue
+		}
+		if u, ok := s.units[unknownUUID(s.config.Node, id)]; ok {
+			u.published, u.isPublished = cluster.Published[i], true
+		}
+	}
+}
+
+// subjects gathers every device that a driver named, with the evidence.
+func subjects(facts Facts) []subject {
+	list := make([]subject, 0, len(facts.Cluster.Published)+8)
+	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
+	add := func(id dra.DeviceID) *subject {
+		i, known := index[id]
+		if !known {
+			i = len(list)
+			index[id] = i
+			list = append(list, subject{id: id, published: dra.PublishedDevice{Placement: dra.PlacementUnknown}})
+		}
+		return &list[i]
+	}
+	for _, p := range facts.Cluster.Published {
+		s := add(p.ID)
+		s.published, s.isPublished = p, true
+	}
+	for _, claim := range facts.Cluster.Claims {
+		for _, result := range claim.Results {
+			add(result.Device)
+		}
+		for _, status := range claim.DeviceStatus {
+			add(status.Device).status = status
+		}
+	}
+	addListed(facts, add)
+	return list
+}
+
+// addListed adds what the kubelet lists, with the device nodes of each
+// device's own CDI entry.
+func addListed(facts Facts, add func(dra.DeviceID) *subject) {
+	nodes := make(map[string][]string, len(facts.CDI))
+	for _, d := range facts.CDI {
+		nodes[d.Name] = d.Nodes
+	}
+	for _, a := range facts.Listing.Assignments {
+		s := add(a.Device)
+		for _, name := range a.CDIDevices {
+			for _, path := range nodes[name] {
+				if !slices.Contains(s.nodes, path) {
+					s.nodes = append(s.nodes, path)
+				}
+			}
+		}
+	}
+}
+
+// unitOf returns the unit of a held device, and makes one where the hardware
+// is unknown.
+func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
+	u, known := s.units[d.uuid]
+	if !known {
+		u = &unit{uuid: d.uuid, device: device.Device{Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown}}
+		s.units[d.uuid] = u
+	}
+	u.seen = now
+	if u.published.ID != d.id {
+		u.published = dra.PublishedDevice{ID: d.id, Placement: dra.PlacementUnknown}
+	}
+	u.isPublished = true
+	return u
+}
+
+// countUnmatched counts allocated devices without hardware, and hardware
+// that the vendor's own driver, which publishes here, does not name. It also
+// forgets matches that nobody needs any more.
+func (s *State) countUnmatched(facts Facts) {
+	s.unmatched = unmatched{}
+	held := make(map[dra.DeviceID]bool)
+	for _, view := range s.views {
+		for _, d := range view.devices {
+			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
+				s.unmatched.published++
+			}
+			held[d.id] = true
+		}
+	}
+	drivers := make(map[string]bool)
+	for _, p := range facts.Cluster.Published {
+		drivers[p.ID.Driver] = true
+	}
+	parents := make(map[string]bool)
+	for _, u := range s.units {
+		if u.present && u.device.IsPartition() {
+			parents[u.device.ParentUUID] = true
+		}
+	}
+	for uuid, u := range s.units {
+		if u.present && !u.isPublished && !parents[uuid] && drivers[ownDriver(u.device.Vendor)] {
+			s.unmatched.hardware++
+		}
+	}
+	for id := range s.known {
+		if !held[id] {
+			delete(s.known, id)
+		}
+	}
+}

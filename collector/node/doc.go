@@ -1,0 +1,9 @@
+// Package node is the node role: who holds which device of this node, and
+// what is each claim doing with it?
+//
+// Facts come in as one struct of values. Step is a pure reducer over them:
+// it matches published devices to hardware (match.go), joins claims and pods
+// to devices (join.go, listing.go), accrues what claims got (meter.go,
+// ledger.go) and writes everything down as rows (rows*.go). Runner, in
+// run.go, owns the clock and the goroutine, and swaps the snapshot.
+package node

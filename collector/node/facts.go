@@ -1,0 +1,64 @@
+package node
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Facts is everything that the node role knows of the world at one moment.
+// Step only reads it.
+type Facts struct {
+	Samples  []device.Sample  // merged: no UUID twice
+	Listing  dra.PodResources // the kubelet's last good answer
+	ListedAt clock.Instant    // when it was given; zero: never
+	Cluster  Cluster
+	CDI      []dra.CDIDevice
+	Sources  []source.Status
+}
+
+// Cluster is what the API server says of this node.
+type Cluster struct {
+	Enabled   bool // false with --kubernetes.disable
+	Fresh     bool // the pod watch is synced and alive
+	Pods      []dra.Pod
+	Claims    []dra.Claim
+	Published []dra.PublishedDevice
+}
+
+// claimsDown reports whether claims cannot be read, though perhaps pods can.
+func (f Facts) claimsDown() bool {
+	for _, status := range f.Sources {
+		if status.Name == SourceClaims {
+			return !status.Up
+		}
+	}
+	return false
+}
+
+// SourceClaims is the name of the source that reads ResourceClaims.
+const SourceClaims = "resourceclaims"
+
+// Config is what does not change while the node role runs.
+type Config struct {
+	Node          string        // the node's name, a label of every row
+	Version       Version       // of this binary
+	Interval      time.Duration // between two samples of the fast quantities
+	Grace         time.Duration // how long counters and info rows outlive the hold
+	IdleThreshold float64       // utilization ratio below which a claim idles
+	MaxSeries     int           // per family; 0: no cap
+}
+
+// Version names the build.
+type Version struct {
+	Version, Revision, GoVersion string
+}
+
+// Staleness is how long readings are believed: three intervals, ten seconds
+// at least.
+func (c Config) Staleness() time.Duration {
+	return max(3*c.Interval, 10*time.Second)
+}

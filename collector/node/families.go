@@ -1,0 +1,193 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// families is every family of the node role. They are made once and
+// documented in docs/metrics.md, which is generated from them.
+type families struct {
+	quantity [device.Quantities]*metric.Family // what the hardware does
+
+	deviceInfo, publishedInfo, deviceBusy, deviceHolders *metric.Family
+
+	claimHeld, claimHeldSeconds, claimDeviceSeconds, claimAllocated   *metric.Family
+	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
+	claimMeter                                                        [meters]*metric.Family
+	claimThrottled                                                    *metric.Family
+
+	claimInfo, claimDeviceInfo, claimConsumerInfo, pluginConsumerInfo *metric.Family
+
+	namespaceDevice, namespaceShared, namespaceBusy, namespaceEnergy *metric.Family
+
+	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors *metric.Family
+	sampleTime, unmatched, dropped, resets                        *metric.Family
+}
+
+// Families returns every family that the node role can show, for the
+// documentation and for checks.
+func Families() []*metric.Family {
+	f := newFamilies()
+	list := []*metric.Family{
+		f.deviceInfo, f.publishedInfo, f.deviceBusy, f.deviceHolders,
+		f.claimHeld, f.claimHeldSeconds, f.claimDeviceSeconds, f.claimAllocated,
+		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
+		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
+		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy,
+		f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors,
+		f.sampleTime, f.unmatched, f.dropped, f.resets,
+	}
+	list = append(list, f.quantity[:]...)
+	return append(list, f.claimMeter[:]...)
+}
+
+// The labels that families share.
+func deviceLabels(more ...string) []string {
+	return slices.Concat([]string{"node", "uuid", "parent_uuid"}, more)
+}
+
+func holdLabels(more ...string) []string {
+	return slices.Concat([]string{"node", "namespace", "resourceclaim", "uuid"}, more)
+}
+
+func accountLabels(more ...string) []string {
+	return slices.Concat(holdLabels("attribution"), more)
+}
+
+func namespaceLabels() []string {
+	return []string{"node", "namespace", "deviceclass", "model"}
+}
+
+func gauge(name, unit, help string, labels []string) *metric.Family {
+	return &metric.Family{Name: name, Help: help, Unit: unit, Type: metric.Gauge, Labels: labels}
+}
+
+func counter(name, unit, help string, labels []string) *metric.Family {
+	return &metric.Family{Name: name, Help: help, Unit: unit, Type: metric.Counter, Labels: labels}
+}
+
+func newFamilies() *families {
+	f := &families{}
+	f.addDevices()
+	f.addQuantities()
+	f.addClaims()
+	f.addFacts()
+	f.addNamespaces()
+	f.addExporter()
+	return f
+}
+
+func (f *families) addDevices() {
+	f.deviceInfo = gauge("dra_device_info", "", "A device of this node: hardware, partitions of it, and held devices whose hardware is unknown",
+		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
+	f.publishedInfo = gauge("dra_device_published_info", "", "The name under which a DRA driver publishes the device",
+		deviceLabels("driver", "pool", "device"))
+	f.deviceBusy = counter("dra_device_busy_seconds_total", "seconds", "Integral of the utilization ratio over the time that it was known",
+		deviceLabels())
+	f.deviceHolders = gauge("dra_device_holders", "", "How many hold the device: claims (admin access not counted), and pods with a device plugin",
+		deviceLabels("kind"))
+}
+
+// addQuantities lists the families that say what the hardware does, one for
+// each quantity.
+func (f *families) addQuantities() {
+	table := []struct {
+		quantity         device.Quantity
+		name, unit, help string
+	}{
+		{device.Utilization, "dra_device_utilization_ratio", "ratio", "Share of time with work on the device, 0 to 1"},
+		{device.EngineActive, "dra_device_engine_active_ratio", "ratio", "Share of time in which an engine of the device was active, 0 to 1"},
+		{device.SMOccupancy, "dra_device_sm_occupancy_ratio", "ratio", "Resident warps as a share of the most that fit, 0 to 1"},
+		{device.MemoryUsed, "dra_device_memory_used_bytes", "bytes", "Device memory in use"},
+		{device.MemorySize, "dra_device_memory_size_bytes", "bytes", "Device memory in all"},
+		{device.MemoryReserved, "dra_device_memory_reserved_bytes", "bytes", "Device memory that driver and firmware keep for themselves"},
+		{device.Power, "dra_device_power_watts", "watts", "Power drawn by the whole device"},
+		{device.PowerLimit, "dra_device_power_limit_watts", "watts", "Power at which the device throttles itself"},
+		{device.Energy, "dra_device_energy_joules_total", "joules", "Energy drawn since the hardware's counter began"},
+		{device.Temperature, "dra_device_temperature_celsius", "celsius", "Temperature at a sensor of the device"},
+		{device.ClockFrequency, "dra_device_clock_hertz", "hertz", "Frequency of a clock of the device"},
+		{device.NVLinkTransmit, "dra_device_nvlink_transmit_bytes_total", "bytes", "Bytes sent over all NVLinks since the hardware's counter began"},
+		{device.NVLinkReceive, "dra_device_nvlink_receive_bytes_total", "bytes", "Bytes received over all NVLinks since the hardware's counter began"},
+		{device.NVLinkLinkTransmit, "dra_device_nvlink_link_transmit_bytes_total", "bytes", "Bytes sent over one NVLink; peer is the other GPU's uuid, or switch"},
+		{device.NVLinkLinkReceive, "dra_device_nvlink_link_receive_bytes_total", "bytes", "Bytes received over one NVLink; peer is the other GPU's uuid, or switch"},
+		{device.PCIeTransmit, "dra_device_pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe since the hardware's counter began"},
+		{device.PCIeReceive, "dra_device_pcie_receive_bytes_total", "bytes", "Bytes received over PCIe since the hardware's counter began"},
+		{device.NetworkTransmit, "dra_device_network_transmit_bytes_total", "bytes", "Bytes sent by a network or RDMA device"},
+		{device.NetworkReceive, "dra_device_network_receive_bytes_total", "bytes", "Bytes received by a network or RDMA device"},
+		{device.Throttled, "dra_device_throttled_seconds_total", "seconds", "Time during which the device slowed itself down, by reason"},
+		{device.ECCErrors, "dra_device_ecc_errors_total", "", "Memory errors over the hardware's lifetime, by severity: corrected, uncorrected"},
+		{device.RemappedRows, "dra_device_remapped_rows", "", "Memory rows that were remapped, by the severity of the error that caused it"},
+		{device.RowRemapPending, "dra_device_row_remap_pending", "", "1 if a row remapping waits for a reset of the device"},
+		{device.RowRemapFailed, "dra_device_row_remap_failed", "", "1 if a row remapping has failed"},
+		{device.PCIeReplays, "dra_device_pcie_replays_total", "", "PCIe packets that had to be sent again"},
+		{device.NVLinkErrors, "dra_device_nvlink_errors_total", "", "NVLink errors, by kind"},
+		{device.RecoveryAction, "dra_device_recovery_action", "", "What the hardware asks for to recover: 1 for the present action, 0 for the others"},
+	}
+	specs := device.Specs()
+	for _, row := range table {
+		family := gauge(row.name, row.unit, row.help, deviceLabels(specs[row.quantity].Details...))
+		if specs[row.quantity].Kind == device.Counter {
+			family.Type = metric.Counter
+		}
+		f.quantity[row.quantity] = family
+	}
+}
+
+func (f *families) addClaims() {
+	f.claimHeld = gauge("dra_claim_held", "", "1 while the claim holds the device, gone at once after", holdLabels())
+	f.claimHeldSeconds = counter("dra_claim_held_seconds_total", "seconds", "Time for which the claim held the device", holdLabels())
+	f.claimDeviceSeconds = counter("dra_claim_device_seconds_total", "seconds", "Time for which the claim held the device, weighted by its share of it", holdLabels())
+	f.claimAllocated = gauge("dra_claim_memory_allocated_bytes", "bytes", "Memory that the claim was given: the consumed capacity, else the device's or the partition's", holdLabels())
+	f.claimUtilization = gauge("dra_claim_utilization_ratio", "ratio", "Utilization of the device for the claim, 0 to 1; with attribution shared: the device's own", accountLabels())
+	f.claimMemory = gauge("dra_claim_memory_used_bytes", "bytes", "Device memory in use for the claim; with attribution shared: the device's own", accountLabels())
+	f.claimPower = gauge("dra_claim_power_watts", "watts", "Power drawn for the claim; with attribution shared: the device's own", accountLabels())
+	f.claimEngine = gauge("dra_claim_engine_active_ratio", "ratio", "Share of time in which an engine was active for the claim; with attribution shared: the device's own", accountLabels("engine"))
+	f.claimIdle = gauge("dra_claim_idle_since_timestamp_seconds", "seconds", "Since when the claim has held the device without using it", accountLabels())
+	f.claimThrottled = counter("dra_claim_throttled_seconds_total", "seconds", "Time during which the device slowed itself down while the claim held it", accountLabels("reason"))
+	table := [meters]struct{ name, unit, what string }{
+		meterBusy:            {"dra_claim_busy_seconds_total", "seconds", "Integral of the utilization ratio"},
+		meterEnergy:          {"dra_claim_energy_joules_total", "joules", "Energy drawn"},
+		meterNVLinkTransmit:  {"dra_claim_nvlink_transmit_bytes_total", "bytes", "Bytes sent over NVLink"},
+		meterNVLinkReceive:   {"dra_claim_nvlink_receive_bytes_total", "bytes", "Bytes received over NVLink"},
+		meterPCIeTransmit:    {"dra_claim_pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe"},
+		meterPCIeReceive:     {"dra_claim_pcie_receive_bytes_total", "bytes", "Bytes received over PCIe"},
+		meterNetworkTransmit: {"dra_claim_network_transmit_bytes_total", "bytes", "Bytes sent by the network or RDMA device"},
+		meterNetworkReceive:  {"dra_claim_network_receive_bytes_total", "bytes", "Bytes received by the network or RDMA device"},
+	}
+	for m, row := range table {
+		f.claimMeter[m] = counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared: the device's own", accountLabels())
+	}
+}
+
+func (f *families) addFacts() {
+	f.claimInfo = gauge("dra_claim_info", "", "A claim of a pod of this node; sharing is none, time_slicing, mps or capacity",
+		[]string{"node", "namespace", "resourceclaim", "claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"})
+	f.claimDeviceInfo = gauge("dra_claim_device_info", "", "A device that was allocated to the claim, and by which request",
+		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
+	f.claimConsumerInfo = gauge("dra_claim_consumer_info", "", "A container that may use a device of the claim",
+		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
+	f.pluginConsumerInfo = gauge("dra_device_plugin_consumer_info", "", "A container that got the device through a device plugin",
+		[]string{"node", "uuid", "namespace", "pod", "container", "resource"})
+}
+
+func (f *families) addNamespaces() {
+	f.namespaceDevice = counter("dra_namespace_device_seconds_total", "seconds", "Weighted time for which claims held devices; outlives the claims", namespaceLabels())
+	f.namespaceShared = counter("dra_namespace_shared_device_seconds_total", "seconds", "The part of the device-seconds whose use is not split between the holders", namespaceLabels())
+	f.namespaceBusy = counter("dra_namespace_busy_seconds_total", "seconds", "Busy time of claims, of unshared devices and partitions alone; outlives the claims", namespaceLabels())
+	f.namespaceEnergy = counter("dra_namespace_energy_joules_total", "joules", "Energy drawn for claims, of unshared devices alone; outlives the claims", namespaceLabels())
+}
+
+func (f *families) addExporter() {
+	f.buildInfo = gauge("dra_exporter_build_info", "", "The running version", []string{"version", "revision", "goversion"})
+	f.sourceUp = gauge("dra_exporter_source_up", "", "1 if the last attempt to read the source succeeded", []string{"source"})
+	f.sourceError = gauge("dra_exporter_source_error_info", "", "Why the source is down, or what is amiss though it is up; absent when well", []string{"source", "reason"})
+	f.sourceSuccess = gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "When the source was last read with success", []string{"source"})
+	f.sourceErrors = counter("dra_exporter_source_errors_total", "", "Attempts to read the source that failed, wholly or in part", []string{"source"})
+	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
+	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
+	f.dropped = counter("dra_exporter_series_dropped_total", "", "Rows that did not fit under the family's cap, summed over all steps; absent where none were", []string{"family"})
+	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
+}

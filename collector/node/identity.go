@@ -1,0 +1,48 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// hardwareUUID is the one identity of a piece of hardware: the vendor's
+// UUID, or its address on this node.
+func hardwareUUID(node string, d device.Device) string {
+	if d.UUID != "" {
+		return d.UUID
+	}
+	return node + "/pci-" + d.PCIBusID
+}
+
+// unknownUUID is the identity of a held device whose hardware nobody knows.
+func unknownUUID(node string, id dra.DeviceID) string {
+	return node + "/" + id.String()
+}
+
+// ownDriver returns the DRA driver that a vendor ships for its devices.
+// "example" is what simulated hardware calls itself that pairs with
+// sigs.k8s.io/dra-example-driver.
+func ownDriver(vendor string) string {
+	switch vendor {
+	case "nvidia":
+		return "gpu.nvidia.com"
+	case "amd":
+		return "gpu.amd.com"
+	case "intel":
+		return "gpu.intel.com"
+	case "google":
+		return "tpu.google.com"
+	case "example":
+		return "gpu.example.com"
+	default:
+		return ""
+	}
+}
+
+// plainProfile spells a partition profile the way device names do: without
+// dots, in lower case.
+func plainProfile(profile string) string {
+	return strings.ToLower(strings.ReplaceAll(profile, ".", ""))
+}

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// tenureKey names what accounts are kept for: one device of one claim, by
+// name, so that a claim re-created under its name goes on.
+type tenureKey struct {
+	claim dra.ClaimRef
+	uuid  string
+}
+
+// A tenure is a claim's hold of a device, and all that it accrued. It lives
+// while the claim holds the device, and the grace beyond.
+type tenure struct {
+	key      tenureKey
+	class    string
+	model    string
+	held     bool
+	released clock.Instant // when it let go; meaningless while held
+
+	heldSince   uint64 // step that first saw the present hold
+	attribution attribution
+	activeSince uint64 // step since which the attribution has been this one
+	weight      float64
+	allocated   float64   // memory, bytes; 0: unknown
+	idleSince   time.Time // zero: busy, or unknown
+
+	heldSeconds   tally // elapsed seconds
+	deviceSeconds tally // weighted seconds
+	accounts      [attributions]account
+	labels        *metric.Labels
+}
+
+// An account is what accrued under one attribution. While another
+// attribution is in force it is frozen, never moved.
+type account struct {
+	tallies   [meters]tally
+	throttled []reasonTally
+	labels    *metric.Labels
+	engines   []*metric.Labels
+	slotted   []device.Reading
+}
+
+type reasonTally struct {
+	reason string
+	tally
+	labels *metric.Labels
+}
+
+// hold notes that the claim holds the device in this step.
+func (t *tenure) hold(u *unit, step uint64) {
+	now := u.attribution()
+	if !t.held {
+		t.heldSince, t.activeSince, t.idleSince = step, step, time.Time{}
+	} else if t.attribution != now {
+		t.activeSince = step
+	}
+	t.held, t.attribution = true, now
+}
+
+// accrue credits the tenure with what it got since the step before: elapsed
+// seconds if it held at both ends, and each growth of the device that began
+// when it was already active. The totals of its namespace rise with it.
+func (t *tenure) accrue(u *unit, step uint64, elapsed time.Duration, now time.Time, totals *namespaceTotals) {
+	t.heldSeconds.open(now)
+	t.deviceSeconds.open(now)
+	totals.device.open(now)
+	totals.sharedDevice.open(now)
+	if t.heldSince < step {
+		weighted := t.weight * elapsed.Seconds()
+		t.heldSeconds.total += elapsed.Seconds()
+		t.deviceSeconds.total += weighted
+		totals.device.total += weighted
+		if t.attribution == shared {
+			totals.sharedDevice.total += weighted
+		}
+	}
+	current := &t.accounts[t.attribution]
+	for m := range u.growth {
+		g := &u.growth[m]
+		if g.known {
+			current.tallies[m].open(now)
+			current.tallies[m].total += g.share(t.activeSince)
+		}
+	}
+	for i := range u.reason {
+		g := &u.reason[i]
+		account := current.reason(g.reason)
+		account.open(now)
+		account.total += g.share(t.activeSince)
+	}
+	if t.attribution != shared {
+		totals.credit(u, t.activeSince, now)
+	}
+}
+
+// share is what a holder that has been active since the given step gets.
+func (g *growth) share(activeSince uint64) float64 {
+	if g.since == 0 || activeSince > g.since {
+		return 0
+	}
+	return g.amount
+}
+
+func (a *account) reason(name string) *reasonTally {
+	for i := range a.throttled {
+		if a.throttled[i].reason == name {
+			return &a.throttled[i]
+		}
+	}
+	a.throttled = append(a.throttled, reasonTally{reason: name})
+	return &a.throttled[len(a.throttled)-1]
+}
+
+// idle keeps since when the device has done nothing for the claim.
+func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
+	utilization, known := u.gauge(device.Utilization)
+	switch {
+	case !known || utilization >= threshold:
+		t.idleSince = time.Time{}
+	case t.idleSince.IsZero():
+		t.idleSince = now
+	}
+}
+
+// release notes that the claim let go.
+func (t *tenure) release(now clock.Instant) {
+	t.held, t.released, t.idleSince = false, now, time.Time{}
+}
+
+// namespaceKey is the labels of the totals that outlive claims.
+type namespaceKey struct {
+	namespace, class, model string
+}
+
+// namespaceTotals are never taken away while the process lives.
+type namespaceTotals struct {
+	device, sharedDevice, busy, energy tally
+	labels                             *metric.Labels
+}
+
+// credit adds what a holder got of a device that it does not share.
+func (n *namespaceTotals) credit(u *unit, activeSince uint64, now time.Time) {
+	for m, total := range map[meter]*tally{meterBusy: &n.busy, meterEnergy: &n.energy} {
+		if g := &u.growth[m]; g.known {
+			total.open(now)
+			total.total += g.share(activeSince)
+		}
+	}
+}
+
+// weight is the share of the device's time that a claim is charged with: its
+// part of one capacity that all holders consume, else an equal part.
+func (u *unit) weight(claim dra.ClaimRef) float64 {
+	capacity := u.sharedCapacity()
+	if capacity == "" {
+		return 1 / float64(max(1, u.holders.claims+u.holders.plugins))
+	}
+	for _, share := range u.holders.shares {
+		if share.claim == claim {
+			return share.consumed[capacity] / u.published.Capacity[capacity]
+		}
+	}
+	return 0
+}
+
+// sharedCapacity is the one capacity by which the unit is divided: memory if
+// every holder consumes it, else the alphabetically first that all consume;
+// empty if there is none.
+func (u *unit) sharedCapacity() string {
+	if u.holders.plugins > 0 {
+		return ""
+	}
+	if u.allConsume("memory") {
+		return "memory"
+	}
+	first := ""
+	for name := range u.published.Capacity {
+		if (first == "" || name < first) && u.allConsume(name) {
+			first = name
+		}
+	}
+	return first
+}
+
+func (u *unit) allConsume(capacity string) bool {
+	if u.published.Capacity[capacity] <= 0 {
+		return false
+	}
+	for _, share := range u.holders.shares {
+		if _, consumes := share.consumed[capacity]; !consumes {
+			return false
+		}
+	}
+	return len(u.holders.shares) > 0
+}

@@ -1,0 +1,236 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+func busyGPU(t testing.TB) *scene {
+	s := newScene(t, gpu(0))
+	s.set("GPU-0", device.Utilization, 0.5)
+	s.set("GPU-0", device.MemoryUsed, 40e9)
+	s.set("GPU-0", device.MemorySize, 80e9)
+	s.set("GPU-0", device.Energy, 1e6)
+	s.set("GPU-0", device.Throttled, 7)
+	return s
+}
+
+// ledgerFamilies are the families that the ledger's goldens show.
+func (s *scene) ledger() *script {
+	return s.script("dra_claim_", "dra_namespace_", "dra_device_busy", "dra_device_energy", "dra_device_holders", "dra_exporter_hardware")
+}
+
+func TestLedgerOfARecreatedClaim(t *testing.T) {
+	s := busyGPU(t)
+	pages := s.ledger()
+	s.allocate("ml/train", "gpu-0")
+	s.run(11)
+	pages.show("held for ten seconds")
+	s.release("ml/train")
+	s.run(1)
+	pages.show("released: gauges gone, counters stay")
+	s.run(20)
+	s.allocate("ml/train", "gpu-0").UID = "another-uid"
+	s.run(1)
+	pages.show("re-created under its name within the grace: goes on, with the new UID")
+	s.run(10)
+	pages.show("ten seconds later")
+	s.release("ml/train")
+	s.run(302)
+	pages.show("after the grace: only totals that outlive claims")
+	metrictest.CompareGolden(t, "testdata/ledger_recreated.txt", pages.String())
+}
+
+func TestLedgerOfChangingAttribution(t *testing.T) {
+	s := busyGPU(t)
+	pages := s.ledger()
+	s.allocate("ml/first", "gpu-0")
+	s.run(11)
+	pages.show("exclusive for ten seconds")
+	s.allocate("ml/second", "gpu-0")
+	s.run(11)
+	pages.show("shared for ten seconds: the exclusive account is frozen")
+	s.release("ml/second")
+	s.run(11)
+	pages.show("exclusive again: the account goes on, nothing was moved")
+	metrictest.CompareGolden(t, "testdata/ledger_attribution.txt", pages.String())
+}
+
+func TestLedgerOfAHardwareReset(t *testing.T) {
+	s := busyGPU(t)
+	pages := s.ledger()
+	s.allocate("ml/train", "gpu-0")
+	s.run(11)
+	pages.show("before the reset")
+	s.set("GPU-0", device.Energy, 30)
+	s.step(time.Second)
+	pages.show("the hardware's counter fell to 30 J: 30 J since")
+	s.run(10)
+	pages.show("ten seconds later")
+	metrictest.CompareGolden(t, "testdata/ledger_reset.txt", pages.String())
+}
+
+func TestLedgerOfAGap(t *testing.T) {
+	s := busyGPU(t)
+	pages := s.ledger()
+	s.allocate("ml/stays", "gpu-0")
+	s.run(11)
+	pages.show("before the gap")
+	s.quiet["GPU-0"] = true
+	s.run(60)
+	pages.show("after 60 s without a read: gauges gone, busy time stands still, held time goes on")
+	s.quiet["GPU-0"] = false
+	s.run(1)
+	pages.show("read again: energy of the gap belongs to who held at both ends; busy time is unknown")
+	metrictest.CompareGolden(t, "testdata/ledger_gap.txt", pages.String())
+}
+
+// A gap in which the device changed hands belongs to nobody.
+func TestLedgerCreditsNoGapToANewHolder(t *testing.T) {
+	s := busyGPU(t)
+	s.allocate("ml/old", "gpu-0")
+	s.run(5)
+	s.quiet["GPU-0"] = true
+	s.run(30)
+	s.release("ml/old")
+	s.allocate("ml/new", "gpu-0")
+	s.run(30)
+	s.quiet["GPU-0"] = false
+	s.run(1)
+	for claim, want := range map[string]float64{"old": 400, "new": 0} {
+		if got, _ := s.value("dra_claim_energy_joules_total", "resourceclaim", claim); got != want {
+			t.Errorf("energy of %s after the gap: %v J, want %v", claim, got, want)
+		}
+	}
+}
+
+func TestLedgerWithoutSlices(t *testing.T) {
+	s := busyGPU(t)
+	pages := s.ledger()
+	s.allocate("ml/train", "gpu-0")
+	s.run(6)
+	pages.show("with slices")
+	slices := s.facts.Cluster.Published
+	s.facts.Cluster.Published = nil
+	s.run(5)
+	pages.show("slices vanished: the driver is down, the claim still holds its device")
+	s.facts.Cluster.Published = slices
+	s.run(5)
+	pages.show("slices are back")
+	metrictest.CompareGolden(t, "testdata/ledger_slices.txt", pages.String())
+}
+
+// A counter of the slow tier stands still for half a minute and then grows
+// for all of it: a claim that came in between gets nothing of that.
+func TestLedgerOfASlowCounter(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.set("GPU-0", device.Utilization, 0.5)
+	s.set("GPU-0", device.PCIeTransmit, 1000)
+	s.allocate("ml/early", "gpu-0")
+	s.step(time.Second)
+	for range 20 {
+		s.step(time.Second)
+	}
+	s.release("ml/early")
+	s.allocate("ml/late", "gpu-0")
+	for range 9 {
+		s.step(time.Second)
+	}
+	s.set("GPU-0", device.PCIeTransmit, 61000)
+	s.step(time.Second)
+	for _, claim := range []string{"early", "late"} {
+		if got, _ := s.value("dra_claim_pcie_transmit_bytes_total", "resourceclaim", claim); got != 0 {
+			t.Errorf("%s got %v bytes of an interval that it did not hold from end to end", claim, got)
+		}
+	}
+}
+
+func TestLedgerIgnoresTheWallClock(t *testing.T) {
+	s := busyGPU(t)
+	s.allocate("ml/train", "gpu-0")
+	s.run(11)
+	s.now.Wall = s.now.Wall.Add(-24 * time.Hour)
+	s.run(10)
+	s.now.Wall = s.now.Wall.Add(48 * time.Hour)
+	s.run(10)
+	if got, _ := s.value("dra_claim_held_seconds_total"); got != 30 {
+		t.Errorf("held for %v s over two jumps of the wall clock, want 30", got)
+	}
+	if got, _ := s.value("dra_claim_busy_seconds_total"); got != 15 {
+		t.Errorf("busy for %v s over two jumps of the wall clock, want 15", got)
+	}
+}
+
+func TestIdleSince(t *testing.T) {
+	s := busyGPU(t)
+	s.allocate("ml/train", "gpu-0")
+	s.run(3)
+	if _, idle := s.value("dra_claim_idle_since_timestamp_seconds"); idle {
+		t.Error("a busy claim is shown as idle")
+	}
+	s.set("GPU-0", device.Utilization, 0)
+	s.run(1)
+	since := float64(s.now.Wall.Unix())
+	s.run(10)
+	if got, idle := s.value("dra_claim_idle_since_timestamp_seconds"); !idle || got != since {
+		t.Errorf("idle since %v (%v), want %v", got, idle, since)
+	}
+	s.quiet["GPU-0"] = true
+	s.run(20)
+	if _, idle := s.value("dra_claim_idle_since_timestamp_seconds"); idle {
+		t.Error("a claim whose device cannot be read is shown as idle")
+	}
+}
+
+func TestWeightsOfConsumedCapacity(t *testing.T) {
+	s := busyGPU(t)
+	s.allocate("ml/quarter", "gpu-0").Results[0].Consumed = map[string]float64{"memory": 20e9}
+	s.allocate("ml/eighth", "gpu-0").Results[0].Consumed = map[string]float64{"memory": 10e9}
+	s.run(11)
+	for claim, want := range map[string]float64{"quarter": 2.5, "eighth": 1.25} {
+		if got, _ := s.value("dra_claim_device_seconds_total", "resourceclaim", claim); got != want {
+			t.Errorf("%s: %v device-seconds, want %v", claim, got, want)
+		}
+		if got, _ := s.value("dra_claim_memory_allocated_bytes", "resourceclaim", claim); got != want*8e9 {
+			t.Errorf("%s: %v bytes allocated, want %v", claim, got, want*8e9)
+		}
+		if got, _ := s.value("dra_claim_busy_seconds_total", "resourceclaim", claim, "attribution", "shared"); got != 5 {
+			t.Errorf("%s: %v s busy as shared, want the device's 5", claim, got)
+		}
+	}
+}
+
+// One claim that holds a device twice, under two share ids, is one holder.
+func TestOneClaimHoldsADeviceTwice(t *testing.T) {
+	s := busyGPU(t)
+	claim := s.allocate("ml/twice", "gpu-0", "gpu-0")
+	for i, id := range []string{"share-1", "share-2"} {
+		claim.Results[i].ShareID = id
+		claim.Results[i].Consumed = map[string]float64{"memory": 10e9}
+	}
+	s.run(2)
+	pages := s.script("dra_claim_", "dra_device_holders")
+	pages.show("one claim, one device, two shares")
+	metrictest.CompareGolden(t, "testdata/ledger_twice.txt", pages.String())
+}
+
+func TestSeriesCap(t *testing.T) {
+	s := newScene(t, gpu(0), gpu(1), gpu(2))
+	s.state.config.MaxSeries, s.state.rows.limit = 2, 2
+	s.run(1)
+	if got, _ := s.value("dra_exporter_series_dropped_total", "family", "dra_device_info"); got != 1 {
+		t.Errorf("%v rows of dra_device_info dropped, want 1", got)
+	}
+	count := 0
+	for _, row := range s.last.Rows {
+		if row.Family.Name == "dra_device_info" {
+			count++
+		}
+	}
+	if count != 2 {
+		t.Errorf("%d rows of dra_device_info, want 2", count)
+	}
+}

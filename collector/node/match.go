@@ -1,0 +1,272 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// A subject is a device that a driver named, in a slice, an allocation or
+// the kubelet's list, with all the evidence of which hardware it is.
+type subject struct {
+	id          dra.DeviceID
+	published   dra.PublishedDevice // zero but for ID where no slice has it
+	isPublished bool
+	status      dra.DeviceStatus // what the driver wrote into a claim's status
+	nodes       []string         // device nodes of its own CDI entry
+}
+
+// A rule leads from a subject to hardware: both have the same key. An empty
+// key means that the rule does not apply.
+type rule struct {
+	name     string
+	subject  func(subject) string
+	hardware func(device.Device, hardwareIndex) []string
+}
+
+// hardwareIndex finds parents by UUID.
+type hardwareIndex map[string]device.Device
+
+// rules are asked in this order; see docs/architecture.md.
+func rules() []rule {
+	return []rule{
+		{"uuid", func(s subject) string { return s.published.UUID }, deviceUUID},
+		{"placement", subjectPlacement, devicePlacement},
+		{"pci", subjectAddress, deviceAddress},
+		{"status uuid", func(s subject) string { return s.status.UUID }, deviceUUID},
+		{"status pci", func(s subject) string { return s.status.PCIAddress }, deviceAddress},
+		{"device node", subjectNode, deviceNodes},
+		{"name", subjectName, deviceName},
+	}
+}
+
+// match finds the hardware of each subject: an index into hardware. A rule
+// applies only where it leads to exactly one partner on both sides; where
+// several subjects name one device, its vendor's own driver goes first.
+// Subjects without a match are not in the result.
+func match(subjects []subject, hardware []device.Device) map[dra.DeviceID]int {
+	index := make(hardwareIndex, len(hardware))
+	for _, d := range hardware {
+		if d.UUID != "" {
+			index[d.UUID] = d
+		}
+	}
+	found := make(map[dra.DeviceID]int, len(subjects))
+	taken := make([]bool, len(hardware))
+	for _, r := range rules() {
+		if len(found) == len(subjects) {
+			break
+		}
+		r.apply(subjects, hardware, index, found, taken)
+	}
+	return found
+}
+
+func (r rule) apply(subjects []subject, hardware []device.Device, index hardwareIndex, found map[dra.DeviceID]int, taken []bool) {
+	keys := make(map[string][]int, len(subjects))
+	for i, s := range subjects {
+		if _, done := found[s.id]; done {
+			continue
+		}
+		if key := r.subject(s); key != "" {
+			keys[key] = append(keys[key], i)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	for i, candidates := range r.partners(keys, hardware, index, taken) {
+		if s, ok := only(subjects, candidates, hardware[i]); ok {
+			found[s.id], taken[i] = i, true
+		}
+	}
+}
+
+// partners returns, for each free device, the subjects whose key leads to it
+// and to no other device.
+func (r rule) partners(keys map[string][]int, hardware []device.Device, index hardwareIndex, taken []bool) [][]int {
+	owner := make(map[string]int, len(hardware))
+	const several = -1
+	for i, d := range hardware {
+		if taken[i] {
+			continue
+		}
+		for _, key := range r.hardware(d, index) {
+			if earlier, twice := owner[key]; twice && earlier != i {
+				owner[key] = several
+				continue
+			}
+			owner[key] = i
+		}
+	}
+	partners := make([][]int, len(hardware))
+	for key, candidates := range keys {
+		if i, ok := owner[key]; ok && i != several {
+			partners[i] = append(partners[i], candidates...)
+		}
+	}
+	return partners
+}
+
+// only picks the one subject that may be the hardware d: the single one, or
+// the single one of d's vendor's own driver. A subject of that driver whose
+// UUID is another than d's is never d.
+func only(subjects []subject, candidates []int, d device.Device) (subject, bool) {
+	own := ownDriver(d.Vendor)
+	var any, preferred []subject
+	for _, i := range candidates {
+		s := subjects[i]
+		switch {
+		case s.id.Driver != own:
+			any = append(any, s)
+		case !contradicts(s, d):
+			preferred = append(preferred, s)
+		}
+	}
+	switch {
+	case len(preferred) == 1:
+		return preferred[0], true
+	case len(preferred) == 0 && len(any) == 1:
+		return any[0], true
+	default:
+		return subject{}, false
+	}
+}
+
+func contradicts(s subject, d device.Device) bool {
+	return s.published.UUID != "" && d.UUID != "" && s.published.UUID != d.UUID
+}
+
+func deviceUUID(d device.Device, _ hardwareIndex) []string { return key(d.UUID) }
+
+func deviceAddress(d device.Device, _ hardwareIndex) []string {
+	if d.IsPartition() {
+		return nil
+	}
+	return key(d.PCIBusID)
+}
+
+func subjectAddress(s subject) string {
+	if s.published.IsPartition() {
+		return ""
+	}
+	return s.published.PCIAddress
+}
+
+func subjectPlacement(s subject) string {
+	p := s.published
+	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
+		return ""
+	}
+	return placementKey(p.ParentUUID, p.Profile, p.Placement)
+}
+
+func devicePlacement(d device.Device, _ hardwareIndex) []string {
+	if !d.IsPartition() || d.Placement == device.Unknown {
+		return nil
+	}
+	return key(placementKey(d.ParentUUID, d.Profile, d.Placement))
+}
+
+func placementKey(parent, profile string, placement int) string {
+	return parent + "|" + plainProfile(profile) + "|" + strconv.Itoa(placement)
+}
+
+// subjectNode is the one device node of a whole device. A CDI entry with
+// capability nodes describes a partition: its /dev/nvidiaN is the parent's.
+func subjectNode(s subject) string {
+	if s.published.IsPartition() {
+		return ""
+	}
+	node := ""
+	for _, path := range s.nodes {
+		if strings.HasPrefix(path, "/dev/nvidia-caps/") {
+			return ""
+		}
+		if numberedNode(path) {
+			if node != "" {
+				return ""
+			}
+			node = path
+		}
+	}
+	return node
+}
+
+// numberedNode reports whether a path names one GPU, unlike /dev/nvidiactl,
+// /dev/kfd and other nodes that all GPUs share.
+func numberedNode(path string) bool {
+	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD"} {
+		if number, ok := strings.CutPrefix(path, prefix); ok {
+			_, err := strconv.ParseUint(number, 10, 16)
+			return err == nil
+		}
+	}
+	return false
+}
+
+func deviceNodes(d device.Device, _ hardwareIndex) []string {
+	if d.IsPartition() {
+		return nil
+	}
+	return d.Nodes
+}
+
+// subjectName applies the naming rules of drivers, for devices that no slice
+// describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition
+// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com calls
+// a GPU gpu-<card>-<render minor>.
+func subjectName(s subject) string {
+	if s.isPublished {
+		return ""
+	}
+	parts := strings.Split(s.id.Name, "-")
+	switch {
+	case parts[0] != "gpu" || !allNumbers(parts[1:2]):
+		return ""
+	case s.id.Driver == "gpu.nvidia.com" && len(parts) == 2:
+		return "minor " + parts[1]
+	case s.id.Driver == "gpu.nvidia.com" && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
+		return fmt.Sprintf("minor %s mig %s %s", parts[1], parts[3], parts[5])
+	case s.id.Driver == "gpu.amd.com" && len(parts) == 3 && allNumbers(parts[2:]):
+		return "render " + parts[2]
+	default:
+		return ""
+	}
+}
+
+func deviceName(d device.Device, index hardwareIndex) []string {
+	switch {
+	case d.IsPartition():
+		parent, known := index[d.ParentUUID]
+		if !known || parent.Minor == device.Unknown || d.Placement == device.Unknown {
+			return nil
+		}
+		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
+	case d.Vendor == "nvidia" && d.Minor != device.Unknown:
+		return key("minor " + strconv.Itoa(d.Minor))
+	case d.Vendor == "amd" && d.RenderMinor != device.Unknown:
+		return key("render " + strconv.Itoa(d.RenderMinor))
+	default:
+		return nil
+	}
+}
+
+func allNumbers(parts []string) bool {
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 32); err != nil {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+func key(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}

@@ -1,0 +1,66 @@
+package node
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// meter names one of the totals that an account accrues.
+type meter int
+
+const (
+	meterBusy meter = iota
+	meterEnergy
+	meterNVLinkTransmit
+	meterNVLinkReceive
+	meterPCIeTransmit
+	meterPCIeReceive
+	meterNetworkTransmit
+	meterNetworkReceive
+	meters
+)
+
+// quantity is what a meter accrues: the deltas of a hardware counter, or, for
+// the first, the integral of a gauge.
+func (m meter) quantity() device.Quantity {
+	return [meters]device.Quantity{
+		meterBusy:            device.Utilization,
+		meterEnergy:          device.Energy,
+		meterNVLinkTransmit:  device.NVLinkTransmit,
+		meterNVLinkReceive:   device.NVLinkReceive,
+		meterPCIeTransmit:    device.PCIeTransmit,
+		meterPCIeReceive:     device.PCIeReceive,
+		meterNetworkTransmit: device.NetworkTransmit,
+		meterNetworkReceive:  device.NetworkReceive,
+	}[m]
+}
+
+// A tally is a total that only rises, and when it began at zero. It exists
+// from the moment that it is opened.
+type tally struct {
+	total float64
+	start time.Time // zero: not open yet
+}
+
+func (t *tally) open(now time.Time) {
+	if t.start.IsZero() {
+		t.start = now
+	}
+}
+
+func (t tally) isOpen() bool { return !t.start.IsZero() }
+
+// attribution says how a claim's numbers relate to the device's.
+type attribution uint8
+
+const (
+	exclusive attribution = iota
+	partition
+	shared
+	attributions
+)
+
+func (a attribution) String() string {
+	return [attributions]string{exclusive: "exclusive", partition: "partition", shared: "shared"}[a]
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mutation breaks the reducer in one place.
+type mutation struct {
+	name, file, old, new string
+}
+
+func mutations() []mutation {
+	return []mutation{
+		{"no deduplication", "claim.go",
+			"return a.id == b.id && a.request == b.request && a.shareID == b.shareID", "return false"},
+		{"admin access holds", "step.go",
+			"if d.admin || held[key] {", "if held[key] {"},
+		{"an account moved", "ledger.go",
+			"} else if t.attribution != now {\n", "} else if t.attribution != now {\n\t\tt.accounts[now], t.accounts[t.attribution] = t.accounts[t.attribution], account{}\n\t\tt.accounts[now].labels = nil\n"},
+		{"a reset ignored", "unit.go",
+			"g.amount, g.since, reset = value, g.step, true", "g.amount, g.since, reset = value-g.value, g.step, true"},
+		{"a gap credited", "ledger.go",
+			"if g.since == 0 || activeSince > g.since {", "if g.since == 0 {"},
+		{"a parent counted with its partitions", "unit.go",
+			" || u.holders.related > 0", ""},
+	}
+}
+
+// TestHistoriesNoticeMutations breaks the reducer six times, each time in a
+// copy that the compiler sees in the place of the file, and expects
+// TestHistories to fail.
+func TestHistoriesNoticeMutations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the package six times")
+	}
+	for _, m := range mutations() {
+		t.Run(m.name, func(t *testing.T) {
+			command := exec.Command("go", "test", "-vet=off", "-count=1", "-overlay", overlay(t, m), "-run", "^TestHistories$", ".")
+			output, err := command.CombinedOutput()
+			if err == nil {
+				t.Fatalf("TestHistories passes with %s", m.name)
+			}
+			if !strings.Contains(string(output), "--- FAIL: TestHistories") {
+				t.Fatalf("TestHistories did not run: %v\n%s", err, output)
+			}
+			for line := range strings.Lines(string(output)) {
+				if strings.Contains(line, "history_test.go") {
+					t.Log(strings.TrimSpace(line))
+					break
+				}
+			}
+		})
+	}
+}
+
+// overlay writes the mutated file and the description that go test reads.
+func overlay(t *testing.T, m mutation) string {
+	t.Helper()
+	original, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count := strings.Count(string(source), m.old); count != 1 {
+		t.Fatalf("%s has %d places to mutate, want 1: %q", m.file, count, m.old)
+	}
+	mutated := filepath.Join(t.TempDir(), m.file)
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	description, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(path, description, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

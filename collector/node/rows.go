@@ -1,0 +1,111 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// rowBuilder gathers the rows of one snapshot, family by family, and keeps
+// each family under the cap.
+type rowBuilder struct {
+	families *families
+	limit    int // 0: none
+
+	rows    []metric.Row
+	family  *metric.Family
+	count   int
+	dropped map[*metric.Family]float64
+}
+
+func newRowBuilder(config Config) rowBuilder {
+	return rowBuilder{families: newFamilies(), limit: config.MaxSeries}
+}
+
+// in begins the rows of a family.
+func (b *rowBuilder) in(f *metric.Family) { b.family, b.count = f, 0 }
+
+func (b *rowBuilder) add(labels *metric.Labels, value float64) {
+	b.addFrom(labels, value, time.Time{})
+}
+
+func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {
+	if t.isOpen() {
+		b.addFrom(labels, t.total, t.start)
+	}
+}
+
+func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Time) {
+	b.count++
+	if b.limit > 0 && b.count > b.limit {
+		b.dropped[b.family]++
+		return
+	}
+	b.rows = append(b.rows, metric.Row{Family: b.family, Labels: labels, Value: value, Start: start})
+}
+
+// allRows writes down the state: device truth first, then claims, facts to
+// join on, totals, and the exporter itself.
+func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
+	b := &s.rows
+	b.rows, b.dropped = make([]metric.Row, 0, cap(b.rows)), s.dropped
+	order := s.inOrder()
+	b.deviceRows(order.units, s.config)
+	b.claimRows(order.tenures, s.units, s.config)
+	b.factRows(order.records, s.plugins, s.config)
+	b.namespaceRows(order.totals, s.config)
+	b.exporterRows(s, facts, now)
+	return b.rows[:len(b.rows):len(b.rows)]
+}
+
+// inOrder lists everything in the order in which pages show it, so that the
+// same state always gives the same page.
+type ordered struct {
+	units   []*unit
+	tenures []*tenure
+	records []*record
+	totals  []namespaceEntry
+}
+
+type namespaceEntry struct {
+	key    namespaceKey
+	totals *namespaceTotals
+}
+
+func (s *State) inOrder() ordered {
+	o := ordered{
+		units:   make([]*unit, 0, len(s.units)),
+		tenures: make([]*tenure, 0, len(s.tenures)),
+		records: make([]*record, 0, len(s.records)),
+		totals:  make([]namespaceEntry, 0, len(s.totals)),
+	}
+	for _, u := range s.units {
+		o.units = append(o.units, u)
+	}
+	for _, t := range s.tenures {
+		o.tenures = append(o.tenures, t)
+	}
+	for _, r := range s.records {
+		o.records = append(o.records, r)
+	}
+	for key, totals := range s.totals {
+		o.totals = append(o.totals, namespaceEntry{key, totals})
+	}
+	slices.SortFunc(o.units, func(a, b *unit) int { return cmp.Compare(a.uuid, b.uuid) })
+	slices.SortFunc(o.tenures, func(a, b *tenure) int {
+		return cmp.Or(compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
+	})
+	slices.SortFunc(o.records, func(a, b *record) int { return compareClaims(a.ref, b.ref) })
+	slices.SortFunc(o.totals, func(a, b namespaceEntry) int {
+		return cmp.Or(cmp.Compare(a.key.namespace, b.key.namespace), cmp.Compare(a.key.class, b.key.class), cmp.Compare(a.key.model, b.key.model))
+	})
+	return o
+}
+
+func compareClaims(a, b dra.ClaimRef) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

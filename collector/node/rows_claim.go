@@ -1,0 +1,128 @@
+package node
+
+import (
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config Config) {
+	f := b.families
+	for _, t := range tenures {
+		t.label(f, units[t.key.uuid], config.Node)
+	}
+	b.in(f.claimHeld)
+	for _, t := range tenures {
+		if t.held {
+			b.add(t.labels, 1)
+		}
+	}
+	b.in(f.claimHeldSeconds)
+	for _, t := range tenures {
+		b.addTally(t.labels, t.heldSeconds)
+	}
+	b.in(f.claimDeviceSeconds)
+	for _, t := range tenures {
+		b.addTally(t.labels, t.deviceSeconds)
+	}
+	b.in(f.claimAllocated)
+	for _, t := range tenures {
+		if t.held && t.allocated > 0 {
+			b.add(t.labels, t.allocated)
+		}
+	}
+	b.claimGauges(tenures, units)
+	b.claimCounters(tenures)
+}
+
+// claimGauges shows what each holder gets at this moment.
+func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
+	f := b.families
+	for _, row := range []struct {
+		family   *metric.Family
+		quantity device.Quantity
+	}{
+		{f.claimUtilization, device.Utilization},
+		{f.claimMemory, device.MemoryUsed},
+		{f.claimPower, device.Power},
+	} {
+		b.in(row.family)
+		for _, t := range tenures {
+			if !t.held {
+				continue
+			}
+			if value, known := units[t.key.uuid].gauge(row.quantity); known {
+				b.add(t.account().labels, value)
+			}
+		}
+	}
+	b.in(f.claimEngine)
+	for _, t := range tenures {
+		if u := units[t.key.uuid]; t.held && u.fresh {
+			for i, reading := range u.of(device.EngineActive) {
+				b.add(t.account().engines[i], reading.Value)
+			}
+		}
+	}
+	b.in(f.claimIdle)
+	for _, t := range tenures {
+		if t.held && !t.idleSince.IsZero() {
+			b.add(t.account().labels, float64(t.idleSince.UnixMilli())/1000)
+		}
+	}
+}
+
+// claimCounters shows what each tenure accrued, under every attribution that
+// it ever had.
+func (b *rowBuilder) claimCounters(tenures []*tenure) {
+	f := b.families
+	for m := range f.claimMeter {
+		b.in(f.claimMeter[m])
+		for _, t := range tenures {
+			for a := range t.accounts {
+				b.addTally(t.accounts[a].labels, t.accounts[a].tallies[m])
+			}
+		}
+	}
+	b.in(f.claimThrottled)
+	for _, t := range tenures {
+		for a := range t.accounts {
+			for i := range t.accounts[a].throttled {
+				b.addTally(t.accounts[a].throttled[i].labels, t.accounts[a].throttled[i].tally)
+			}
+		}
+	}
+}
+
+// account is the one that accrues at present.
+func (t *tenure) account() *account { return &t.accounts[t.attribution] }
+
+// label makes the labels of the tenure and of its present account, or keeps
+// them.
+func (t *tenure) label(f *families, u *unit, node string) {
+	claim := t.key.claim
+	if t.labels == nil {
+		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
+	}
+	a := t.account()
+	more := func(family *metric.Family, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, t.attribution.String()}, values...)...)
+	}
+	if a.labels == nil {
+		a.labels = more(f.claimUtilization)
+	}
+	for i := range a.throttled {
+		if a.throttled[i].labels == nil {
+			a.throttled[i].labels = more(f.claimThrottled, a.throttled[i].reason)
+		}
+	}
+	if !t.held {
+		return
+	}
+	for i, reading := range u.of(device.EngineActive) {
+		if i < len(a.engines) && sameReading(a.slotted[i], reading) {
+			continue
+		}
+		a.engines, a.slotted = a.engines[:min(i, len(a.engines))], a.slotted[:min(i, len(a.slotted))]
+		a.engines, a.slotted = append(a.engines, more(f.claimEngine, reading.Details[0])), append(a.slotted, reading)
+	}
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// settleTime is how long the first step waits for all sources to have been
+// read once, so that a restart does not show devices without their names.
+const settleTime = 5 * time.Second
+
+// stepSpacing bounds how many steps a burst of changes can cause.
+const stepSpacing = 50 * time.Millisecond
+
+// Inputs are the ends of the sources that the Runner asks. None of them
+// blocks.
+type Inputs struct {
+	Gather  func() Facts    // what is known now
+	Settled func() bool     // every source was read once, or has failed to be
+	Wake    <-chan struct{} // something has changed
+}
+
+// Runner runs the node role's reducer and publishes its snapshots.
+type Runner struct {
+	config Config
+	inputs Inputs
+	now    clock.Clock
+	log    *slog.Logger
+	latest atomic.Pointer[Published]
+}
+
+// Published is a snapshot and its page, rendered once when first asked for.
+type Published struct {
+	Snapshot
+	*metric.Page
+}
+
+// NewRunner returns a Runner that has published nothing yet.
+func NewRunner(config Config, inputs Inputs, now clock.Clock, log *slog.Logger) *Runner {
+	return &Runner{config: config, inputs: inputs, now: now, log: log}
+}
+
+// Latest returns the newest snapshot, nil before the first. It only loads a
+// pointer and is safe for concurrent use.
+func (r *Runner) Latest() *Published { return r.latest.Load() }
+
+// Run steps at each change, and at each interval in any case, until the
+// context ends.
+func (r *Runner) Run(ctx context.Context) {
+	ticker := time.NewTicker(r.config.Interval)
+	defer ticker.Stop()
+	if !r.settle(ctx) {
+		return
+	}
+	for state := NewState(r.config); ; {
+		state = r.step(ctx, state)
+		if !wait(ctx, stepSpacing) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.inputs.Wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *Runner) settle(ctx context.Context) bool {
+	const pause = 20 * time.Millisecond
+	for waited := time.Duration(0); waited < settleTime && !r.inputs.Settled(); waited += pause {
+		if !wait(ctx, pause) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (r *Runner) step(ctx context.Context, state State) State {
+	state, snapshot, events := Step(state, r.inputs.Gather(), r.now())
+	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
+	for _, event := range events {
+		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
+	}
+	return state
+}
+
+// wait reports whether the pause passed before the context ended.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}

@@ -1,0 +1,256 @@
+package node
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// State is what the node role remembers from step to step. Step takes it
+// over: a State that was given to Step must not be used again.
+type State struct {
+	config Config
+	step   uint64
+	last   clock.Instant // of the step before
+
+	units   map[string]*unit
+	known   map[dra.DeviceID]string // last known match of devices that are held
+	views   []claimView
+	absent  absences
+	plugins []pluginConsumer
+
+	records map[dra.ClaimRef]*record
+	tenures map[tenureKey]*tenure
+	totals  map[namespaceKey]*namespaceTotals
+
+	resets    tally
+	dropped   map[*metric.Family]float64
+	unmatched unmatched
+	rows      rowBuilder
+}
+
+// unmatched counts what has no partner.
+type unmatched struct{ published, hardware int }
+
+// NewState returns the state before the first step.
+func NewState(config Config) State {
+	return State{
+		config:  config,
+		units:   make(map[string]*unit),
+		known:   make(map[dra.DeviceID]string),
+		absent:  make(absences),
+		records: make(map[dra.ClaimRef]*record),
+		tenures: make(map[tenureKey]*tenure),
+		totals:  make(map[namespaceKey]*namespaceTotals),
+		dropped: make(map[*metric.Family]float64),
+		rows:    newRowBuilder(config),
+	}
+}
+
+// Snapshot is everything there is to show of one moment. It is immutable.
+type Snapshot struct {
+	At   clock.Instant
+	Rows []metric.Row
+}
+
+// Event is something that changed and belongs into the log, once.
+type Event struct {
+	Level   slog.Level
+	Message string
+	Attrs   []slog.Attr
+}
+
+// Step moves the state to now. It is pure but for consuming the state: the
+// same state, facts and now give the same result.
+func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
+	s.step++
+	elapsed := time.Duration(0)
+	if !s.last.IsZero() {
+		elapsed = now.Since(s.last)
+	}
+	var events []Event
+	events = s.takeSamples(facts.Samples, now, events)
+	uuid := s.matchDevices(facts)
+	s.views = s.joinClaims(facts, uuid)
+	s.plugins = s.pluginConsumers(facts.Listing.Plugins)
+	s.countHolders(s.views, s.plugins, now)
+	events = s.describeClaims(now, events)
+	s.keepLedger(now, elapsed)
+	s.countUnmatched(facts)
+	s.evict(now)
+	s.last = now
+	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
+}
+
+func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events []Event) []Event {
+	for _, u := range s.units {
+		u.present = false
+	}
+	s.resets.open(now.Wall)
+	for _, sample := range samples {
+		uuid := hardwareUUID(s.config.Node, sample.Device)
+		u, known := s.units[uuid]
+		if !known {
+			u = &unit{uuid: uuid}
+			s.units[uuid] = u
+		}
+		u.seen = now
+		if resets := u.take(sample, s.step, s.config); resets > 0 {
+			s.resets.total += float64(resets)
+			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", uuid), slog.Int("counters", resets)}})
+		}
+		u.accrueBusy(s.step, now.Wall)
+	}
+	for _, u := range s.units {
+		if !u.present {
+			u.restGrowth()
+		}
+		u.fresh = u.present && !u.at.IsZero() && now.Since(u.at) <= s.config.Staleness()
+	}
+	return events
+}
+
+// accrueBusy keeps the device's own integral of utilization.
+func (u *unit) accrueBusy(step uint64, now time.Time) {
+	if g := &u.growth[meterBusy]; g.known {
+		u.busy.open(now)
+		if g.since > 0 {
+			u.busy.total += g.amount
+		}
+	}
+}
+
+// joinClaims asks whoever decides at the moment: the API server while the
+// pod watch is fresh, else the kubelet and what was known before.
+func (s *State) joinClaims(facts Facts, uuid resolve) []claimView {
+	switch {
+	case facts.Cluster.Enabled && facts.Cluster.Fresh:
+		clear(s.absent)
+		return joinCluster(s.config.Node, facts.Cluster, uuid, listedFallback(facts, uuid))
+	case facts.ListedAt.IsZero():
+		return s.views
+	case !facts.Cluster.Enabled && len(facts.Listing.Pods) > 0:
+		clear(s.absent)
+		return joinListing(nil, nil, facts.Listing, uuid)
+	default:
+		gone := s.absent.note(s.views, facts.Listing, facts.ListedAt)
+		return joinListing(s.views, gone, facts.Listing, uuid)
+	}
+}
+
+// listedFallback answers for claims that pods name and that cannot be read,
+// for want of permission say: what the kubelet lists holds with unknown class.
+func listedFallback(facts Facts, uuid resolve) func(dra.Pod, dra.ClaimRef) (claimView, bool) {
+	if !facts.claimsDown() {
+		return func(dra.Pod, dra.ClaimRef) (claimView, bool) { return claimView{}, false }
+	}
+	listed := listedClaims(facts.Listing, uuid)
+	return func(_ dra.Pod, ref dra.ClaimRef) (claimView, bool) {
+		view, ok := listed[ref]
+		delete(listed, ref)
+		return view, ok
+	}
+}
+
+// keepLedger credits every hold with what it got since the last step.
+func (s *State) keepLedger(now clock.Instant, elapsed time.Duration) {
+	held := make(map[tenureKey]bool, len(s.tenures))
+	for i := range s.views {
+		view := &s.views[i]
+		for _, d := range view.devices {
+			key := tenureKey{view.ref, d.uuid}
+			if d.admin || held[key] {
+				continue
+			}
+			held[key] = true
+			s.keepTenure(key, view, now, elapsed)
+		}
+	}
+	for key, t := range s.tenures {
+		if t.held && !held[key] {
+			t.release(now)
+		}
+	}
+}
+
+func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, elapsed time.Duration) {
+	t, known := s.tenures[key]
+	if !known {
+		t = &tenure{key: key}
+		s.tenures[key] = t
+	}
+	u := s.units[key.uuid]
+	t.class, t.model = view.classOn(key.uuid), u.model()
+	t.hold(u, s.step)
+	t.weight, t.allocated = u.weight(key.claim), u.allocated(key.claim)
+	t.accrue(u, s.step, elapsed, now.Wall, s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model}))
+	t.idle(u, s.config.IdleThreshold, now.Wall)
+}
+
+func (s *State) totalsOf(key namespaceKey) *namespaceTotals {
+	totals, known := s.totals[key]
+	if !known {
+		totals = &namespaceTotals{}
+		s.totals[key] = totals
+	}
+	return totals
+}
+
+// classOn is the device class by which the claim got the device.
+func (v *claimView) classOn(uuid string) string {
+	class, found := "", false
+	for _, d := range v.devices {
+		switch {
+		case d.uuid != uuid || d.admin:
+		case !found:
+			class, found = d.class, true
+		case class != d.class:
+			return classMultiple
+		}
+	}
+	return class
+}
+
+func (u *unit) model() string {
+	if u.device.Model != "" {
+		return u.device.Model
+	}
+	return u.published.Model
+}
+
+// allocated is the memory that a claim was given of the device: what it
+// consumes, else all of it. Zero means unknown.
+func (u *unit) allocated(claim dra.ClaimRef) float64 {
+	for _, share := range u.holders.shares {
+		if memory, consumes := share.consumed["memory"]; consumes && share.claim == claim {
+			return memory
+		}
+	}
+	if u.size > 0 {
+		return u.size
+	}
+	return u.published.Capacity["memory"]
+}
+
+// evict forgets what nobody holds and nothing shows any more.
+func (s *State) evict(now clock.Instant) {
+	for key, t := range s.tenures {
+		if !t.held && now.Since(t.released) > s.config.Grace {
+			delete(s.tenures, key)
+		}
+	}
+	for ref, r := range s.records {
+		if !r.live && now.Since(r.released) > s.config.Grace {
+			delete(s.records, ref)
+		}
+	}
+	for uuid, u := range s.units {
+		if now.Since(u.seen) > s.config.Grace {
+			delete(s.units, uuid)
+		}
+	}
+}
