@@ -10,6 +10,7 @@ import (
 // families is every family of the node role. They are made once and
 // documented in docs/metrics.md, which is generated from them.
 type families struct {
+	specs    [device.Quantities]device.Spec
 	quantity [device.Quantities]*metric.Family // what the hardware does
 
 	deviceInfo, publishedInfo, deviceBusy, deviceHolders *metric.Family
@@ -70,7 +71,7 @@ func counter(name, unit, help string, labels []string) *metric.Family {
 }
 
 func newFamilies() *families {
-	f := &families{}
+	f := &families{specs: device.Specs()}
 	f.addDevices()
 	f.addQuantities()
 	f.addClaims()
@@ -126,10 +127,10 @@ func (f *families) addQuantities() {
 		{device.NVLinkErrors, "dra_device_nvlink_errors_total", "", "NVLink errors, by kind"},
 		{device.RecoveryAction, "dra_device_recovery_action", "", "What the hardware asks for to recover: 1 for the present action, 0 for the others"},
 	}
-	specs := device.Specs()
 	for _, row := range table {
-		family := gauge(row.name, row.unit, row.help, deviceLabels(specs[row.quantity].Details...))
-		if specs[row.quantity].Kind == device.Counter {
+		spec := &f.specs[row.quantity]
+		family := gauge(row.name, row.unit, row.help, deviceLabels(spec.Details...))
+		if spec.Kind == device.Counter {
 			family.Type = metric.Counter
 		}
 		f.quantity[row.quantity] = family

@@ -225,7 +225,7 @@ func subjectName(s subject) string {
 	}
 	parts := strings.Split(s.id.Name, "-")
 	switch {
-	case parts[0] != "gpu" || !allNumbers(parts[1:2]):
+	case len(parts) < 2 || parts[0] != "gpu" || !allNumbers(parts[1:2]):
 		return ""
 	case s.id.Driver == "gpu.nvidia.com" && len(parts) == 2:
 		return "minor " + parts[1]

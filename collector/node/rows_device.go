@@ -40,10 +40,9 @@ func (b *rowBuilder) deviceRows(units []*unit, config Config) {
 		b.add(u.labels.byClaim, float64(u.holders.claims))
 		b.add(u.labels.byPlugin, float64(u.holders.plugins))
 	}
-	specs := device.Specs()
 	for q, family := range f.quantity {
 		b.in(family)
-		b.quantityRows(units, device.Quantity(q), &specs[q])
+		b.quantityRows(units, device.Quantity(q), &f.specs[q])
 	}
 	b.in(f.deviceBusy)
 	for _, u := range units {
@@ -100,14 +99,13 @@ func (u *unit) profile() string {
 // Readings come in a fixed order, so it has work to do only when a reading
 // appears or disappears.
 func (u *unit) labelReadings(f *families, node string) {
-	specs := device.Specs()
 	for i, reading := range u.readings {
 		if i < len(u.slots) && sameReading(u.slotted[i], reading) {
 			continue
 		}
 		u.slots, u.slotted = u.slots[:min(i, len(u.slots))], u.slotted[:min(i, len(u.slotted))]
 		var labels *metric.Labels
-		if details := len(specs[reading.Quantity].Details); details > 0 {
+		if details := len(f.specs[reading.Quantity].Details); details > 0 {
 			values := append([]string{node, u.uuid, u.device.ParentUUID}, reading.Details[:details]...)
 			labels = metric.NewLabels(f.quantity[reading.Quantity].Labels, values...)
 		}

@@ -1,0 +1,192 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// dense is the node that speed and size are measured on: 8 GPUs of 7
+// partitions, 64 claims, 128 containers, every quantity. 56 claims hold a
+// partition each, in two containers; 8 are held by claims of the GPU that is
+// not partitioned any more, or consume capacity of it.
+type dense struct {
+	facts Facts
+	now   clock.Instant
+}
+
+const (
+	denseGPUs       = 8
+	densePartitions = 7
+	denseClaims     = 64
+)
+
+func newDense() *dense {
+	d := &dense{now: origin()}
+	d.facts.Cluster = Cluster{Enabled: true, Fresh: true}
+	for g := range denseGPUs {
+		whole := gpu(g)
+		d.facts.Samples = append(d.facts.Samples, device.Sample{Device: whole, Source: "simulated"})
+		for p := range densePartitions {
+			part := gpu(g)
+			part.UUID, part.ParentUUID, part.Profile, part.Placement = fmt.Sprintf("MIG-%d-%d", g, p), whole.UUID, "1g.10gb", p
+			d.facts.Samples = append(d.facts.Samples, device.Sample{Device: part, Source: "simulated"})
+			d.publish(part, fmt.Sprintf("gpu-%d-mig-1g10gb-19-%d", g, p))
+		}
+	}
+	for c := range denseClaims {
+		d.claim(c)
+	}
+	d.plugin()
+	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
+		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now})
+	}
+	d.facts.Sources = append(d.facts.Sources, source.Status{Name: "cdi", Reason: source.ReasonInvalid, Errors: 1})
+	return d
+}
+
+func (d *dense) publish(part device.Device, name string) {
+	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{
+		ID: sceneID(name), ParentUUID: part.ParentUUID, Profile: part.Profile, Placement: part.Placement, Model: part.Model,
+		Capacity: map[string]float64{"memory": 10e9},
+	})
+}
+
+// claim adds one claim of a partition, with a pod of two containers. The
+// last eight share partitions with earlier ones.
+func (d *dense) claim(c int) {
+	g, p := c/densePartitions%denseGPUs, c%densePartitions
+	namespace, name := fmt.Sprintf("team-%d", c%6), fmt.Sprintf("claim-%02d", c)
+	d.facts.Cluster.Claims = append(d.facts.Cluster.Claims, dra.Claim{
+		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-" + name, Allocated: true,
+		Requests:    []dra.Request{{Name: "mig", DeviceClass: "mig.nvidia.com"}},
+		Results:     []dra.Result{{Request: "mig", Device: sceneID(fmt.Sprintf("gpu-%d-mig-1g10gb-19-%d", g, p))}},
+		ReservedFor: []dra.Consumer{{Resource: "pods", Name: name, UID: "pod-" + name}},
+	})
+	d.facts.Cluster.Pods = append(d.facts.Cluster.Pods, dra.Pod{
+		Ref: dra.PodRef{Namespace: namespace, Name: name}, UID: "pod-" + name, Node: sceneNode, OwnerKind: "ReplicaSet", OwnerName: "serve",
+		Claims: []dra.PodClaim{{Name: "mig", Template: "mig", Claim: name}},
+		Containers: []dra.Container{
+			{Name: "server", Uses: []dra.Use{{Claim: name}}},
+			{Name: "sidecar", Uses: []dra.Use{{Claim: name}}},
+		},
+	})
+}
+
+// plugin adds a pod that got a GPU through a device plugin.
+func (d *dense) plugin() {
+	pod := dra.PodRef{Namespace: "legacy", Name: "notebook"}
+	d.facts.Listing = dra.PodResources{
+		Pods:    []dra.PodRef{pod},
+		Plugins: []dra.PluginAssignment{{Pod: pod, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{"GPU-7"}}},
+	}
+}
+
+// tick is one second: new readings of everything. Every third device idles.
+func (d *dense) tick() {
+	d.now = d.now.Add(time.Second)
+	d.facts.ListedAt = d.now
+	samples := make([]device.Sample, len(d.facts.Samples))
+	for i, sample := range d.facts.Samples {
+		sample.At, sample.Readings = d.now, denseReadings(i, d.now)
+		samples[i] = sample
+	}
+	d.facts.Samples = samples
+}
+
+// denseReadings holds every quantity, with as many details as an H100 has.
+func denseReadings(i int, now clock.Instant) []device.Reading {
+	details := map[device.Quantity][][2]string{
+		device.EngineActive:   pairs("graphics", "sm", "tensor", "fp64", "fp32", "fp16", "dram", "encoder", "decoder", "copy"),
+		device.Temperature:    pairs("gpu", "memory"),
+		device.ClockFrequency: pairs("sm", "memory"),
+		device.Throttled:      pairs("power", "thermal", "sync_boost", "hardware_slowdown", "software_power"),
+		device.ECCErrors:      pairs("corrected", "uncorrected"),
+		device.RemappedRows:   pairs("corrected", "uncorrected"),
+		device.NVLinkErrors:   pairs("crc", "replay", "recovery"),
+		device.RecoveryAction: pairs("none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"),
+	}
+	for _, q := range []device.Quantity{device.NVLinkLinkTransmit, device.NVLinkLinkReceive} {
+		details[q] = [][2]string{{"0", "switch"}, {"1", "switch"}}
+	}
+	specs := device.Specs()
+	var readings []device.Reading
+	for q := range device.Quantity(device.Quantities) {
+		for _, detail := range append(details[q], pairs("")[:1-min(1, len(details[q]))]...) {
+			value := float64(i%3) / 2
+			if specs[q].Kind == device.Counter {
+				value = 1e6 + now.Elapsed.Seconds()*float64(i)
+			}
+			readings = append(readings, device.Reading{Quantity: q, Details: detail, Value: value})
+		}
+	}
+	return readings
+}
+
+func pairs(names ...string) [][2]string {
+	list := make([][2]string, len(names))
+	for i, name := range names {
+		list[i] = [2]string{name, ""}
+	}
+	return list
+}
+
+func denseConfig() Config {
+	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, Version: Version{"v0", "abc", "go"}}
+}
+
+// mustBeComplete fails unless the page has every family of the node role,
+// each with its documented labels; only drops do not happen here.
+func mustBeComplete(t testing.TB, rows []metric.Row) {
+	t.Helper()
+	documented := map[string][]string{}
+	for _, family := range Families() {
+		documented[family.Name] = slices.Sorted(slices.Values(family.Labels))
+	}
+	delete(documented, "dra_exporter_series_dropped_total")
+	for _, row := range rows {
+		var labels []string
+		for name := range row.Labels.Each {
+			labels = append(labels, name)
+		}
+		if !slices.Equal(labels, slices.Sorted(slices.Values(row.Family.Labels))) {
+			t.Fatalf("a row of %s has the labels %v, documented are %v", row.Family.Name, labels, row.Family.Labels)
+		}
+		delete(documented, row.Family.Name)
+	}
+	if len(documented) > 0 {
+		t.Fatalf("the dense node's page lacks %v", slices.Sorted(maps.Keys(documented)))
+	}
+}
+
+func TestDenseNodeShowsEveryFamily(t *testing.T) {
+	d, state := newDense(), NewState(denseConfig())
+	var snapshot Snapshot
+	for range 3 {
+		d.tick()
+		state, snapshot, _ = Step(state, d.facts, d.now)
+	}
+	mustBeComplete(t, snapshot.Rows)
+}
+
+func BenchmarkStep(b *testing.B) {
+	d, state := newDense(), NewState(denseConfig())
+	var snapshot Snapshot
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		d.tick()
+		b.StartTimer()
+		state, snapshot, _ = Step(state, d.facts, d.now)
+	}
+	mustBeComplete(b, snapshot.Rows)
+	b.ReportMetric(float64(len(snapshot.Rows)), "series")
+}

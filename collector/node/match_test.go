@@ -1,0 +1,110 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func subjectOf(driver, name string, fill func(*subject)) subject {
+	s := subject{id: dra.DeviceID{Driver: driver, Pool: "node-a", Name: name}, isPublished: true}
+	s.published.Placement = dra.PlacementUnknown
+	if fill != nil {
+		fill(&s)
+	}
+	return s
+}
+
+func migOf(parent, uuid, profile string, placement int) device.Device {
+	d := gpu(0)
+	d.UUID, d.ParentUUID, d.Profile, d.Placement = uuid, parent, profile, placement
+	return d
+}
+
+func TestMatch(t *testing.T) {
+	amd := device.Device{Vendor: "amd", PCIBusID: "0000:c1:00.0", Minor: device.Unknown, RenderMinor: 128, Placement: device.Unknown, Nodes: []string{"/dev/dri/renderD128"}}
+	example := device.Device{UUID: "gpu-7244", Vendor: "example", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown}
+	uuid := func(uuid string) func(*subject) { return func(s *subject) { s.published.UUID = uuid } }
+	unpublished := func(s *subject) { s.isPublished = false }
+	for _, test := range []struct {
+		name     string
+		subjects []subject
+		hardware []device.Device
+		want     map[string]int // name of the subject → index of the hardware
+	}{
+		{"by uuid, whatever the name", []subject{subjectOf("gpu.nvidia.com", "gpu-9", uuid("GPU-1"))},
+			[]device.Device{gpu(0), gpu(1)}, map[string]int{"gpu-9": 1}},
+		{"two published devices of one driver with one uuid are ambiguous",
+			[]subject{subjectOf("gpu.nvidia.com", "gpu-0", uuid("GPU-0")), subjectOf("gpu.nvidia.com", "gpu-1", uuid("GPU-0"))},
+			[]device.Device{gpu(0)}, nil},
+		{"two pieces of hardware with one uuid are ambiguous", []subject{subjectOf("gpu.nvidia.com", "gpu-0", uuid("GPU-0"))},
+			[]device.Device{gpu(0), gpu(0)}, nil},
+		{"the vendor's own driver goes before others that made the uuid up",
+			[]subject{subjectOf("part.example.com", "gpu-0-partition-0", uuid("gpu-7244")), subjectOf("part.example.com", "gpu-0-partition-1", uuid("gpu-7244")),
+				subjectOf("gpu.example.com", "gpu-0", uuid("gpu-7244")), subjectOf("bind.example.com", "gpu-0", uuid("gpu-7244"))},
+			[]device.Device{example}, map[string]int{"gpu-0": 0}},
+		{"another driver alone may publish the hardware", []subject{subjectOf("gpu.acme.com", "a", uuid("GPU-0"))},
+			[]device.Device{gpu(0)}, map[string]int{"a": 0}},
+		{"on-demand partitions by placement",
+			[]subject{
+				subjectOf("gpu.nvidia.com", "gpu-0-mig-1g10gb-19-0", func(s *subject) {
+					s.published.ParentUUID, s.published.Profile, s.published.Placement = "GPU-0", "1g.10gb", 0
+				}),
+				subjectOf("gpu.nvidia.com", "gpu-0-mig-1g10gb-19-1", func(s *subject) {
+					s.published.ParentUUID, s.published.Profile, s.published.Placement = "GPU-0", "1g.10gb", 1
+				}),
+			},
+			[]device.Device{gpu(0), migOf("GPU-0", "MIG-b", "1g.10gb", 1), migOf("GPU-0", "MIG-a", "1g.10gb", 0)},
+			map[string]int{"gpu-0-mig-1g10gb-19-0": 2, "gpu-0-mig-1g10gb-19-1": 1}},
+		{"by PCI address", []subject{subjectOf("gpu.amd.com", "gpu-1-128", func(s *subject) { s.published.PCIAddress = "0000:c1:00.0" })},
+			[]device.Device{gpu(0), amd}, map[string]int{"gpu-1-128": 1}},
+		{"a partition never matches by its parent's address",
+			[]subject{subjectOf("gpu.amd.com", "p", func(s *subject) {
+				s.published.PCIAddress, s.published.ParentUUID = "0000:c1:00.0", "x"
+			})},
+			[]device.Device{amd}, nil},
+		{"an address does not overrule the vendor's uuid",
+			[]subject{subjectOf("gpu.nvidia.com", "gpu-0", func(s *subject) { s.published.UUID, s.published.PCIAddress = "GPU-old", "0000:10:00.0" })},
+			[]device.Device{gpu(0)}, nil},
+		{"an address overrules a uuid that another driver made up",
+			[]subject{subjectOf("tpu.google.com", "accel0", func(s *subject) { s.published.UUID, s.published.PCIAddress = "made-up", "0000:10:00.0" })},
+			[]device.Device{gpu(0)}, map[string]int{"accel0": 0}},
+		{"by what the driver wrote into the claim", []subject{subjectOf("dra.net", "nic", func(s *subject) { s.status.PCIAddress = "0000:c1:00.0" })},
+			[]device.Device{amd}, map[string]int{"nic": 0}},
+		{"by the device node of its CDI entry", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/kfd", "/dev/dri/renderD128"} })},
+			[]device.Device{gpu(0), amd}, map[string]int{"a": 1}},
+		{"a node of the parent does not make a partition the parent",
+			[]subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap12"} })},
+			[]device.Device{gpu(0)}, nil},
+		{"two device nodes are ambiguous", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidia0", "/dev/nvidia1"} })},
+			[]device.Device{gpu(0), gpu(1)}, nil},
+		{"by the driver's naming rule, without slices", []subject{
+			subjectOf("gpu.nvidia.com", "gpu-1", unpublished), subjectOf("gpu.nvidia.com", "gpu-0-mig-1g10gb-19-4", unpublished), subjectOf("gpu.amd.com", "gpu-1-128", unpublished)},
+			[]device.Device{gpu(0), gpu(1), migOf("GPU-0", "MIG-a", "1g.10gb", 4), amd},
+			map[string]int{"gpu-1": 1, "gpu-0-mig-1g10gb-19-4": 2, "gpu-1-128": 3}},
+		{"names that follow no rule", []subject{
+			subjectOf("gpu.nvidia.com", "gpu", unpublished), subjectOf("gpu.nvidia.com", "gpu-x", unpublished), subjectOf("gpu.nvidia.com", "gpu-vfio-0", unpublished),
+			subjectOf("gpu.nvidia.com", "gpu-0-mig-1g10gb-19-x", unpublished), subjectOf("gpu.acme.com", "gpu-0", unpublished), subjectOf("gpu.nvidia.com", "", unpublished)},
+			[]device.Device{gpu(0)}, nil},
+		{"a slice overrules the naming rule", []subject{subjectOf("gpu.nvidia.com", "gpu-0", nil)}, []device.Device{gpu(0)}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := match(test.subjects, test.hardware)
+			if len(got) != len(test.want) {
+				t.Errorf("%d matches, want %d: %v", len(got), len(test.want), got)
+			}
+			for id, i := range got {
+				if want, ok := test.want[id.Name]; !ok || want != i {
+					t.Errorf("%s is hardware %d, want %d (%v)", id, i, want, ok)
+				}
+			}
+			backwards := slices.Clone(test.subjects)
+			slices.Reverse(backwards)
+			if again := match(backwards, test.hardware); len(again) != len(got) {
+				t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
+			}
+		})
+	}
+}
