@@ -1,0 +1,115 @@
+# `make` alone lists what there is. `make demo` needs Go; `make test` needs Go
+# and gcc; the rest builds the tools it needs from their own modules.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VERSION ?= $(or $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null)),unknown)
+REVISION ?= $(or $(shell git rev-parse HEAD 2>/dev/null),unknown)
+IMAGE ?= ghcr.io/dra-exporter/dra-exporter
+BENCH ?= .
+BENCH_COUNT ?= 6
+BENCH_BASE ?=
+FUZZTIME ?= 20s
+TEST_FLAGS ?=
+DEMO_FLAGS ?=
+
+# Vendor libraries are opened at run time: their symbols must not be looked
+# for when the program starts, which is what some linkers do by default.
+LAZY := -extldflags=-Wl,-z,lazy
+LDFLAGS := -s -w \
+	-X github.com/prometheus/common/version.Version=$(VERSION) \
+	-X github.com/prometheus/common/version.Revision=$(REVISION)
+
+# The version is linked in above. Go's own stamping fails in a checkout that
+# belongs to another user, which is common in containers.
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+
+TOOLS := $(CURDIR)/test/.bin/tools
+PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
+KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*)
+# The modules whose code is ours; those that only pin a tool have none.
+LINTED := . $(patsubst %/go.mod,%,$(wildcard test/e2e/go.mod test/drivers/shapes/go.mod))
+
+##@ Use
+.PHONY: help demo
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
+	CGO_ENABLED=0 go run ./cmd/dra-exporter demo $(DEMO_FLAGS)
+
+##@ Build
+.PHONY: build build-static image
+build: ## bin/dra-exporter, with NVML (cgo)
+	CGO_ENABLED=1 go build -trimpath -ldflags '$(LDFLAGS) $(LAZY)' -o bin/dra-exporter ./cmd/dra-exporter
+
+build-static: ## bin/dra-exporter-static, without vendor libraries
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/dra-exporter-static ./cmd/dra-exporter
+
+image: ## the container image, for this architecture (docker with BuildKit)
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t $(IMAGE):v$(VERSION) .
+
+##@ Test
+.PHONY: test test-short fuzz bench e2e
+test: ## vet, every test with the race detector, and the build without cgo
+	go vet ./...
+	CGO_ENABLED=1 go test -race -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 go vet ./...
+
+test-short: ## the quick tests, without the race detector
+	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
+
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' cmd collector internal kubelet \
+		| sed -E 's|/[^/]+:func | |' | sort -u \
+		| while read -r package target; do \
+			echo "== $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$package" </dev/null || exit 1; \
+		done
+
+bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=old.txt compares)
+	@mkdir -p dist
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) ./... | tee dist/bench.txt
+	$(TOOLS)/benchstat $(BENCH_BASE) dist/bench.txt
+
+e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
+	$(MAKE) -C test e2e
+
+##@ Check
+.PHONY: lint manifests tools docs
+lint: $(TOOLS)/.built ## golangci-lint with our rules; staticcheck on the build without cgo
+	@for module in $(LINTED); do \
+		echo "== golangci-lint $$module"; \
+		(cd $$module && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+	CGO_ENABLED=0 $(TOOLS)/staticcheck ./...
+
+manifests: ## render every kustomization (kubectl)
+	@for folder in $(KUSTOMIZATIONS); do \
+		kubectl kustomize $$folder >/dev/null; echo "$$folder renders"; \
+	done
+
+docs: ## write docs/metrics.md from the families in code
+	go test ./collector/node -run '^TestMetricsDocument$$' -update
+
+tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat and promtool
+
+$(TOOLS)/.built: test/tools/go.mod test/tools/go.sum
+	@mkdir -p $(@D)
+	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	@touch $@
+
+$(PROMTOOL): test/prometheus/go.mod test/prometheus/go.sum
+	@mkdir -p $(@D)
+	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+
+##@ Clean
+.PHONY: clean
+clean: ## remove what was built here; `make -C test clean` removes the tools
+	rm -rf bin dist
