@@ -59,6 +59,4 @@ type Version struct {
 
 // Staleness is how long readings are believed: three intervals, ten seconds
 // at least.
-func (c Config) Staleness() time.Duration {
-	return max(3*c.Interval, 10*time.Second)
-}
+func (c Config) Staleness() time.Duration { return device.StaleAfter(c.Interval) }

@@ -91,7 +91,7 @@ func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(sec
 	if observe == nil {
 		observe = func(float64) {}
 	}
-	return &Tracker{log: log.With("source", name), now: now, observe: observe, status: Status{Name: name}}
+	return &Tracker{log: log.With("component", name), now: now, observe: observe, status: Status{Name: name}}
 }
 
 // Begin notes the start of an attempt and returns what ends it. The end may

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/cdi"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/web"
+	"github.com/dra-exporter/dra-exporter/kubelet"
+)
+
+// surroundings is where an agent lives: on a real node, or in the demo.
+type surroundings struct {
+	node     string
+	clock    clock.Clock
+	sources  []device.Source
+	optional map[string]bool // sources whose library may be missing
+	socket   string
+	cdiDirs  []string
+	cluster  *rest.Config // nil: without the API server
+}
+
+// agent is the node role, wired: every source, the reducer, and the pages.
+type agent struct {
+	flags    *agentFlags
+	around   surroundings
+	clock    clock.Clock
+	registry *prometheus.Registry
+
+	sampler *device.Sampler
+	kubelet *kubelet.Client
+	cdi     *cdi.Reader
+	cluster *apiserver.Node // nil: without the API server
+	runner  *node.Runner
+	wake    chan struct{}
+}
+
+func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent, error) {
+	a := &agent{flags: flags, around: around, clock: around.clock, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
+	observe := a.liveMetrics()
+	a.sampler = device.NewSampler(device.Options{
+		Sources: around.sources, Interval: flags.interval, SlowInterval: flags.slowInterval, Clock: a.clock, Log: log,
+		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
+	})
+	a.kubelet = kubelet.New(kubelet.Options{Socket: around.socket, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
+	a.cdi = cdi.New(cdi.Options{Dirs: around.cdiDirs, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(cdi.SourceName).Observe})
+	if around.cluster != nil {
+		cluster, err := apiserver.New(apiserver.Options{
+			Config: around.cluster, Node: around.node, Log: log, Clock: a.clock,
+			Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("prepare to read the API server: %w", err)
+		}
+		a.cluster = cluster
+	}
+	config := node.Config{
+		Node: around.node, Version: buildVersion(), Interval: flags.interval, Grace: flags.grace,
+		IdleThreshold: flags.idle, MaxSeries: flags.maxSeries,
+	}
+	a.runner = node.NewRunner(config, node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake}, a.clock, log)
+	return a, nil
+}
+
+// liveMetrics are those that no snapshot holds: of the process, and how long
+// sources take.
+func (a *agent) liveMetrics() *prometheus.HistogramVec {
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:                           "dra_exporter_source_read_duration_seconds",
+		Help:                           "Time that one read of the source took",
+		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		NativeHistogramBucketFactor:    1.1,
+		NativeHistogramMaxBucketNumber: 160,
+	}, []string{"source"})
+	a.registry.MustRegister(durations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return durations
+}
+
+// gather takes what every source knows now. Nothing in it waits.
+func (a *agent) gather() node.Facts {
+	listing, _ := a.kubelet.Latest()
+	facts := node.Facts{
+		Samples:  a.sampler.Latest(),
+		Listing:  listing.Resources,
+		ListedAt: listing.At,
+		CDI:      a.cdi.Latest(),
+		Sources:  a.statuses(),
+	}
+	if a.cluster != nil {
+		known := a.cluster.Latest()
+		facts.Cluster = node.Cluster{Enabled: true, Fresh: known.PodsFresh, Pods: known.Pods, Claims: known.Claims, Published: known.Published}
+	}
+	return facts
+}
+
+// statuses leaves out an optional source whose library was never there.
+func (a *agent) statuses() []source.Status {
+	var statuses []source.Status
+	for _, status := range a.sampler.Statuses() {
+		if a.around.optional[status.Name] && status.Reason == source.ReasonLibraryMissing && status.LastSuccess.IsZero() {
+			continue
+		}
+		statuses = append(statuses, status)
+	}
+	statuses = append(statuses, a.kubelet.Status(), a.cdi.Status())
+	if a.cluster != nil {
+		statuses = append(statuses, a.cluster.Statuses()...)
+	}
+	return statuses
+}
+
+// settled reports whether every source has been read once, or has failed.
+func (a *agent) settled() bool {
+	for _, status := range a.statuses() {
+		if status.LastSuccess.IsZero() && status.Errors == 0 && status.Name != node.SourceClaims {
+			return false
+		}
+	}
+	return true
+}
+
+// run serves until the context ends. A source that hangs does not hold it up.
+func (a *agent) run(ctx context.Context, server *web.Server) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { a.sampler.Run(ctx) })
+	running.Go(func() { a.kubelet.Run(ctx) })
+	running.Go(func() { a.cdi.Run(ctx) })
+	running.Go(func() { a.runner.Run(ctx) })
+	running.Go(func() { a.listen(ctx) })
+	if a.cluster != nil {
+		running.Go(func() { _ = a.cluster.Run(ctx) }) // its failures are in its statuses
+	}
+	return server.Serve(ctx)
+}
+
+// listen turns every change into a step, and a change of a pod into a List.
+func (a *agent) listen(ctx context.Context) {
+	var clusterChanged, podChanged <-chan struct{}
+	if a.cluster != nil {
+		clusterChanged, podChanged = a.cluster.Changed(), a.cluster.PodChanged()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-podChanged:
+			a.kubelet.Poke()
+			continue
+		case <-a.sampler.Changed():
+		case <-a.kubelet.Changed():
+			a.cdi.Poke()
+		case <-a.cdi.Changed():
+		case <-clusterChanged:
+		}
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// server opens the listeners, so that a wrong address or configuration is
+// told before anything runs.
+func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	pages, err := page.Handlers(page.Config{
+		Node: a.around.node, MetricsPath: flags.path, Rows: a.rows, Log: log,
+		Now: func() time.Time { return a.clock().Wall },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the pages: %w", err)
+	}
+	handlers := maps.Clone(pages)
+	return web.Listen(web.Config{
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: handlers, Pprof: flags.pprof,
+		Metrics: metric.Concat(gatherer(a.page), a.registry), Registry: a.registry,
+		Healthy: a.healthy, Ready: a.ready,
+	})
+}
+
+// gatherer asks for the page of the newest snapshot at each scrape.
+type gatherer func() prometheus.Gatherer
+
+func (g gatherer) Gather() ([]*dto.MetricFamily, error) { return g().Gather() }
+
+func (a *agent) page() prometheus.Gatherer {
+	if latest := a.runner.Latest(); latest != nil {
+		return latest.Page
+	}
+	return metric.NewPage(nil)
+}
+
+func (a *agent) rows() []metric.Row {
+	if latest := a.runner.Latest(); latest != nil {
+		return latest.Rows
+	}
+	return nil
+}
+
+func (a *agent) ready() error {
+	if a.runner.Latest() == nil {
+		return errors.New("no snapshot yet")
+	}
+	return nil
+}
+
+// healthy fails when a read has hung for so long that only a restart of the
+// process can free it.
+func (a *agent) healthy() error {
+	now := a.clock()
+	for _, status := range a.statuses() {
+		if hung := status.HungFor(now); a.flags.restartAfter > 0 && hung > a.flags.restartAfter {
+			return fmt.Errorf("a read of %s has hung for %s", status.Name, hung.Round(time.Second))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+	"k8s.io/klog/v2"
+)
+
+// webFlags say how the agent is asked, and how it logs.
+type webFlags struct {
+	toolkit *toolkit.FlagConfig
+	path    string
+	pprof   bool
+	log     *promslog.Config
+}
+
+// flagSet is what both an application and one command of it can do.
+type flagSet interface {
+	Flag(name, help string) *kingpin.FlagClause
+}
+
+func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webFlags {
+	f := &webFlags{log: &promslog.Config{Writer: stderr}}
+	f.toolkit = kingpinflag.AddFlags(command, defaultAddress)
+	command.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.path)
+	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
+	addLogFlags(command, f.log)
+	return f
+}
+
+// addLogFlags adds --log.level and --log.format in the words of Prometheus.
+func addLogFlags(command flagSet, config *promslog.Config) {
+	config.Level, config.Format = promslog.NewLevel(), promslog.NewFormat()
+	command.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").
+		HintOptions(promslog.LevelFlagOptions...).SetValue(config.Level)
+	command.Flag(promslogflag.FormatFlagName, promslogflag.FormatFlagHelp).Default("logfmt").
+		HintOptions(promslog.FormatFlagOptions...).SetValue(config.Format)
+}
+
+// logger also takes in what client-go has to say, which knows only one
+// logger for the whole process.
+func (f *webFlags) logger() *slog.Logger {
+	log := promslog.New(f.log)
+	klog.SetSlogLogger(log.With("component", "client-go"))
+	return log
+}
+
+// agentFlags say what the node role reads and how long it remembers.
+type agentFlags struct {
+	node         string
+	interval     time.Duration
+	slowInterval time.Duration
+	grace        time.Duration
+	idle         float64
+	restartAfter time.Duration
+	maxSeries    int
+}
+
+func addAgentFlags(command flagSet) *agentFlags {
+	f := &agentFlags{}
+	command.Flag("device.interval", "Time between two reads of the fast quantities (utilization, memory, power, …).").Default("1s").DurationVar(&f.interval)
+	command.Flag("device.slow-interval", "Time between two reads of the slow quantities and two looks for new devices.").Default("30s").DurationVar(&f.slowInterval)
+	command.Flag("ledger.grace", "How long the counters and info rows of a claim outlive it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
+	command.Flag("idle.threshold", "Utilization ratio below which a claim counts as idle.").Default("0.01").Float64Var(&f.idle)
+	command.Flag("source.restart-after", "Report unhealthy, to be restarted, when a read has hung for this long; 0 disables.").Default("10m").DurationVar(&f.restartAfter)
+	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("20000").IntVar(&f.maxSeries)
+	return f
+}
+
+// check refuses what could not work. The message names the flag.
+func (f *agentFlags) check() error {
+	switch {
+	case f.interval < 100*time.Millisecond:
+		return fmt.Errorf("--device.interval=%s is too short: 100ms at least", f.interval)
+	case f.slowInterval < f.interval:
+		return fmt.Errorf("--device.slow-interval=%s is shorter than --device.interval=%s", f.slowInterval, f.interval)
+	case f.grace < 0:
+		return fmt.Errorf("--ledger.grace=%s is negative", f.grace)
+	case f.idle < 0 || f.idle > 1:
+		return fmt.Errorf("--idle.threshold=%v is no ratio: 0 to 1", f.idle)
+	case f.maxSeries < 0:
+		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
+	default:
+		return nil
+	}
+}

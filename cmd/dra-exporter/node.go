@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/kubelet"
+)
+
+// nodeFlags are those of the node role alone.
+type nodeFlags struct {
+	name       string
+	kubeconfig string
+	alone      bool // without the API server
+	socket     string
+	cdiDirs    []string
+	sources    []string
+	simulated  string
+	nvml       string
+}
+
+// addNode adds the subcommand that runs on every node.
+func (c *commands) addNode(stderr io.Writer) {
+	command := c.app.Command("node", "Run on a node: who holds which device, and what is each claim doing with it?")
+	flags := &nodeFlags{}
+	command.Flag("node.name", "Name of this node, as the API server knows it.").Envar("NODE_NAME").StringVar(&flags.name)
+	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
+	command.Flag("kubernetes.disable", "Do without the API server: the kubelet and CDI specifications alone.").BoolVar(&flags.alone)
+	command.Flag("kubelet.pod-resources-socket", "The kubelet's PodResources socket.").Default(kubelet.DefaultSocket).StringVar(&flags.socket)
+	command.Flag("cdi.dir", "Directory of CDI specifications. Repeatable.").Default("/etc/cdi", "/var/run/cdi").StringsVar(&flags.cdiDirs)
+	command.Flag("device.source", sourceHelp()).Default(sourceAuto).EnumsVar(&flags.sources, sourceNames()...)
+	command.Flag("simulated.config", "YAML file of the simulated source.").StringVar(&flags.simulated)
+	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, where the dynamic linker does not find it.").StringVar(&flags.nvml)
+	agent := addAgentFlags(command)
+	web := addWebFlags(command, ":9420", stderr)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, web) }
+}
+
+func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webFlags *webFlags) error {
+	if err := agentFlags.check(); err != nil {
+		return err
+	}
+	around, err := flags.surroundings()
+	if err != nil {
+		return err
+	}
+	log := webFlags.logger()
+	agent, err := newAgent(agentFlags, around, log)
+	if err != nil {
+		return err
+	}
+	server, err := agent.server(webFlags, log)
+	if err != nil {
+		return err
+	}
+	log.Info("watching this node", "node", around.node, "version", buildVersion().Version)
+	return agent.run(ctx, server)
+}
+
+// surroundings finds out where the agent lives.
+func (f *nodeFlags) surroundings() (surroundings, error) {
+	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, cdiDirs: f.cdiDirs}
+	var err error
+	if around.node == "" {
+		if around.node, err = f.hostname(); err != nil {
+			return around, err
+		}
+	}
+	if !f.alone {
+		if around.cluster, err = clusterConfig(f.kubeconfig); err != nil {
+			return around, err
+		}
+	}
+	around.sources, around.optional, err = openSources(f.sources, sourceFlags{simulatedConfig: f.simulated, nvmlLibrary: f.nvml, clock: around.clock})
+	return around, err
+}
+
+// hostname stands in for the node's name where no API server could contradict.
+func (f *nodeFlags) hostname() (string, error) {
+	if !f.alone {
+		return "", errors.New("the node's name is unknown: give --node.name, or NODE_NAME from the pod's spec.nodeName")
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("find this host's name (or give --node.name): %w", err)
+	}
+	return name, nil
+}
+
+// clusterConfig reads the kubeconfig, or the service account of the pod.
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("read --kubeconfig: %w", err)
+		}
+		return config, nil
+	}
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("no API server: this is not a pod; give --kubeconfig, or --kubernetes.disable to do without")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pod's service account: %w", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+)
+
+// sourceAuto stands for every source that needs no configuration.
+const sourceAuto = "auto"
+
+// deviceSource is one row of the table of device sources, in the order of
+// precedence. A new source is a new row.
+type deviceSource struct {
+	name string
+	auto bool // part of --device.source=auto, and silent where its library is missing
+	open func(sourceFlags) (device.Source, error)
+}
+
+// sourceFlags are what sources can be told.
+type sourceFlags struct {
+	simulatedConfig string
+	nvmlLibrary     string
+	clock           clock.Clock
+}
+
+func deviceSources() []deviceSource {
+	return []deviceSource{
+		{"nvml", true, func(f sourceFlags) (device.Source, error) { return nvml.New(f.nvmlLibrary), nil }},
+		{"simulated", false, openSimulated},
+	}
+}
+
+func openSimulated(flags sourceFlags) (device.Source, error) {
+	if flags.simulatedConfig == "" {
+		return nil, fmt.Errorf("--device.source=simulated needs --simulated.config, a YAML file that describes devices")
+	}
+	return simulated.Open(flags.simulatedConfig, flags.clock)
+}
+
+// sourceNames are the values that --device.source takes.
+func sourceNames() []string {
+	names := []string{sourceAuto}
+	for _, s := range deviceSources() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// openSources opens the sources that were asked for, in the table's order,
+// and says which of them may lack their library in silence.
+func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
+	optional = map[string]bool{}
+	for _, row := range deviceSources() {
+		byName, byAuto := slices.Contains(asked, row.name), row.auto && slices.Contains(asked, sourceAuto)
+		if !byName && !byAuto {
+			continue
+		}
+		source, err := row.open(flags)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open the device source %s: %w", row.name, err)
+		}
+		sources = append(sources, source)
+		optional[row.name] = !byName
+	}
+	return sources, optional, nil
+}
+
+func sourceHelp() string {
+	return "Where to read devices: one of [" + strings.Join(sourceNames(), ", ") + "]. Repeatable; earlier ones in that list take precedence."
+}

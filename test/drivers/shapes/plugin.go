@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+)
+
+// plugin prepares claims by writing a CDI spec for each, and keeps no state but
+// those files: preparing again writes the same file again.
+type plugin struct {
+	driverName string
+	specs      specFolder
+	failed     chan error // holds the first error that ends the driver
+}
+
+// PrepareResourceClaims implements kubeletplugin.DRAPlugin.
+func (p *plugin) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	results := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
+	for _, claim := range claims {
+		devices, err := p.prepare(claim)
+		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+	}
+	return results, nil
+}
+
+func (p *plugin) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+	if claim.Status.Allocation == nil {
+		return nil, errors.New("claim is not allocated")
+	}
+	var own []resourceapi.DeviceRequestAllocationResult
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver == p.driverName {
+			own = append(own, result)
+		}
+	}
+	if err := p.specs.write(claim.UID, own); err != nil {
+		return nil, fmt.Errorf("write CDI spec: %w", err)
+	}
+	var devices []kubeletplugin.Device
+	for _, result := range own {
+		devices = append(devices, kubeletplugin.Device{
+			Requests:     []string{result.Request},
+			PoolName:     result.Pool,
+			DeviceName:   result.Device,
+			ShareID:      result.ShareID,
+			CDIDeviceIDs: []string{p.specs.kind() + "=" + deviceName(claim.UID, result)},
+		})
+	}
+	return devices, nil
+}
+
+// UnprepareResourceClaims implements kubeletplugin.DRAPlugin.
+func (p *plugin) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	results := make(map[types.UID]error, len(claims))
+	for _, claim := range claims {
+		results[claim.UID] = p.specs.remove(claim.UID)
+	}
+	return results, nil
+}
+
+// WatchHealthStatus implements kubeletplugin.DRAPlugin: health is not served.
+func (p *plugin) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
+	return kubeletplugin.ErrHealthNotSupported
+}
+
+// HandleError implements kubeletplugin.DRAPlugin. A shape that the API server
+// refuses ends the driver, so that a wrong devices file is noticed at once.
+func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
+	utilruntime.HandleErrorWithContext(ctx, err, msg)
+	if errors.Is(err, kubeletplugin.ErrRecoverable) {
+		return
+	}
+	select {
+	case p.failed <- fmt.Errorf("%s: %w", msg, err):
+	default:
+	}
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// containerdConfig wants the root folder, the state folder, the socket twice,
+// the pause image, the CDI folder and the CNI folder.
+const containerdConfig = `version = 3
+root = %q
+state = %q
+
+[grpc]
+address = %q
+
+[ttrpc]
+address = %q
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = %q
+
+[plugins.'io.containerd.cri.v1.runtime']
+cdi_spec_dirs = [%q]
+netns_mounts_under_state_dir = true
+# Raising a score needs CAP_SYS_RESOURCE, which build machines often lack.
+restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["/usr/lib/cni"]
+conf_dir = %q
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+SystemdCgroup = false
+`
+
+// builtTool finds a program that the Makefile built into a folder with a
+// version in its name.
+func (c *Cluster) builtTool(folder, name string) (string, error) {
+	found, _ := filepath.Glob(filepath.Join(c.options.BinDir, folder, name))
+	if len(found) == 0 {
+		return "", fmt.Errorf("find %s under %s (run `make e2e` in test/): %w", name, c.options.BinDir, os.ErrNotExist)
+	}
+	return found[len(found)-1], nil
+}
+
+func (c *Cluster) startContainerd(ctx context.Context) error {
+	program, err := c.builtTool("containerd-*", "containerd")
+	if err != nil {
+		return err
+	}
+	l := c.layout
+	config := fmt.Sprintf(containerdConfig, l.path("containerd"), l.path("run", "containerd"),
+		l.containerdSocket(), l.containerdSocket()+".ttrpc", PauseImage, l.cdi(), l.cniConfig())
+	if err := writeFile(l.path("containerd.toml"), config); err != nil {
+		return err
+	}
+	return c.launch(ctx, &Process{
+		name:    "containerd",
+		program: program,
+		args:    []string{"--config", l.path("containerd.toml")},
+		// The shim is found on PATH, beside containerd.
+		env:   []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH") + ":/usr/sbin:/sbin"},
+		ready: accepts(l.containerdSocket()),
+	})
+}
+
+// accepts checks that something listens on a unix socket.
+func accepts(socket string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var dialer net.Dialer
+		connection, err := dialer.DialContext(ctx, "unix", socket)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}
+}
+
+// ctr runs containerd's command-line client in the namespace of Kubernetes.
+func (c *Cluster) ctr(ctx context.Context, args ...string) error {
+	program, err := c.builtTool("containerd-*", "ctr")
+	if err != nil {
+		return err
+	}
+	args = append([]string{"--address", c.layout.containerdSocket(), "--namespace", "k8s.io"}, args...)
+	return command(ctx, program, args...)
+}
+
+// command runs a program to its end; its output is part of its error.
+func command(ctx context.Context, program string, args ...string) error {
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("run %s %q: %w: %s", filepath.Base(program), args, err, output)
+	}
+	return nil
+}

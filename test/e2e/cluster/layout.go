@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// folderPrefix begins the name of every cluster's folder: leftovers of crashed
+// runs are found by it.
+const folderPrefix = "dra-e2e-"
+
+// layout knows where each of a cluster's files lies.
+type layout struct {
+	dir     string
+	logsDir string
+}
+
+// newLayout makes a new folder, with a short name: paths of unix sockets may
+// not be longer than 107 bytes.
+func newLayout(parent, logs string) (layout, error) {
+	dir, err := os.MkdirTemp(parent, folderPrefix)
+	if err != nil {
+		return layout{}, fmt.Errorf("make the cluster's folder: %w", err)
+	}
+	l := layout{dir: dir, logsDir: cmp.Or(logs, filepath.Join(dir, "logs"))}
+	for _, d := range []string{l.pki(), l.cdi(), l.cniConfig(), l.kubelet(), l.path("pids"), l.logsDir, l.path("run")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return layout{}, fmt.Errorf("make the cluster's folder: %w", err)
+		}
+	}
+	return l, nil
+}
+
+func (l layout) path(parts ...string) string {
+	return filepath.Join(append([]string{l.dir}, parts...)...)
+}
+
+func (l layout) pki() string                   { return l.path("pki") }
+func (l layout) cdi() string                   { return l.path("cdi") }
+func (l layout) cniConfig() string             { return l.path("cni", "net.d") }
+func (l layout) kubelet() string               { return l.path("kubelet") }
+func (l layout) log(process string) string     { return filepath.Join(l.logsDir, process+".log") }
+func (l layout) pid(process string) string     { return l.path("pids", process) }
+func (l layout) kubeconfig(user string) string { return l.path("pki", user+".kubeconfig") }
+func (l layout) servingCert() string           { return l.path("pki", "apiserver.crt") }
+func (l layout) servingKey() string            { return l.path("pki", "apiserver.key") }
+func (l layout) serviceAccountKey() string     { return l.path("pki", "service-account.key") }
+func (l layout) tokens() string                { return l.path("pki", "tokens.csv") }
+func (l layout) containerdSocket() string      { return l.path("run", "containerd.sock") }
+func (l layout) networkRecord() string         { return l.path("network.json") }
+
+// cgroupRoot is the cgroup beneath which the kubelet puts its pods, of this
+// cluster alone: a kubelet kills what it finds in its root and does not know.
+func (l layout) cgroupRoot() string { return "/" + filepath.Base(l.dir) }
+
+// writeFile writes a file of the cluster that only root may read.
+func writeFile(path, content string) error {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// ports are those of one cluster: chosen once, so that a restarted process
+// listens where it did before.
+type ports struct {
+	etcd, etcdPeer, apiserver, controllerManager, scheduler, kubelet, kubeletHealth int
+}
+
+func freePorts() (ports, error) {
+	var p ports
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiserver, &p.controllerManager, &p.scheduler, &p.kubelet, &p.kubeletHealth} {
+		l, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return ports{}, fmt.Errorf("find a free port: %w", err)
+		}
+		listeners = append(listeners, l)
+		*port = l.Addr().(*net.TCPAddr).Port
+	}
+	return p, nil
+}

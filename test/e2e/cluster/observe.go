@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// PodResources asks the kubelet which pods hold which devices.
+func (c *Cluster) PodResources(ctx context.Context) ([]*podresources.PodResources, error) {
+	connection, err := grpc.NewClient("unix://"+c.KubeletSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the kubelet: %w", err)
+	}
+	defer connection.Close()
+	response, err := podresources.NewPodResourcesListerClient(connection).List(ctx, &podresources.ListPodResourcesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("list pod resources: %w", err)
+	}
+	return response.GetPodResources(), nil
+}
+
+// WaitPod waits until a pod is in a phase with all its containers ready, if it
+// is to be running, and returns it. A pod that has ended in another phase will
+// not get there: that is an error at once.
+func (c *Cluster) WaitPod(ctx context.Context, namespace, name string, phase corev1.PodPhase) (*corev1.Pod, error) {
+	var pod *corev1.Pod
+	err := Eventually(ctx, fmt.Sprintf("pod %s/%s %s", namespace, name, phase), func(ctx context.Context) (err error) {
+		if pod, err = c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		return checkPod(pod, phase)
+	})
+	return pod, err
+}
+
+func checkPod(pod *corev1.Pod, phase corev1.PodPhase) error {
+	var notReady []string
+	for _, container := range pod.Status.ContainerStatuses {
+		if !container.Ready {
+			notReady = append(notReady, fmt.Sprintf("%s: %+v", container.Name, container.State))
+		}
+	}
+	switch found := pod.Status.Phase; {
+	case found != phase && (found == corev1.PodFailed || found == corev1.PodSucceeded):
+		return permanent(fmt.Errorf("it is %s: %s", found, notReady))
+	case found != phase:
+		return fmt.Errorf("it is %s: %v", found, pod.Status.Conditions)
+	case phase == corev1.PodRunning && len(notReady) > 0:
+		return fmt.Errorf("not ready: %s", notReady)
+	}
+	return nil
+}
+
+// ContainerPID returns the process id, on this machine, of a running container.
+func (c *Cluster) ContainerPID(pod *corev1.Pod, container string) (int, error) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name != container {
+			continue
+		}
+		id := strings.TrimPrefix(status.ContainerID, "containerd://")
+		data, err := os.ReadFile(c.layout.path("run", "containerd", "io.containerd.runtime.v2.task", "k8s.io", id, "init.pid"))
+		if err != nil {
+			return 0, fmt.Errorf("find process of container %s: %w", container, err)
+		}
+		return strconv.Atoi(string(data))
+	}
+	return 0, fmt.Errorf("pod %s has no container %s", pod.Name, container)
+}
+
+// ContainerEnv returns the environment that a running container really has:
+// what DRA drivers put into it is the truth about who holds which device.
+func (c *Cluster) ContainerEnv(pod *corev1.Pod, container string) (map[string]string, error) {
+	pid, err := c.ContainerPID(pod, container)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil, fmt.Errorf("read environment of container %s: %w", container, err)
+	}
+	env := map[string]string{}
+	for _, variable := range strings.Split(strings.TrimRight(string(data), "\x00"), "\x00") {
+		name, value, _ := strings.Cut(variable, "=")
+		env[name] = value
+	}
+	return env, nil
+}

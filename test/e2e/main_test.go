@@ -1,0 +1,109 @@
+// Package e2e tests against a real Kubernetes node. All tests share one
+// cluster and its drivers, each in namespaces of its own; one that kills a
+// component brings it back before it ends, and none runs in parallel.
+//
+// Run them with `make e2e` in test/, which builds what they need.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// shared is the cluster of all tests: starting one takes longer than any test.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	code, err := runWithCluster(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runWithCluster runs the tests between the start and the end of the cluster,
+// and prints every component's last words when one of them failed.
+func runWithCluster(m *testing.M) (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if shared, err = startCluster(ctx); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, shared.Close()) }()
+	defer closeOnInterrupt(ctx)()
+
+	if err := startDrivers(ctx, shared); err != nil {
+		fmt.Fprintln(os.Stderr, shared.Logs(40))
+		return 1, err
+	}
+	if code = m.Run(); code != 0 {
+		fmt.Fprintln(os.Stderr, shared.Logs(40))
+	}
+	return code, nil
+}
+
+func startCluster(ctx context.Context) (*cluster.Cluster, error) {
+	bin := os.Getenv("DRA_E2E_BIN")
+	if bin == "" {
+		return nil, errors.New("DRA_E2E_BIN is not set: run `make e2e` in test/")
+	}
+	began := time.Now()
+	return cluster.Start(ctx, cluster.Options{
+		KubernetesVersion: os.Getenv("DRA_E2E_KUBERNETES_VERSION"),
+		BinDir:            bin,
+		LogDir:            os.Getenv("DRA_E2E_LOGS"),
+		Logf: func(format string, args ...any) {
+			fmt.Printf("%5.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+		},
+	})
+}
+
+// closeOnInterrupt ends the cluster and the tests, which do not watch ctx
+// themselves, when they are interrupted, until the returned function is called.
+func closeOnInterrupt(ctx context.Context) func() bool {
+	return context.AfterFunc(ctx, func() {
+		if err := shared.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+		}
+		os.Exit(1)
+	})
+}
+
+// startDrivers starts the drivers that all tests share, and their classes.
+func startDrivers(ctx context.Context, c *cluster.Cluster) error {
+	classes, err := os.ReadFile("testdata/classes.yaml")
+	if err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, string(classes)); err != nil {
+		return err
+	}
+	for _, driver := range []struct {
+		name string
+		env  map[string]string
+	}{
+		{"gpu.example.com", map[string]string{"NUM_DEVICES": "4"}},
+		{"share.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_ALLOW_MULTIPLE_ALLOCATIONS": "true"}},
+		{"part.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_PARTITIONS": "4"}},
+	} {
+		if _, err := c.StartExampleDriver(ctx, driver.name, driver.env); err != nil {
+			return err
+		}
+	}
+	devices, err := filepath.Abs("testdata/gpu.nvidia.com.yaml")
+	if err != nil {
+		return err
+	}
+	_, err = c.StartShapesDriver(ctx, "gpu.nvidia.com", devices)
+	return err
+}

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// deploy applies testdata/claims/<name>.yaml, whose objects are in the namespace
+// <name>, and removes them at the end of the test: pods and claims are gone then
+// and their devices free.
+func deploy(t *testing.T, name string) {
+	t.Helper()
+	manifests, err := os.ReadFile("testdata/claims/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployText(t, name, string(manifests))
+}
+
+// deployText is deploy for manifests written in the test.
+func deployText(t *testing.T, namespace, manifests string) {
+	t.Helper()
+	t.Cleanup(func() { sweep(t, namespace) })
+	if err := shared.Apply(t.Context(), manifests); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sweep deletes the pods, claims and templates of a namespace and waits until
+// they are gone. The namespace stays, so that the next test may use it at once.
+func sweep(t *testing.T, namespace string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	core, dra := shared.Client().CoreV1(), shared.Client().ResourceV1()
+	err := errors.Join(
+		core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		dra.ResourceClaimTemplates(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		dra.ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		cluster.Eventually(ctx, "namespace "+namespace+" empty", func(ctx context.Context) error {
+			return isEmpty(ctx, namespace)
+		}),
+	)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func isEmpty(ctx context.Context, namespace string) error {
+	pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	claims, err := shared.Client().ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(pods.Items)+len(claims.Items) > 0 {
+		return fmt.Errorf("%d pods and %d claims are left", len(pods.Items), len(claims.Items))
+	}
+	return nil
+}
+
+// running waits until a pod runs and returns it.
+func running(t *testing.T, namespace, name string) *corev1.Pod {
+	t.Helper()
+	pod, err := shared.WaitPod(t.Context(), namespace, name, corev1.PodRunning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
