@@ -82,13 +82,14 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 // liveMetrics are those that no snapshot holds: of the process, and how long
 // sources take.
 func (a *agent) liveMetrics() *prometheus.HistogramVec {
+	family := node.ReadDuration()
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:                           "dra_exporter_source_read_duration_seconds",
-		Help:                           "Time that one read of the source took",
+		Name:                           family.Name,
+		Help:                           family.Help,
 		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 160,
-	}, []string{"source"})
+	}, family.Labels)
 	a.registry.MustRegister(durations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return durations
 }

@@ -5,6 +5,7 @@ package metric
 
 import (
 	"sort"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -13,25 +14,22 @@ import (
 // Type is the type of a family.
 type Type uint8
 
-// The types of rows. Histograms live in a Prometheus registry instead.
+// The types of rows, and Histogram, of which there are no rows: histograms
+// live in a Prometheus registry, and their family here is their documentation.
 const (
 	Gauge Type = iota
 	Counter
+	Histogram
 )
 
-func (t Type) String() string {
-	if t == Counter {
-		return "counter"
-	}
-	return "gauge"
-}
+func (t Type) String() string { return [...]string{"gauge", "counter", "histogram"}[t] }
 
 // Family describes all the rows of one name. Families are made once, in the
 // table of the role that fills them, and compared by address.
 type Family struct {
 	Name   string
 	Help   string // one sentence, no full stop needed
-	Unit   string // base unit in the plural, or empty: bytes, seconds, ratio …
+	Unit   string // base unit as the name spells it, or empty: bytes, seconds, ratio …
 	Type   Type
 	Labels []string // the documented labels, in the catalogue's order
 }
@@ -42,8 +40,9 @@ type Labels struct {
 	pairs []*dto.LabelPair // sorted by name
 }
 
-// NewLabels pairs names with values; both have the same length. Values must
-// be valid UTF-8.
+// NewLabels pairs names with values; both have the same length. Values come
+// from drivers, pods and libraries: bytes that are not UTF-8 become U+FFFD,
+// since one such byte would fail every protobuf scrape of the page.
 func NewLabels(names []string, values ...string) *Labels {
 	if len(names) != len(values) {
 		panic("metric: as many values as names are needed")
@@ -51,7 +50,7 @@ func NewLabels(names []string, values ...string) *Labels {
 	backing := make([]dto.LabelPair, len(names))
 	pairs := make([]*dto.LabelPair, len(names))
 	for i := range names {
-		name, value := names[i], values[i]
+		name, value := names[i], strings.ToValidUTF8(values[i], "\uFFFD")
 		backing[i].Name, backing[i].Value = &name, &value
 		pairs[i] = &backing[i]
 	}

@@ -41,6 +41,7 @@ func Families() []*metric.Family {
 		f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors,
 		f.sampleTime, f.unmatched, f.dropped, f.resets,
 	}
+	list = append(list, ReadDuration())
 	list = append(list, f.quantity[:]...)
 	return append(list, f.claimMeter[:]...)
 }
@@ -191,4 +192,13 @@ func (f *families) addExporter() {
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
 	f.dropped = counter("dra_exporter_series_dropped_total", "", "Rows that did not fit under the family's cap, summed over all steps; absent where none were", []string{"family"})
 	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
+}
+
+// ReadDuration is the one family that no snapshot holds: how long sources
+// take is observed as it happens.
+func ReadDuration() *metric.Family {
+	return &metric.Family{
+		Name: "dra_exporter_source_read_duration_seconds", Unit: "seconds", Type: metric.Histogram, Labels: []string{"source"},
+		Help: "Time that one read of the source took; classic buckets and native",
+	}
 }

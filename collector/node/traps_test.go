@@ -1,0 +1,183 @@
+package node
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/kubelet"
+	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// A trap is one way in which the kubelet or a driver misleads, put before the
+// reducer by a simulated kubelet on a real socket. Its golden file is the
+// page that the countermeasure makes; mutations() names what takes each
+// countermeasure away.
+func TestTraps(t *testing.T) {
+	for name, play := range map[string]func(*stage){
+		"init_containers":     playInitContainers,
+		"every_device":        playEveryDevice,
+		"empty_after_restart": playEmptyAfterRestart,
+		"before_preparation":  playBeforePreparation,
+		"two_shares":          playTwoShares,
+		"driver_dies":         playDriverDies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			play(s)
+			metrictest.CompareGolden(t, filepath.Join("testdata", "trap_"+name+".txt"), s.pages.String())
+		})
+	}
+}
+
+// A stage is a scene with a kubelet.
+type stage struct {
+	*scene
+	kubelet *simulated.Kubelet
+	client  *kubelet.Client
+	pages   *script
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{scene: newScene(t, gpu(0), gpu(1))}
+	for _, uuid := range []string{"GPU-0", "GPU-1"} {
+		s.set(uuid, device.Utilization, 0.5)
+	}
+	s.pages = s.joined()
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	ctx, stop := context.WithCancel(context.Background())
+	server, err := simulated.Start(ctx, socket, simulated.Options{EmptyFor: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kubelet = server
+	s.client = kubelet.New(kubelet.Options{Socket: socket, Interval: time.Hour, Clock: clock.System()})
+	done := make(chan struct{})
+	go func() { s.client.Run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done; server.Close() })
+	return s
+}
+
+// runs gives the kubelet the pods and waits for a List that came after.
+func (s *stage) runs(pods ...simulated.Pod) {
+	s.t.Helper()
+	s.kubelet.Set(pods)
+	s.ask()
+}
+
+func (s *stage) ask() {
+	s.t.Helper()
+	before, _ := s.client.Latest()
+	deadline := time.Now().Add(30 * time.Second)
+	for after := before; after.Sequence < before.Sequence+2; after, _ = s.client.Latest() {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the kubelet does not answer: %s", s.client.Message())
+		}
+		s.client.Poke()
+		time.Sleep(10 * time.Millisecond)
+		s.facts.Listing = after.Resources
+	}
+	after, _ := s.client.Latest()
+	s.facts.Listing = after.Resources
+}
+
+func (s *stage) provoke(trap simulated.Trap) {
+	s.t.Helper()
+	if err := s.kubelet.Provoke(trap); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// trainPod is the pod ml/train with its claim, as the kubelet sees it.
+func trainPod(stage simulated.Stage, containers ...simulated.Container) simulated.Pod {
+	return simulated.Pod{Namespace: "ml", Name: "train", Containers: containers, Claims: []simulated.Claim{{
+		Name: "train", Stage: stage,
+		Devices: []simulated.Device{{Request: "left", Driver: "gpu.nvidia.com", Pool: sceneNode, Name: "gpu-0"}, {Request: "right", Driver: "gpu.nvidia.com", Pool: sceneNode, Name: "gpu-1"}},
+	}}}
+}
+
+// trainClaim is the same for the API server: two requests, one device each.
+func (s *stage) trainClaim(containers ...dra.Container) {
+	claim := s.allocate("ml/train", "gpu-0", "gpu-1")
+	claim.Requests = []dra.Request{{Name: "left", DeviceClass: "gpu.nvidia.com"}, {Name: "right", DeviceClass: "gpu.nvidia.com"}}
+	claim.Results[0].Request, claim.Results[1].Request = "left", "right"
+	s.facts.Cluster.Pods[0].Containers = containers
+}
+
+// showAlone steps without the API server: what the List alone says.
+func (s *stage) showAlone(heading string) {
+	s.t.Helper()
+	cluster := s.facts.Cluster
+	s.facts.Cluster = Cluster{}
+	s.listed(10)
+	s.pages.show(heading)
+	s.facts.Cluster = cluster
+}
+
+func playInitContainers(s *stage) {
+	s.provoke(simulated.InitContainersHidden)
+	s.trainClaim(dra.Container{Name: "warm", Uses: []dra.Use{{Claim: "train"}}}, dra.Container{Name: "main"})
+	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "warm", Init: true, Uses: []simulated.Use{{Claim: "train"}}}, simulated.Container{Name: "main"}))
+	s.listed(1)
+	s.pages.show("an init container holds two GPUs that the kubelet does not list")
+}
+
+func playEveryDevice(s *stage) {
+	s.provoke(simulated.EveryDevice)
+	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train", Request: "left"}}})
+	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train", Request: "left"}}}))
+	s.listed(1)
+	s.pages.show("a container uses one request, the kubelet lists both devices for it")
+	s.showAlone("without the API server nobody can tell")
+}
+
+func playEmptyAfterRestart(s *stage) {
+	s.facts.Cluster = Cluster{}
+	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
+	s.listed(1)
+	s.pages.show("listed, without an API server")
+	s.provoke(simulated.EmptyAfterRestart)
+	if err := s.kubelet.Restart(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ask()
+	s.listed(1)
+	s.listed(1)
+	s.pages.show("the kubelet has restarted and lists nothing: everything is still held")
+	s.listed(5)
+	s.pages.show("it still lists nothing five seconds later")
+}
+
+func playBeforePreparation(s *stage) {
+	s.provoke(simulated.ClaimBeforeDevices)
+	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
+	s.runs(trainPod(simulated.Named, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
+	s.listed(1)
+	s.pages.show("allocated and bound, not prepared yet: it holds")
+	s.showAlone("the List alone: a claim named without devices is not known to hold anything")
+}
+
+func playTwoShares(s *stage) {
+	s.provoke(simulated.TwoShares)
+	s.facts.Cluster = Cluster{}
+	s.runs(simulated.Pod{Namespace: "ml", Name: "train", Containers: []simulated.Container{{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}}, Claims: []simulated.Claim{{
+		Name: "train", Devices: []simulated.Device{{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: "gpu-0", ShareID: "a"}},
+	}}})
+	s.listed(1)
+	s.pages.show("one claim holds one device under two share ids: one holder")
+}
+
+func playDriverDies(s *stage) {
+	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
+	s.facts.Cluster.Published[0].ID.Name = "gpu-by-another-name"
+	s.facts.Cluster.Claims[0].Results[0].Device.Name = "gpu-by-another-name"
+	s.listed(1)
+	s.facts.Cluster.Published = nil
+	s.listed(1)
+	s.pages.show("the driver died, the kubelet deleted its slices, the claim still holds")
+}
