@@ -224,11 +224,12 @@ func (a *agent) ready() error {
 	return nil
 }
 
-// healthy fails when a read has hung for so long that only a restart of the
-// process can free it.
+// healthy fails when a call into a device's library has hung for so long
+// that only a restart of the process can free it. A kubelet or an API server
+// that hangs is not cured by a restart of ours.
 func (a *agent) healthy() error {
 	now := a.clock()
-	for _, status := range a.statuses() {
+	for _, status := range a.sampler.Statuses() {
 		if hung := status.HungFor(now); a.flags.restartAfter > 0 && hung > a.flags.restartAfter {
 			return fmt.Errorf("a read of %s has hung for %s", status.Name, hung.Round(time.Second))
 		}

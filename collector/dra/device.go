@@ -16,15 +16,16 @@ func (d DeviceID) String() string { return d.Driver + "/" + d.Pool + "/" + d.Nam
 // PublishedDevice is a device of a ResourceSlice with what is needed to find
 // its hardware. Empty strings and PlacementUnknown mean "not published".
 type PublishedDevice struct {
-	ID         DeviceID
-	Node       string // empty for a network-attached device
-	UUID       string // the vendor's, as the driver spells it
-	ParentUUID string // of the GPU that a partition is cut from
-	PCIAddress string // lower case, domain of four digits: 0000:c1:00.0
-	Profile    string // of a partition, e.g. 1g.10gb
-	Placement  int    // first memory slice of a partition, or PlacementUnknown
-	Model      string
-	Version    string // of the driver, normalized by it to a semantic version
+	ID               DeviceID
+	Node             string // empty for a network-attached device
+	UUID             string // the vendor's, as the driver spells it
+	ParentUUID       string // of the GPU that a partition is cut from
+	PCIAddress       string // lower case, domain of four digits: 0000:c1:00.0
+	ParentPCIAddress string // likewise, of the GPU that a partition is cut from, where that is how its driver names it
+	Profile          string // of a partition, e.g. 1g.10gb
+	Placement        int    // first memory slice of a partition, or PlacementUnknown
+	Model            string
+	Version          string // of the driver, normalized by it to a semantic version
 
 	MultipleAllocations bool               // several claims may share it
 	Capacity            map[string]float64 // in the capacity's own unit (bytes for memory)
@@ -35,7 +36,9 @@ type PublishedDevice struct {
 const PlacementUnknown = -1
 
 // IsPartition reports whether the device is published as a part of another.
-func (d PublishedDevice) IsPartition() bool { return d.ParentUUID != "" || d.Profile != "" }
+func (d PublishedDevice) IsPartition() bool {
+	return d.ParentUUID != "" || d.Profile != "" || d.ParentPCIAddress != ""
+}
 
 // Taint is a device taint as its driver publishes it in a ResourceSlice.
 type Taint struct {

@@ -17,7 +17,7 @@ type Assignment struct {
 	Claim      ClaimRef
 	Device     DeviceID
 	ShareID    string
-	CDIDevices []string // also those of the entries before it, see Decode
+	CDIDevices []string // the device's own, in its driver's order
 }
 
 // PluginAssignment is what a container got through a device plugin.

@@ -1,0 +1,112 @@
+package cdi
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const moments = "../../test/fixtures/moments"
+
+func TestDecode(t *testing.T) {
+	for name, test := range map[string]struct{ spec, want string }{
+		"json": {
+			`{"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[{"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"}]}}]}`,
+			"nvidia.com/gpu=0 /dev/nvidia0\n"},
+		"yaml, with nodes for all devices": {
+			"cdiVersion: 0.5.0\nkind: k8s.gpu.nvidia.com/claim\n" +
+				"containerEdits: {deviceNodes: [{path: /dev/nvidiactl}]}\n" +
+				"devices:\n- name: uid-gpu-1\n  containerEdits: {deviceNodes: [{path: /dev/nvidia1, hostPath: /run/driver/dev/nvidia1}]}\n",
+			"k8s.gpu.nvidia.com/claim=uid-gpu-1 /dev/nvidia1\n"},
+		"what the version does not know": {
+			`{"cdiVersion":"9.9.9","kind":"a/b","new":1,"devices":[{"name":"c","newer":[2],"containerEdits":{"newest":3}}]}`,
+			"a/b=c\n"},
+		"empty and repeated entries": {
+			`{"cdiVersion":"1.0.0","kind":"a/b","devices":[{},{"name":"c","containerEdits":{"deviceNodes":[null,{},{"path":"/dev/x"},{"path":"/dev/x"}]}}]}`,
+			"a/b=c /dev/x\n"},
+		"no devices": {`{"cdiVersion":"1.0.0","kind":"a/b"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			devices, err := Decode([]byte(test.spec), name)
+			if got := render(devices); err != nil || got != test.want {
+				t.Errorf("got %q, %v; want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, text := range []string{
+		"", "\x00\x01", "neither json nor yaml: [", "just words", "[]", "{}", "null",
+		`{"cdiVersion":"1.0.0"}`, `{"kind":"a/b"}`, `{"cdiVersion":"1.0.0","kind":"ab"}`, `{"cdiVersion":"1.0.0","kind":"/b"}`,
+		`{"cdiVersion":"1.0.0","kind":"a/b","devices":"none"}`,
+	} {
+		devices, err := Decode([]byte(text), "/etc/cdi/broken.yaml")
+		if err == nil || !strings.Contains(err.Error(), "/etc/cdi/broken.yaml") || devices != nil {
+			t.Errorf("%q: got %v, %v", text, devices, err)
+		}
+	}
+}
+
+// TestDecodeMoments reads what real drivers had written at each moment of the
+// fixtures.
+func TestDecodeMoments(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(moments, "*", "cdi"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	for _, folder := range folders {
+		moment := filepath.Base(filepath.Dir(folder))
+		t.Run(moment, func(t *testing.T) {
+			found := newScanner([]string{folder}).scan()
+			if len(found.problems) > 0 {
+				t.Error(joined(found.problems))
+			}
+			golden(t, moment+".txt", render(found.devices))
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "moments", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if got != string(want) {
+		t.Errorf("%s differs (UPDATE_GOLDEN=1 writes it anew)\n--- want\n%s\n--- got\n%s", path, want, got)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	specs, _ := filepath.Glob(filepath.Join(moments, "0[17]*", "cdi", "*.yaml"))
+	for _, path := range specs {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"cdiVersion":"0.6.0","kind":"a/b","devices":[{"name":"\xff","containerEdits":{"deviceNodes":[null]}}]}`))
+	f.Add([]byte("a: &a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		devices, err := Decode(data, "fuzzed")
+		if err != nil && len(devices) > 0 {
+			t.Error("devices beside an error")
+		}
+		for _, device := range devices {
+			if vendor, rest, _ := strings.Cut(device.Name, "/"); vendor == "" || !strings.Contains(rest, "=") {
+				t.Errorf("%q is not a qualified name", device.Name)
+			}
+			if !utf8.ValidString(device.Name) || slices.Contains(device.Nodes, "") {
+				t.Errorf("got %q", device)
+			}
+		}
+	})
+}

@@ -1,0 +1,181 @@
+// Package cdi reads the CDI specifications of a node, in which DRA drivers
+// say which device nodes stand for a device, and turns them into dra values.
+// The format is that of tags.cncf.io/container-device-interface.
+package cdi
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// SourceName is how the reader calls itself in its Status.
+const SourceName = "cdi"
+
+const (
+	defaultInterval = 10 * time.Second
+	debounce        = 100 * time.Millisecond
+)
+
+// Options configure a Reader.
+type Options struct {
+	// Dirs are searched in this order: of two devices with one name, that
+	// of the later directory counts. Without any, /etc/cdi and
+	// /var/run/cdi, as container runtimes do.
+	Dirs     []string
+	Interval time.Duration // between scans; zero: 10 s
+
+	Log     *slog.Logger          // nil: no log
+	Clock   clock.Clock           // nil: the system's
+	Observe func(seconds float64) // told how long each scan took; may be nil
+}
+
+// Reader keeps the devices of the specifications on this node. All methods
+// but Run may be called from any goroutine and never touch a file.
+type Reader struct {
+	interval time.Duration
+	scanner  *scanner  // Run's alone
+	problems []problem // of the latest scan; Run's alone
+	tracker  *source.Tracker
+	log      *slog.Logger
+	now      clock.Clock
+	observe  func(seconds float64)
+
+	poked   chan struct{}
+	changed chan struct{}
+
+	mu     sync.Mutex
+	latest []dra.CDIDevice // replaced, never written
+}
+
+// New returns a reader that does nothing until Run.
+func New(options Options) *Reader {
+	options = options.complete()
+	return &Reader{
+		interval: options.Interval,
+		scanner:  newScanner(options.Dirs),
+		tracker:  source.NewTracker(SourceName, options.Log, options.Clock, nil),
+		log:      options.Log.With("source", SourceName),
+		now:      options.Clock,
+		observe:  options.Observe,
+		poked:    make(chan struct{}, 1),
+		changed:  make(chan struct{}, 1),
+	}
+}
+
+func (o Options) complete() Options {
+	if len(o.Dirs) == 0 {
+		o.Dirs = []string{"/etc/cdi", "/var/run/cdi"}
+	}
+	if o.Interval <= 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Observe == nil {
+		o.Observe = func(float64) {}
+	}
+	return o
+}
+
+// Run scans at once, then after every interval and soon after a Poke, until
+// ctx ends. It is called once.
+func (r *Reader) Run(ctx context.Context) {
+	for {
+		r.scan()
+		timer := time.NewTimer(r.interval)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-r.poked:
+			// Wait for what else is written along with this.
+			timer.Reset(debounce)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// Poke asks for a scan within a tenth of a second: a claim was prepared, say.
+func (r *Reader) Poke() { signal(r.poked) }
+
+// Latest returns the devices by name. The slice is shared and never written.
+func (r *Reader) Latest() []dra.CDIDevice {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest
+}
+
+// Changed receives after the first scan and after each that found other
+// devices or changed the Status. It holds one signal.
+func (r *Reader) Changed() <-chan struct{} { return r.changed }
+
+// Status says how the source is. A file that cannot be used impairs it; it is
+// down if no directory can be listed. A directory that does not exist is well.
+func (r *Reader) Status() source.Status { return r.tracker.Status() }
+
+// Message is the text of the last failure; empty when well.
+func (r *Reader) Message() string { return r.tracker.Message() }
+
+// scan looks at the directories once and keeps what it finds.
+func (r *Reader) scan() {
+	before, began := r.tracker.Status(), r.now()
+	found := r.scanner.scan()
+	r.observe(r.now().Since(began).Seconds())
+	r.report(found)
+	r.mu.Lock()
+	same := slices.EqualFunc(r.latest, found.devices, equal)
+	r.latest = found.devices
+	r.mu.Unlock()
+	after := r.tracker.Status()
+	first := before.LastSuccess.IsZero() && before.Errors == 0
+	if first || !same || after.Up != before.Up || after.Reason != before.Reason {
+		signal(r.changed)
+	}
+}
+
+// report passes a scan's outcome to the tracker, which logs when the source
+// changes, and logs what goes wrong while something else already was.
+func (r *Reader) report(found findings) {
+	known := r.problems
+	r.problems = found.problems
+	if len(found.problems) == 0 {
+		r.tracker.Report(nil)
+		return
+	}
+	for _, p := range found.problems {
+		if len(known) > 0 && !slices.ContainsFunc(known, func(k problem) bool { return k.path == p.path }) {
+			r.log.Warn("one more CDI specification is left out", "path", p.path, "error", p.err.Error())
+		}
+	}
+	if found.blind {
+		r.tracker.Report(joined(found.problems))
+		return
+	}
+	r.tracker.Impair(joined(found.problems))
+}
+
+func equal(a, b dra.CDIDevice) bool { return a.Name == b.Name && slices.Equal(a.Nodes, b.Nodes) }
+
+func signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}

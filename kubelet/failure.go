@@ -1,0 +1,77 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// explain makes of a failed List an error that names its reason, the socket
+// and what to do. dialFailure is why the socket could not be reached, nil if
+// it could.
+func explain(err, dialFailure error, socket string, timeout time.Duration) error {
+	reason, remedy := diagnose(status.Convert(err), timeout)
+	if dialFailure != nil && status.Code(err) == codes.Unavailable {
+		err = dialFailure
+		reason, remedy = diagnoseDial(dialFailure)
+	}
+	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
+}
+
+// diagnose tells what the kubelet's, or gRPC's, refusal means.
+func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, string) {
+	switch refusal.Code() {
+	case codes.DeadlineExceeded:
+		return source.ReasonTimeout, fmt.Sprintf("no answer within %s; see in its log whether the kubelet hangs", timeout)
+	case codes.ResourceExhausted:
+		return source.ReasonResourceExhausted, exhausted(refusal.Message())
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return source.ReasonPermission, "the kubelet refuses this client"
+	case codes.Unimplemented:
+		return source.ReasonUnsupported, "whoever answers does not serve PodResources v1; " +
+			"Kubernetes 1.34 or newer is needed, and --kubelet.pod-resources-socket must name the kubelet's own socket"
+	case codes.Unavailable:
+		return source.ReasonUnavailable, "the connection broke; it is tried again"
+	case codes.Internal:
+		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
+	default:
+		return source.ReasonOther, "the kubelet could not answer; see its log"
+	}
+}
+
+// exhausted tells apart the two meanings of ResourceExhausted, for which
+// gRPC's message sizes and the kubelet's rate limiter share the one code.
+func exhausted(message string) string {
+	if strings.Contains(message, "larger than max") {
+		return fmt.Sprintf("the answer is larger than the %d MiB that are accepted; "+
+			"run fewer pods on this node or give each of them fewer devices", maxAnswer>>20)
+	}
+	return "the kubelet limits how often all its clients together may ask; " +
+		"asking less often by itself now, but look for another client of this socket that asks too often"
+}
+
+// diagnoseDial tells why the socket could not be reached.
+func diagnoseDial(failure error) (source.Reason, string) {
+	switch {
+	case errors.Is(failure, fs.ErrNotExist):
+		return source.ReasonNotFound, "there is no such socket; " +
+			"mount the kubelet's pod-resources directory, or name the socket by --kubelet.pod-resources-socket; it is tried again"
+	case errors.Is(failure, fs.ErrPermission):
+		return source.ReasonPermission, "the socket may not be opened; " +
+			"run as root, or as a user that may write to it"
+	case errors.Is(failure, syscall.EINVAL):
+		return source.ReasonInvalid, "this cannot be a socket's path; " +
+			"it may have no more than 107 bytes"
+	default:
+		return source.ReasonUnavailable, "nobody answers on the socket; " +
+			"start the kubelet; it is tried again"
+	}
+}

@@ -1,0 +1,103 @@
+package kubelet
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// How soon a failed List is tried again: first, and at the latest. A socket
+// that is not there costs nothing to try, and a kubelet that comes back
+// should be found soon; one that is overloaded must be left in peace.
+const (
+	firstRetry     = 250 * time.Millisecond
+	latestRetry    = 2 * time.Second
+	firstBackoff   = 500 * time.Millisecond
+	backoffFactor  = 3 // latest backoff in intervals
+	jitterFraction = 0.5
+)
+
+// pace decides when to list.
+type pace struct {
+	interval time.Duration
+	debounce time.Duration
+	random   func() float64 // in [0, 1)
+	failures int            // in a row
+}
+
+func newPace(interval, debounce time.Duration) pace {
+	return pace{interval: interval, debounce: debounce, random: rand.Float64}
+}
+
+// run calls list at once and again whenever it is due, until ctx ends.
+func (p *pace) run(ctx context.Context, poked chan struct{}, list func(context.Context) error) {
+	for {
+		// Whatever was poked before this List is covered by it.
+		select {
+		case <-poked:
+		default:
+		}
+		err := list(ctx)
+		if err != nil {
+			p.failures++
+		} else {
+			p.failures = 0
+		}
+		if !p.wait(ctx, poked, err) {
+			return
+		}
+	}
+}
+
+// wait returns true when the next List is due, and false when ctx has ended.
+func (p *pace) wait(ctx context.Context, poked <-chan struct{}, err error) bool {
+	if source.ReasonOf(err) == source.ReasonResourceExhausted {
+		poked = nil // patience was asked for: no poke cuts it short
+	}
+	timer := time.NewTimer(p.delay(err))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-poked:
+		return sleep(ctx, p.debounce)
+	}
+}
+
+// delay is the time from the end of a List, which ended with err, to the next.
+func (p *pace) delay(err error) time.Duration {
+	switch {
+	case err == nil:
+		return p.interval
+	case source.ReasonOf(err) == source.ReasonResourceExhausted:
+		return p.backoff(firstBackoff, backoffFactor*p.interval)
+	default:
+		return p.backoff(firstRetry, min(latestRetry, p.interval))
+	}
+}
+
+// backoff doubles from first with every failure up to latest, and takes a
+// random part off, so that the agents of a cluster do not march in step.
+func (p *pace) backoff(first, latest time.Duration) time.Duration {
+	d := first
+	for i := 1; i < p.failures && d < latest; i++ {
+		d *= 2
+	}
+	d = min(d, latest)
+	return d - time.Duration(jitterFraction*p.random()*float64(d))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
