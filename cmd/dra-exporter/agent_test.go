@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/promslog"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+)
+
+// blocked is a source that never answers, and counts who asks.
+type blocked struct{ asked atomic.Int64 }
+
+func (*blocked) Name() string { return "blocked" }
+func (*blocked) Close() error { return nil }
+func (b *blocked) Readers(context.Context) ([]device.Reader, error) {
+	b.asked.Add(1)
+	select {}
+}
+
+func testFlags() *agentFlags {
+	return &agentFlags{interval: 100 * time.Millisecond, slowInterval: 30 * time.Second, grace: time.Minute, idle: 0.01, restartAfter: time.Minute, maxSeries: 1000}
+}
+
+// serve runs an agent and returns its address.
+func serve(t testing.TB, flags *agentFlags, around surroundings) string {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	around.clock = clock.System()
+	a, err := newAgent(flags, around, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, systemd, config := []string{"127.0.0.1:0"}, false, ""
+	web := &webFlags{toolkit: &toolkit.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &systemd, WebConfigFile: &config}, path: "/metrics", log: &promslog.Config{}}
+	server, err := a.server(web, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.run(ctx, server) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("the agent did not end well: %v", err)
+		}
+	})
+	return "http://" + server.Addresses()[0].String()
+}
+
+func get(t testing.TB, url string) (int, string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// eventually asks for the page until it has all that is wanted.
+func eventually(t testing.TB, url string, want ...string) string {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		_, page := get(t, url)
+		missing := ""
+		for _, line := range want {
+			if !strings.Contains(page, line) {
+				missing = line
+			}
+		}
+		if missing == "" {
+			return page
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the page never says %q:\n%s", missing, page)
+		}
+	}
+}
+
+// A scrape loads one pointer: it never touches a source, not even one that
+// blocks forever.
+func TestScrapesNeverTouchASource(t *testing.T) {
+	source := &blocked{}
+	address := serve(t, testFlags(), surroundings{node: "n", socket: "/does/not/exist", sources: []device.Source{source}})
+	eventually(t, address+"/metrics", `dra_exporter_source_up{source="blocked"} 0`)
+	asked := source.asked.Load()
+	for range 200 {
+		if code, _ := get(t, address+"/metrics"); code != http.StatusOK {
+			t.Fatalf("a scrape answers %d", code)
+		}
+	}
+	for _, path := range []string{"/", "/api/v1/claims", "/-/ready", "/-/healthy"} {
+		if code, _ := get(t, address+path); code != http.StatusOK {
+			t.Errorf("%s answers %d while a source hangs", path, code)
+		}
+	}
+	if again := source.asked.Load(); again != asked || asked != 1 {
+		t.Errorf("the source was asked %d times before 200 scrapes and %d times after, want once", asked, again)
+	}
+}
+
+// With everything missing the agent serves, and says what is missing.
+func TestNothingIsThere(t *testing.T) {
+	address := serve(t, testFlags(), surroundings{
+		node: "n", socket: filepath.Join(t.TempDir(), "kubelet.sock"), cdiDirs: []string{t.TempDir()},
+		cluster: &rest.Config{Host: "http://127.0.0.1:1"}, sources: []device.Source{nvml.New("/does/not/exist.so")},
+	})
+	eventually(t, address+"/metrics",
+		`dra_exporter_source_up{source="nvml"} 0`, `dra_exporter_source_error_info{reason="library_not_found",source="nvml"} 1`,
+		`dra_exporter_source_up{source="podresources"} 0`, `dra_exporter_source_error_info{reason="not_found",source="podresources"} 1`,
+		`dra_exporter_source_up{source="pods"} 0`, `dra_exporter_source_error_info{reason="unavailable",source="pods"} 1`,
+		`dra_exporter_source_up{source="resourceslices"} 0`, `dra_exporter_source_up{source="cdi"} 1`,
+	)
+	if code, _ := get(t, address+"/-/ready"); code != http.StatusOK {
+		t.Errorf("not ready: %d", code)
+	}
+}
+
+// --device.source=auto says nothing of a library that is not on the node.
+func TestAutoIsSilentWithoutALibrary(t *testing.T) {
+	address := serve(t, testFlags(), surroundings{
+		node: "n", socket: "/does/not/exist", sources: []device.Source{nvml.New("/does/not/exist.so")}, optional: map[string]bool{"nvml": true},
+	})
+	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="podresources"} 0`)
+	if strings.Contains(page, `source_up{source="nvml"}`) {
+		t.Error("a source whose library is missing is shown, though it was not asked for")
+	}
+}
+
+// A call that hangs beyond --source.restart-after asks for a restart.
+func TestHealthyFailsWhenASourceHangsForLong(t *testing.T) {
+	flags := testFlags()
+	flags.restartAfter = time.Second
+	address := serve(t, flags, surroundings{node: "n", socket: "/does/not/exist", sources: []device.Source{&blocked{}}})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		code, body := get(t, address+"/-/healthy")
+		if code == http.StatusServiceUnavailable {
+			if !strings.Contains(body, "blocked") {
+				t.Errorf("the reason does not name the source: %s", body)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(fmt.Sprint("still healthy: ", code, body))
+		}
+	}
+}

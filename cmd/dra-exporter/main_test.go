@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asProgram makes the test binary be dra-exporter: its own process, with
+// signals and an exit code.
+const asProgram = "DRA_EXPORTER_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// program is dra-exporter with the arguments, not started yet.
+func program(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, os.Args[0], args...)
+	command.Env = append(os.Environ(), asProgram+"=1")
+	return command
+}
+
+func TestWhatCannotStartSaysWhy(t *testing.T) {
+	directory := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	alone := []string{"node", "--node.name=n", "--kubernetes.disable", "--web.listen-address=127.0.0.1:0"}
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"an unknown command":     {[]string{"nod"}, []string{`"nod"`, "--help"}},
+		"an unknown flag":        {[]string{"node", "--wrong"}, []string{"--wrong", "--help"}},
+		"no node name":           {[]string{"node"}, []string{"--node.name", "NODE_NAME"}},
+		"no API server":          {[]string{"node", "--node.name=n"}, []string{"--kubeconfig", "--kubernetes.disable"}},
+		"a missing kubeconfig":   {[]string{"node", "--node.name=n", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
+		"a broken kubeconfig":    {[]string{"node", "--node.name=n", "--kubeconfig=" + file("kubeconfig", "{")}, []string{"--kubeconfig"}},
+		"an unknown source":      {append(alone, "--device.source=gpu"), []string{"gpu", "nvml"}},
+		"simulated without file": {append(alone, "--device.source=simulated"), []string{"--simulated.config"}},
+		"a missing simulation":   {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
+		"a wrong simulation":     {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
+		"a wrong interval":       {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
+		"slow before fast":       {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},
+		"a negative grace":       {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},
+		"no ratio":               {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
+		"a negative cap":         {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
+		"a wrong address":        {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
+		"a missing web config":   {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
+		"a wrong log level":      {append(alone, "--log.level=loud"), []string{"loud"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+			defer stop()
+			var stderr bytes.Buffer
+			command := program(ctx, test.args...)
+			command.Env = append(command.Env, "KUBERNETES_SERVICE_HOST=")
+			command.Stderr = &stderr
+			if err := command.Run(); command.ProcessState.ExitCode() != 1 {
+				t.Fatalf("exit code %d (%v), want 1\n%s", command.ProcessState.ExitCode(), err, stderr.String())
+			}
+			for _, want := range test.want {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("the message does not name %s:\n%s", want, stderr.String())
+				}
+			}
+			if lines := strings.Count(strings.TrimSpace(stderr.String()), "\n") + 1; lines > 2 {
+				t.Errorf("%d lines, want two at most:\n%s", lines, stderr.String())
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"node", "--help"}, {"--version"}, {"demo", "--help"}} {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		output, err := program(ctx, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(output), "dra-exporter") {
+			t.Errorf("%v: %v\n%s", args, err, output)
+		}
+		if strings.Count(string(output), "Commands:") > 1 {
+			t.Errorf("%v answers more than once:\n%s", args, output)
+		}
+	}
+}
+
+// SIGTERM ends the program, also while a call into a source never returns.
+func TestSIGTERMWithAHungSource(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "simulated.yaml")
+	hangs := "devices: [{uuid: GPU-0, vendor: nvidia, faults: [{kind: hang}]}]"
+	if err := os.WriteFile(config, []byte(hangs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	command := program(ctx, "node", "--node.name=n", "--kubernetes.disable", "--web.listen-address=127.0.0.1:0",
+		"--device.source=simulated", "--simulated.config="+config)
+	output, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	for buffer := make([]byte, 4096); !strings.Contains(log.String(), "device_timeout") && !strings.Contains(log.String(), "timeout"); {
+		n, err := output.Read(buffer)
+		log.Write(buffer[:n])
+		if err != nil {
+			t.Fatalf("ended before its source hung: %v\n%s", err, log.String())
+		}
+	}
+	began := time.Now()
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("did not end well: %v\n%s", err, log.String())
+	}
+	t.Logf("ended after %s", time.Since(began).Round(time.Millisecond))
+}
