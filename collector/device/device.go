@@ -27,20 +27,25 @@ const Unknown = -1
 // IsPartition reports whether the device is a part of another.
 func (d Device) IsPartition() bool { return d.ParentUUID != "" }
 
-// Observation is a device and what one read found of it. Readings holds at
-// most one entry for each quantity and details; what could not be read is
-// not in it. A device of which nothing could be read is still observed:
-// its identity stays known.
+// Observation is a device and what one read found of it. Readings are those
+// of the fast tier, Slow those of the slow one, which only a read of the slow
+// tier fills. Together they hold at most one entry for each quantity and
+// details; what could not be read is not in them. A device of which nothing
+// could be read is still observed: its identity stays known. An observation
+// belongs to whom it was returned to.
 type Observation struct {
 	Device   Device
 	Readings []Reading
+	Slow     []Reading
 }
 
 // Sample is what is known of a device now: its identity, and the newest
-// readings of both tiers.
+// readings of both tiers. It is never changed once it has been published.
 type Sample struct {
 	Device   Device
 	Source   string        // name of the source that saw it, the first in precedence
 	At       clock.Instant // the newest successful fast read; zero: none yet
 	Readings []Reading     // sorted by quantity, then details
+
+	answers quantitySet // what the source has ever read of the device
 }

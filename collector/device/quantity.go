@@ -1,5 +1,10 @@
 package device
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Quantity is one thing that can be read of a device. Values are in the base
 // unit that its Spec states, converted once, where the hardware is read.
 type Quantity uint8
@@ -105,4 +110,26 @@ type Reading struct {
 	Quantity Quantity
 	Details  [2]string
 	Value    float64
+}
+
+// compare orders readings by quantity, then details.
+func (r Reading) compare(other Reading) int {
+	if r.Quantity != other.Quantity {
+		return cmp.Compare(r.Quantity, other.Quantity)
+	}
+	if order := strings.Compare(r.Details[0], other.Details[0]); order != 0 {
+		return order
+	}
+	return strings.Compare(r.Details[1], other.Details[1])
+}
+
+// quantitySet is a set of quantities, one bit each.
+type quantitySet uint64
+
+func (s quantitySet) has(q Quantity) bool { return s&(1<<q) != 0 }
+func (s quantitySet) with(readings []Reading) quantitySet {
+	for _, reading := range readings {
+		s |= 1 << reading.Quantity
+	}
+	return s
 }

@@ -25,7 +25,9 @@ type Source interface {
 	// Readers looks what is there now. It is called again at each slow
 	// tier and after a failure, never twice at a time, and connects anew
 	// where a connection was lost. Readers of hardware that is still there
-	// keep their Key; the sampler goes on with the one it has.
+	// keep their Key; the sampler goes on with the one it has. Readers
+	// beside an error are those that could be told all the same: they are
+	// taken up, and no reader that is missing among them is given up.
 	Readers(ctx context.Context) ([]Reader, error)
 	// Close lets go of what the source holds. It is not called while a
 	// call into the source hangs.

@@ -1,0 +1,213 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// seen makes the sample of a device as a source has it at the given second.
+func seen(source string, d Device, second int, readings ...Reading) Sample {
+	s := Sample{Device: d, Source: source, Readings: readings}
+	if second > 0 {
+		s.At = clock.Instant{Elapsed: time.Duration(second) * time.Second}
+	}
+	return s
+}
+
+func power(v float64) Reading       { return Reading{Quantity: Power, Value: v} }
+func utilization(v float64) Reading { return Reading{Quantity: Utilization, Value: v} }
+func energy(v float64) Reading      { return Reading{Quantity: Energy, Value: v} }
+
+func TestMerge(t *testing.T) {
+	const pci = "0000:1a:00.0"
+	forgetful := seen("x", Device{UUID: "GPU-1"}, 5, power(100))
+	forgetful.answers = forgetful.answers.with([]Reading{power(0), energy(0)})
+
+	for name, test := range map[string]struct {
+		bySource   [][]Sample
+		want       string
+		duplicates string
+	}{
+		"nothing": {},
+		"two devices of one source are sorted": {
+			bySource: [][]Sample{{seen("x", Device{UUID: "GPU-2"}, 1), seen("x", Device{UUID: "GPU-1"}, 2)}},
+			want: `
+				x GPU-1 at 2s:
+				x GPU-2 at 1s:
+				`,
+		},
+		"sources stand in the order of precedence": {
+			bySource: [][]Sample{{seen("x", Device{UUID: "GPU-2"}, 1)}, nil, {seen("z", Device{UUID: "GPU-1"}, 1)}},
+			want: `
+				x GPU-2 at 1s:
+				z GPU-1 at 1s:
+				`,
+		},
+		"the same UUID is one device": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1", Model: "first"}, 5, power(100))},
+				{seen("y", Device{UUID: "GPU-1", Model: "second"}, 4, utilization(0.5), power(200))},
+			},
+			want: `
+				x GPU-1 first at 5s: utilization=0.5 power=100
+				`,
+		},
+		"the same address is one device where one has no UUID": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1", PCIBusID: pci}, 5)},
+				{seen("y", Device{PCIBusID: pci}, 5, power(1))},
+			},
+			want: `
+				x GPU-1 at 5s: power=1
+				`,
+		},
+		"the first has no UUID": {
+			bySource: [][]Sample{
+				{seen("x", Device{PCIBusID: pci}, 5)},
+				{seen("y", Device{UUID: "GPU-1", PCIBusID: pci}, 5, power(1))},
+			},
+			want: `
+				x 0000:1a:00.0 at 5s: power=1
+				`,
+		},
+		"two UUIDs at one address are two devices": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1", PCIBusID: pci}, 5)},
+				{seen("y", Device{UUID: "GPU-2", PCIBusID: pci}, 5)},
+			},
+			want: `
+				x GPU-1 at 5s:
+				y GPU-2 at 5s:
+				`,
+		},
+		"a partition is not the device at its address": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1", PCIBusID: pci}, 5)},
+				{seen("y", Device{ParentUUID: "GPU-1", PCIBusID: pci}, 5)},
+			},
+			want: `
+				x GPU-1 at 5s:
+				y 0000:1a:00.0 at 5s:
+				`,
+		},
+		"a device is not the partition at its address": {
+			bySource: [][]Sample{
+				{seen("x", Device{ParentUUID: "GPU-1", PCIBusID: pci}, 5)},
+				{seen("y", Device{PCIBusID: pci}, 5)},
+			},
+			want: `
+				x 0000:1a:00.0 at 5s:
+				y 0000:1a:00.0 at 5s:
+				`,
+		},
+		"the same UUID twice in one source": {
+			bySource: [][]Sample{{
+				seen("x", Device{UUID: "GPU-1"}, 5, power(1)),
+				seen("x", Device{UUID: "GPU-1"}, 5, power(2), utilization(1)),
+			}},
+			want: `
+				x GPU-1 at 5s: power=1
+				`,
+			duplicates: "GPU-1",
+		},
+		"the same UUID twice in the second source": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1"}, 5)},
+				{seen("y", Device{UUID: "GPU-1"}, 5, power(1)), seen("y", Device{UUID: "GPU-1"}, 5, utilization(1))},
+			},
+			want: `
+				x GPU-1 at 5s: power=1
+				`,
+			duplicates: "GPU-1",
+		},
+		"the same address twice in one source": {
+			bySource:   [][]Sample{{seen("x", Device{PCIBusID: pci}, 5), seen("x", Device{PCIBusID: pci}, 5)}},
+			want:       "x 0000:1a:00.0 at 5s:\n",
+			duplicates: pci,
+		},
+		"a stale source adds nothing": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1"}, 50, power(100))},
+				{seen("y", Device{UUID: "GPU-1"}, 39, utilization(0.5))},
+			},
+			want: "x GPU-1 at 50s: power=100\n",
+		},
+		"a source that has never read adds nothing": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1"}, 50, power(100))},
+				{seen("y", Device{UUID: "GPU-1"}, 0, utilization(0.5))},
+			},
+			want: "x GPU-1 at 50s: power=100\n",
+		},
+		"the first has never read": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1", Model: "first"}, 0)},
+				{seen("y", Device{UUID: "GPU-1"}, 7, power(1))},
+			},
+			want: "x GPU-1 first at 7s: power=1\n",
+		},
+		"a quantity does not change its source when one read of it fails": {
+			bySource: [][]Sample{
+				{forgetful},
+				{seen("y", Device{UUID: "GPU-1"}, 5, energy(1e6), utilization(0.5))},
+			},
+			want: "x GPU-1 at 5s: utilization=0.5 power=100\n",
+		},
+		"three sources": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1"}, 5, power(1))},
+				{seen("y", Device{UUID: "GPU-1"}, 5, utilization(0.1))},
+				{seen("z", Device{UUID: "GPU-1"}, 5, utilization(0.2), energy(3))},
+			},
+			want: "x GPU-1 at 5s: utilization=0.1 power=1 energy=3\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := fmt.Sprint(test.bySource)
+			merged, duplicates := Merge(test.bySource, 10*time.Second)
+			if got, want := written(merged), unindent(test.want); got != want {
+				t.Errorf("merged\n%swant\n%s", got, want)
+			}
+			if got := strings.Join(duplicates, " "); got != test.duplicates {
+				t.Errorf("duplicates %q, want %q", got, test.duplicates)
+			}
+			if after := fmt.Sprint(test.bySource); after != before {
+				t.Errorf("the samples given were changed from\n%s\nto\n%s", before, after)
+			}
+		})
+	}
+}
+
+func written(samples []Sample) string {
+	var b strings.Builder
+	for _, s := range samples {
+		b.WriteString(s.Source + " " + identity(s.Device))
+		if s.Device.Model != "" {
+			b.WriteString(" " + s.Device.Model)
+		}
+		fmt.Fprintf(&b, " at %gs:", s.At.Elapsed.Seconds())
+		for _, r := range s.Readings {
+			fmt.Fprintf(&b, " %s=%g", Specs()[r.Quantity].Name, r.Value)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Specs and constants must not drift apart.
+func TestEveryQuantityHasItsSpec(t *testing.T) {
+	names := make(map[string]bool)
+	for q, spec := range Specs() {
+		if spec.Name == "" || names[spec.Name] || len(spec.Details) > 2 {
+			t.Errorf("quantity %d: %+v is not a spec of its own", q, spec)
+		}
+		names[spec.Name] = true
+	}
+	if Quantities > 64 {
+		t.Errorf("%d quantities do not fit a quantitySet", Quantities)
+	}
+}

@@ -1,0 +1,91 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// reader reads one GPU with its MIG devices. What it remembers belongs to
+// Read, of which there is one at a time; only found is shared.
+type reader struct {
+	uuid  string
+	calls *sync.RWMutex // of the source
+	found atomic.Pointer[finding]
+
+	taken      *finding // the finding that everything below goes back to
+	identity   device.Device
+	whole      *meter
+	partitions []partition
+}
+
+// finding is what a look for GPUs has found of one. Each look makes a new
+// one, and with it everything about the GPU is asked anew.
+type finding struct {
+	gpu     nvml.Device
+	driver  string
+	symbols symbols
+}
+
+func newReader(calls *sync.RWMutex, uuid string) *reader {
+	return &reader{uuid: uuid, calls: calls, identity: device.Device{
+		UUID: uuid, Vendor: "nvidia",
+		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
+	}}
+}
+
+// Key is the GPU's UUID.
+func (r *reader) Key() string { return r.uuid }
+
+var errReconnecting = errors.New("the library is being initialized anew")
+
+// Read reads the GPU and its MIG devices.
+func (r *reader) Read(_ context.Context, tier device.Tier) ([]device.Observation, error) {
+	if !r.calls.TryRLock() {
+		return nil, errReconnecting
+	}
+	defer r.calls.RUnlock()
+	if found := r.found.Load(); found != r.taken {
+		r.take(found)
+	}
+	observations := make([]device.Observation, 1, 1+len(r.partitions))
+	observations[0].Device = r.identity
+	errs := []error{r.whole.read(&observations[0], tier), r.enumerate()}
+	for _, p := range r.partitions {
+		o := device.Observation{Device: p.identity}
+		errs = append(errs, p.meter.read(&o, tier))
+		observations = append(observations, o)
+	}
+	return observations, errors.Join(errs...)
+}
+
+// take asks the GPU anew who it is. What it does not tell stays as it was.
+func (r *reader) take(f *finding) {
+	r.taken = f
+	r.whole = newMeter(f.gpu, wholeRows(), f.symbols)
+	for i := range r.partitions {
+		r.partitions[i].identified = false
+	}
+	id := &r.identity
+	if f.driver != "" {
+		id.DriverVersion = f.driver
+	}
+	if name, ret := f.gpu.GetName(); ret == nvml.SUCCESS {
+		id.Model = text(name)
+	}
+	if pci, ret := f.gpu.GetPciInfo(); ret == nvml.SUCCESS {
+		id.PCIBusID = pciAddress(characters(pci.BusId[:]))
+	}
+	if minor, ret := f.gpu.GetMinorNumber(); ret == nvml.SUCCESS {
+		id.Minor = minor
+		id.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", minor)}
+	}
+}

@@ -1,0 +1,166 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxb200"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// servers are the simulated machines; each call makes new ones.
+func servers() map[string]*server.Server {
+	return map[string]*server.Server{
+		"dgxa100": fitted(dgxa100.New()),
+		"dgxh100": fitted(dgxh100.New()),
+		"dgxh200": fitted(dgxh200.New()),
+		"dgxb200": fitted(dgxb200.New()),
+	}
+}
+
+// fitted gives the GPUs of a simulated machine what it lacks: known UUIDs and
+// addresses, and values that tell the GPU and the quantity.
+func fitted(s *server.Server) *server.Server {
+	for i := range s.Devices {
+		fit(gpu(s, i), i)
+	}
+	return s
+}
+
+func gpu(s *server.Server, i int) *server.Device { return s.Devices[i].(*server.Device) }
+
+func fit(d *server.Device, i int) {
+	n := uint32(i)
+	d.UUID = fmt.Sprintf("GPU-%d", i)
+	d.GetPciInfoFunc = func() (info nvml.PciInfo, _ nvml.Return) {
+		for at, c := range []byte(fmt.Sprintf("00000000:%XA:00.0", i+1)) {
+			info.BusId[at] = int8(c)
+		}
+		return info, nvml.SUCCESS
+	}
+	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{Total: d.MemoryInfo.Total, Used: uint64(i+1) << 30, Reserved: 600 << 20}, nvml.SUCCESS
+	}
+	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
+		return nvml.Utilization{Gpu: 10 + n, Memory: 99}, nvml.SUCCESS
+	}
+	d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 400_500 + n, nvml.SUCCESS }
+	d.GetEnforcedPowerLimitFunc = func() (uint32, nvml.Return) { return 700_000, nvml.SUCCESS }
+	d.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 5_000_250 + uint64(i), nvml.SUCCESS }
+	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40 + n, nvml.SUCCESS }
+	d.GetClockInfoFunc = func(clock nvml.ClockType) (uint32, nvml.Return) {
+		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1980, nvml.CLOCK_MEM: 2619}[clock], nvml.SUCCESS
+	}
+	d.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	d.GetFieldValuesFunc = fields{
+		{nvml.FI_DEV_MEMORY_TEMP, 0}:                      50 + uint64(i),
+		{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, allLinks}: 3,
+		{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks}: 4,
+	}.answer
+}
+
+// fields are the field values that a GPU has, by id and scope; it does not
+// support any other.
+type fields map[[2]uint32]uint64
+
+func (f fields) answer(values []nvml.FieldValue) nvml.Return {
+	for i := range values {
+		v := &values[i]
+		number, there := f[[2]uint32{v.FieldId, v.ScopeId}]
+		if !there {
+			v.NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
+			continue
+		}
+		v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG)
+		binary.NativeEndian.PutUint64(v.Value[:], number)
+	}
+	return nvml.SUCCESS
+}
+
+// slice cuts MIG devices of one slice out of a GPU, at the given placements.
+func slice(t *testing.T, d *server.Device, placements ...int) {
+	t.Helper()
+	profile, ret := d.GetGpuInstanceProfileInfo(nvml.GPU_INSTANCE_PROFILE_1_SLICE)
+	if ret != nvml.SUCCESS {
+		t.Fatal(ret)
+	}
+	d.MigMode = nvml.DEVICE_MIG_ENABLE
+	instances := make(map[int]nvml.GpuInstance)
+	parts := make(map[int]*mock.Device)
+	for i, start := range placements {
+		instance, ret := d.CreateGpuInstanceWithPlacement(&profile, &nvml.GpuInstancePlacement{Start: uint32(start), Size: 1})
+		if ret != nvml.SUCCESS {
+			t.Fatal(ret)
+		}
+		instances[i+1], parts[i] = instance, migDevice(d, i, profile)
+	}
+	d.GetGpuInstanceByIdFunc = func(id int) (nvml.GpuInstance, nvml.Return) {
+		if instance, there := instances[id]; there {
+			return instance, nvml.SUCCESS
+		}
+		return nil, nvml.ERROR_NOT_FOUND
+	}
+	d.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if part, there := parts[i]; there {
+			return part, nvml.SUCCESS
+		}
+		return nil, nvml.ERROR_NOT_FOUND
+	}
+	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED }
+}
+
+// migDevice is a MIG device of a GPU: it panics when it is asked for anything
+// that MIG devices do not have.
+func migDevice(d *server.Device, i int, profile nvml.GpuInstanceProfileInfo) *mock.Device {
+	return &mock.Device{
+		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%s-%d", d.UUID, i), nvml.SUCCESS },
+		GetNameFunc:          func() (string, nvml.Return) { return d.Config.Name, nvml.SUCCESS },
+		GetGpuInstanceIdFunc: func() (int, nvml.Return) { return i + 1, nvml.SUCCESS },
+		GetAttributesFunc: func() (nvml.DeviceAttributes, nvml.Return) {
+			return nvml.DeviceAttributes{
+				GpuInstanceSliceCount: profile.SliceCount, ComputeInstanceSliceCount: profile.SliceCount,
+				MemorySizeMB: profile.MemorySizeMB,
+			}, nvml.SUCCESS
+		},
+		GetMemoryInfo_v2Func: func() (nvml.Memory_v2, nvml.Return) {
+			return nvml.Memory_v2{Total: profile.MemorySizeMB << 20, Used: uint64(i+1) << 20, Reserved: 15 << 20}, nvml.SUCCESS
+		},
+	}
+}
+
+// written writes observations down: the identity, then the readings of both
+// tiers, sorted.
+func written(observations []device.Observation, err error) string {
+	var b strings.Builder
+	for _, o := range observations {
+		d := o.Device
+		fmt.Fprintf(&b, "%s parent=%q vendor=%s model=%q pci=%s minor=%d profile=%q placement=%d driver=%s nodes=%q\n",
+			d.UUID, d.ParentUUID, d.Vendor, d.Model, d.PCIBusID, d.Minor, d.Profile, d.Placement, d.DriverVersion, d.Nodes)
+		for tier, readings := range [][]device.Reading{o.Readings, o.Slow} {
+			var lines []string
+			for _, r := range readings {
+				spec := device.Specs()[r.Quantity]
+				lines = append(lines, fmt.Sprintf("\t%s %s %.12g %s (%s)\n",
+					spec.Name, strings.Join(r.Details[:], ""), r.Value, spec.Unit, []string{"fast", "slow"}[tier]))
+			}
+			sort.Strings(lines)
+			b.WriteString(strings.Join(lines, ""))
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(&b, "error: %v\n", err)
+	}
+	return b.String()
+}

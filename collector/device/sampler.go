@@ -1,0 +1,114 @@
+package device
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Options are what a Sampler is made of. Clock is needed; a zero interval
+// means the default that is named beside it.
+type Options struct {
+	Sources      []Source      // in the order of precedence
+	Interval     time.Duration // of fast reads: 1 s
+	SlowInterval time.Duration // of slow reads and of looking for devices: 30 s
+	Clock        clock.Clock
+	Log          *slog.Logger // nil: none
+	// Observe, which may be nil, is told how long each read of each reader
+	// took, in seconds, those that came too late among them. It must be safe
+	// for concurrent use.
+	Observe func(source string, seconds float64)
+}
+
+// Sampler reads the devices of all sources on their own clock and keeps the
+// newest sample of each. Its methods are safe for concurrent use, and none
+// of them ever waits for a source.
+type Sampler struct {
+	loops   []*loop
+	stale   time.Duration
+	latest  atomic.Pointer[[]Sample]
+	changed chan struct{}
+
+	mu       sync.Mutex
+	bySource [][]Sample
+}
+
+// closeGrace is how long Run, once it has been told to end, waits for calls
+// into the sources to come back. A call that hangs is left behind with its
+// goroutine and with its source open: nothing can end it but the process.
+const closeGrace = 500 * time.Millisecond
+
+// NewSampler returns a sampler at rest.
+func NewSampler(o Options) *Sampler {
+	if o.Interval <= 0 {
+		o.Interval = time.Second
+	}
+	if o.SlowInterval <= 0 {
+		o.SlowInterval = 30 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(string, float64) {}
+	}
+	s := &Sampler{
+		stale:    StaleAfter(o.Interval),
+		changed:  make(chan struct{}, 1),
+		bySource: make([][]Sample, len(o.Sources)),
+	}
+	s.latest.Store(&[]Sample{})
+	for rank, from := range o.Sources {
+		s.loops = append(s.loops, newLoop(from, o, func(samples []Sample) { s.publish(rank, samples) }))
+	}
+	return s
+}
+
+// Run samples until ctx ends and returns at once then, at most closeGrace
+// later, even while reads hang. It closes each source into which no call
+// hangs. It may be called once.
+func (s *Sampler) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, l := range s.loops {
+		running.Go(func() {
+			l.run(ctx)
+			l.close(closeGrace)
+		})
+	}
+	running.Wait()
+}
+
+// Latest returns the newest sample of every device, sorted by the precedence
+// of its source, then by UUID. The samples are shared and must not be
+// changed. It costs one atomic load.
+func (s *Sampler) Latest() []Sample { return *s.latest.Load() }
+
+// Changed tells that a round has ended since it last told so.
+func (s *Sampler) Changed() <-chan struct{} { return s.changed }
+
+// Statuses returns how each source is, in the order of precedence.
+func (s *Sampler) Statuses() []source.Status {
+	statuses := make([]source.Status, len(s.loops))
+	for i, l := range s.loops {
+		statuses[i] = l.tracker.Status()
+	}
+	return statuses
+}
+
+// publish makes the samples of the source with the given rank part of Latest.
+func (s *Sampler) publish(rank int, samples []Sample) {
+	s.mu.Lock()
+	s.bySource[rank] = samples
+	merged, _ := Merge(s.bySource, s.stale)
+	s.latest.Store(&merged)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}

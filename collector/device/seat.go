@@ -1,0 +1,177 @@
+package device
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// seat is the place of one reader: its devices, and the read that is under
+// way. A reader whose hardware is gone while a read of it hangs stays on its
+// seat until the read comes back, so that it is never read twice at a time.
+type seat struct {
+	key    string
+	reader Reader
+	gone   bool
+	asked  uint64        // the round of the read that is under way; 0: none is
+	began  clock.Instant // when the last read began; zero: never
+	taken  uint64        // the round of the last read that came back in time
+	err    error         // what that read failed with
+	empty  bool          // it found nothing
+	retry  backoff       // of slow reads that fail
+	again  time.Duration // when, in elapsed time, the next slow read is due
+
+	devices []record
+}
+
+// record is what is known of one device.
+type record struct {
+	device  Device
+	at      clock.Instant // of the newest read that found something
+	fast    []Reading
+	slow    []Reading
+	slowAt  clock.Instant
+	answers quantitySet
+	made    []Reading // of the present sample; nil: to be made anew
+}
+
+// busy reports whether a read of the seat's reader has not come back.
+func (s *seat) busy() bool { return s.asked != 0 }
+
+// late reports whether that read was meant for an earlier round than the one
+// given, or for that one and it is over.
+func (s *seat) late(round uint64, open bool) bool {
+	return s.busy() && (s.asked != round || !open)
+}
+
+// ask notes that a read begins and says which tier is due.
+func (s *seat) ask(round uint64, now clock.Instant, slow time.Duration) Tier {
+	s.asked, s.began = round, now
+	if now.Elapsed < s.again {
+		return Fast
+	}
+	// Until the read has come back it is not known to have failed.
+	s.again = now.Elapsed + slow
+	return Slow
+}
+
+// take learns what a read in time has found.
+func (s *seat) take(a answer) {
+	s.taken, s.err, s.empty = a.round, a.err, !useful(a.observations, a.err)
+	switch {
+	case a.tier == Slow && s.empty:
+		s.retrySlow(a.at)
+	case a.tier == Slow:
+		s.retry.reset()
+	}
+	if len(a.observations) == 0 {
+		return
+	}
+	devices := make([]record, len(a.observations))
+	for i, observation := range a.observations {
+		devices[i] = s.known(observation.Device, i)
+		devices[i].take(observation, a)
+	}
+	s.devices = devices
+}
+
+// retrySlow tries a slow read that gave nothing again before its time, but
+// not so often that fast reads starve.
+func (s *seat) retrySlow(now clock.Instant) {
+	s.again = now.Elapsed + s.retry.grow()
+}
+
+// useful reports whether a read told anything. A device may well have no
+// readings, but then nothing went wrong either.
+func useful(observations []Observation, err error) bool {
+	return slices.ContainsFunc(observations, func(o Observation) bool {
+		return err == nil || len(o.Readings)+len(o.Slow) > 0
+	})
+}
+
+// known is the record of a device, most likely at the position where it was.
+func (s *seat) known(d Device, at int) record {
+	same := func(r record) bool { return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID }
+	if at < len(s.devices) && same(s.devices[at]) {
+		return s.devices[at]
+	}
+	if at = slices.IndexFunc(s.devices, same); at >= 0 {
+		return s.devices[at]
+	}
+	return record{}
+}
+
+// take learns what one read has found of the device. Where it found nothing
+// for a failure, what was known before stays, as old as it is.
+func (r *record) take(o Observation, a answer) {
+	r.device, r.made = o.Device, nil
+	if len(o.Readings) > 0 || a.err == nil {
+		r.at, r.fast = a.at, tidy(o.Readings)
+	}
+	if a.tier == Slow && (len(o.Slow) > 0 || a.err == nil) {
+		r.slowAt, r.slow = a.at, tidy(o.Slow)
+	}
+	r.answers = r.answers.with(o.Readings).with(o.Slow)
+}
+
+// tidy sorts readings and drops those that are no number or come twice.
+func tidy(readings []Reading) []Reading {
+	readings = slices.DeleteFunc(readings, func(r Reading) bool {
+		return math.IsNaN(r.Value) || math.IsInf(r.Value, 0)
+	})
+	if !slices.IsSortedFunc(readings, Reading.compare) {
+		slices.SortStableFunc(readings, Reading.compare)
+	}
+	return slices.CompactFunc(readings, func(a, b Reading) bool { return a.compare(b) == 0 })
+}
+
+// appendSamples appends the sample of each device. Slow readings are left out
+// once they are older than keep.
+func (s *seat) appendSamples(samples []Sample, source string, now clock.Instant, keep time.Duration) []Sample {
+	for i := range s.devices {
+		r := &s.devices[i]
+		if len(r.slow) > 0 && now.Since(r.slowAt) > keep {
+			r.slow, r.made = nil, nil
+		}
+		if r.made == nil {
+			r.made = both(r.fast, r.slow)
+		}
+		samples = append(samples, Sample{
+			Device: r.device, Source: source, At: r.at, Readings: r.made, answers: r.answers,
+		})
+	}
+	return samples
+}
+
+// both merges the readings of both tiers. Where a reading is in both, the
+// fast one is newer.
+func both(fast, slow []Reading) []Reading {
+	merged := make([]Reading, 0, len(fast)+len(slow))
+	for len(fast) > 0 && len(slow) > 0 {
+		switch order := fast[0].compare(slow[0]); {
+		case order <= 0:
+			merged, fast = append(merged, fast[0]), fast[1:]
+			if order == 0 {
+				slow = slow[1:]
+			}
+		default:
+			merged, slow = append(merged, slow[0]), slow[1:]
+		}
+	}
+	return append(append(merged, fast...), slow...)
+}
+
+// backoff is how long to wait after each of several failures in a row: first,
+// then ever twice as long, at most most.
+type backoff struct {
+	first, most, last time.Duration
+}
+
+func (b *backoff) grow() time.Duration {
+	b.last = min(max(b.first, 2*b.last), b.most)
+	return b.last
+}
+
+func (b *backoff) reset() { b.last = 0 }

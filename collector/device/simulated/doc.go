@@ -1,0 +1,51 @@
+// Package simulated is a device.Source without hardware. It is driven by a
+// YAML file, and what it shows is a function of that file, its seed and the
+// time since the source was made, plus what SetLoad and SetFaults were told.
+// A source that was opened from a file follows it when it changes.
+//
+//	seed: 7
+//	templates:                    # parts that devices and partitions share
+//	  h100:
+//	    vendor: nvidia
+//	    model: NVIDIA H100 80GB HBM3
+//	    driverVersion: 580.65.06
+//	    quantities:
+//	      utilization: {curve: sine, min: 0.2, max: 0.9, period: 60s, noise: 0.05}
+//	      memory_used: 40e9       # a number is a constant
+//	      memory_size: 80e9
+//	      power: {curve: random, min: 300, max: 650, period: 10s, idle: 75}
+//	      energy: {rate: 400, idle: 75}
+//	      temperature: {gpu: 60, memory: 70}
+//	      nvlink_transmit: {rate: {curve: square, min: 0, max: 2e9, period: 30s}}
+//	devices:
+//	- template: h100
+//	  uuid: GPU-4d6f2f0c-0000-0000-0000-000000000001
+//	  pciBusID: "0000:1a:00.0"
+//	  minor: 0                    # also: renderMinor, nodes
+//	  load: 1                     # how busy it is at first, see below
+//	  partitions:
+//	  - {uuid: MIG-1, profile: 1g.10gb, placement: 0, quantities: {memory_used: 1e9}}
+//	  faults:
+//	  - {kind: error, after: 10s, for: 5s}
+//	faults: []                    # of the whole source: error and hang
+//
+// Every quantity of device.Specs can be simulated, by its name there. A
+// quantity with details is a map from each detail to what it shows.
+//
+// Curves are constant (value), sine, square and ramp (from min to max within
+// each period) and random (a walk between min and max that turns at each
+// period). noise is added to a gauge, evenly between -noise and +noise. A
+// counter has a rate a second, which may be a curve, and a start; a bare
+// number is a counter that stands still.
+//
+// The load of a device, 0 to 1, says how much of its curves shows: a quantity
+// is idle + load × (curve - idle). idle is 0 for activity (utilization,
+// memory used, traffic, throttling) and, unless the file says otherwise, the
+// curve itself for everything else.
+//
+// Faults begin after a time, counted from when the file that has them was
+// read, and last for a time, or for ever. An error makes reads fail, of one
+// quantity where it names one; a hang makes calls block until it is over,
+// whatever becomes of their context; disappear takes the device away; reset
+// starts its counters at zero again.
+package simulated

@@ -1,0 +1,95 @@
+package simulated
+
+import (
+	"math"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// unit is a device or a partition as it is now: a function of the time, and
+// of what happened to its load and its counters so far.
+type unit struct {
+	identity device.Device
+	series   []series
+	load     float64
+	since    float64   // seconds: the load has been the same since then
+	reset    float64   // seconds: resets up to then have been heeded
+	base     []float64 // of each counter, by its series: its value at since
+	shown    []float64 // of each counter: the value last shown
+}
+
+func newUnit(d Device, now float64) unit {
+	u := unit{
+		identity: d.Identity, series: d.series, load: d.Load, since: now,
+		base: make([]float64, len(d.series)), shown: make([]float64, len(d.series)),
+	}
+	for i := range u.series {
+		u.base[i] = u.series[i].start
+	}
+	u.expect(now)
+	return u
+}
+
+// expect heeds resets from now on, one at this very instant among them.
+func (u *unit) expect(now float64) { u.reset = math.Nextafter(now, math.Inf(-1)) }
+
+// settle carries the counters forward to a time, over resets on the way.
+func (u *unit) settle(now float64, f faults) {
+	for _, reset := range f.resets(u.reset, now) {
+		clear(u.base)
+		clear(u.shown)
+		u.since = reset
+	}
+	u.reset = now
+	for i := range u.series {
+		if !u.series[i].counter {
+			continue
+		}
+		u.base[i] += u.series[i].counted(u.since, now, u.load)
+	}
+	u.since = now
+}
+
+// inherit takes over the counters of the same device under an older file.
+func (u *unit) inherit(old unit) {
+	for i := range u.series {
+		for j := range old.series {
+			if u.series[i].quantity == old.series[j].quantity && u.series[i].details == old.series[j].details {
+				u.base[i], u.shown[i] = old.base[j], old.shown[j]
+			}
+		}
+	}
+}
+
+// observe reads what the unit shows, but not the quantities that fail.
+func (u *unit) observe(now float64, f faults, wanted device.Tier) device.Observation {
+	if len(f.resets(u.reset, now)) > 0 {
+		u.settle(now, f)
+	}
+	o := device.Observation{Device: u.identity, Readings: make([]device.Reading, 0, len(u.series))}
+	for i := range u.series {
+		s := &u.series[i]
+		if _, fails := f.at(now, "error", s.name); fails {
+			continue
+		}
+		reading := device.Reading{Quantity: s.quantity, Details: s.details, Value: u.value(i, now)}
+		switch {
+		case tier(s.quantity) == device.Fast:
+			o.Readings = append(o.Readings, reading)
+		case wanted == device.Slow:
+			o.Slow = append(o.Slow, reading)
+		}
+	}
+	return o
+}
+
+// value is what one series shows. A counter never falls, not even by what
+// floating-point numbers lose.
+func (u *unit) value(i int, now float64) float64 {
+	s := &u.series[i]
+	if !s.counter {
+		return s.gauge(now, u.load)
+	}
+	u.shown[i] = max(u.shown[i], u.base[i]+s.counted(u.since, now, u.load))
+	return u.shown[i]
+}
