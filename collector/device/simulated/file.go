@@ -29,11 +29,11 @@ type file struct {
 // become wrong changes nothing; the next call of Readers says what is wrong
 // with it. An error names the file.
 func Open(path string, now clock.Clock) (*Source, error) {
-	data, err := read(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	config, err := parse(path, data)
+	config, err := parseFile(path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Open(path string, now clock.Clock) (*Source, error) {
 	return s, nil
 }
 
-func read(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read simulated devices: %w", err)
@@ -50,7 +50,7 @@ func read(path string) ([]byte, error) {
 	return data, nil
 }
 
-func parse(path string, data []byte) (Config, error) {
+func parseFile(path string, data []byte) (Config, error) {
 	config, err := Parse(data)
 	if err != nil {
 		return Config{}, &source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf("%s: %w", path, err)}
@@ -71,12 +71,12 @@ func (s *Source) reload() error {
 		return f.err
 	}
 	f.due = now + lookInterval
-	data, err := read(f.path)
+	data, err := readFile(f.path)
 	if err != nil || bytes.Equal(data, f.last) {
 		f.err = err
 		return f.err
 	}
-	config, err := parse(f.path, data)
+	config, err := parseFile(f.path, data)
 	if f.err = err; err == nil {
 		f.last = data
 		s.Replace(config)
