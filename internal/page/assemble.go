@@ -1,0 +1,176 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// finish puts together what the rows said: sources and claims in order, devices with
+// their holders, partitions within their parents.
+func (r *reader) finish() View {
+	for _, source := range r.sources {
+		r.view.Sources = append(r.view.Sources, *source)
+	}
+	slices.SortFunc(r.view.Sources, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
+	for _, claim := range r.claims {
+		r.view.Claims = append(r.view.Claims, claim.finish())
+	}
+	slices.SortFunc(r.view.Claims, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range r.view.Claims {
+		r.addHolder(&r.view.Claims[i])
+	}
+	r.view.Devices = r.nested()
+	return r.view
+}
+
+func (c *claimOf) finish() Claim {
+	claim := c.Claim
+	claim.Devices, claim.Consumers = []ClaimDevice{}, []Consumer{}
+	for _, device := range c.devices {
+		slices.SortFunc(device.Accounts, func(a, b Account) int { return cmp.Compare(a.Attribution, b.Attribution) })
+		// While the readings are stale no gauge tells the attribution; a
+		// single account does.
+		if device.Held && device.Attribution == "" && len(device.Accounts) == 1 {
+			device.Attribution = device.Accounts[0].Attribution
+		}
+		claim.Held = claim.Held || device.Held
+		claim.Devices = append(claim.Devices, *device)
+	}
+	slices.SortFunc(claim.Devices, func(a, b ClaimDevice) int {
+		return cmp.Or(natural(a.name(), b.name()), cmp.Compare(a.UUID, b.UUID))
+	})
+	for _, consumer := range c.consumers {
+		slices.Sort(consumer.UUIDs)
+		claim.Consumers = append(claim.Consumers, *consumer)
+	}
+	slices.SortFunc(claim.Consumers, func(a, b Consumer) int {
+		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID), cmp.Compare(a.Container, b.Container))
+	})
+	return claim
+}
+
+func (c ClaimDevice) name() string {
+	if len(c.Allocations) == 0 {
+		return ""
+	}
+	return c.Allocations[0].Device
+}
+
+// addHolder tells the devices that the claim holds who holds them. A device
+// that only claims know has no hardware.
+func (r *reader) addHolder(claim *Claim) {
+	for _, held := range claim.Devices {
+		if !held.Held {
+			continue
+		}
+		device := r.devices[held.UUID]
+		if device == nil {
+			device = &heldDevice{Device: Device{UUID: held.UUID}}
+			r.devices[held.UUID] = device
+		}
+		if device.Published.Device == "" && len(held.Allocations) > 0 {
+			a := held.Allocations[0]
+			device.Published = DeviceName{a.Driver, a.Pool, a.Device}
+		}
+		device.Holders = append(device.Holders, Holder{
+			Kind: ByClaim, Namespace: claim.Namespace, Claim: claim.Name, Class: classOf(claim, held),
+			Attribution: held.Attribution, IdleSince: held.IdleSince, Pods: podsOf(claim, held.UUID),
+		})
+	}
+}
+
+// classOf is the class by which the claim got this device, else the claim's.
+func classOf(claim *Claim, held ClaimDevice) string {
+	for _, a := range held.Allocations {
+		if a.Class != "" {
+			return a.Class
+		}
+	}
+	return claim.Class
+}
+
+func podsOf(claim *Claim, uuid string) []Pod {
+	var pods []Pod
+	for _, consumer := range claim.Consumers { // sorted by pod
+		if !slices.Contains(consumer.UUIDs, uuid) {
+			continue
+		}
+		if last := len(pods) - 1; last >= 0 && pods[last].Name == consumer.Pod {
+			pods[last].Containers = append(pods[last].Containers, consumer.Container)
+			continue
+		}
+		pods = append(pods, Pod{Namespace: claim.Namespace, Name: consumer.Pod, Containers: []string{consumer.Container}})
+	}
+	return pods
+}
+
+// nested sorts the devices and moves partitions into their parents. A
+// partition whose parent is not known stands alone.
+func (r *reader) nested() []Device {
+	var whole, partitions []Device
+	for _, device := range r.devices {
+		device.Holders = append(device.Holders, device.plugins...)
+		if parent := r.devices[device.ParentUUID]; device.ParentUUID != "" && parent != nil && parent.ParentUUID == "" {
+			partitions = append(partitions, device.Device)
+		} else {
+			whole = append(whole, device.Device)
+		}
+	}
+	slices.SortFunc(whole, compareDevices)
+	slices.SortFunc(partitions, compareDevices)
+	for i := range whole {
+		for _, partition := range partitions {
+			if partition.ParentUUID == whole[i].UUID {
+				whole[i].Partitions = append(whole[i].Partitions, partition)
+			}
+		}
+	}
+	return whole
+}
+
+// compareDevices puts hardware before what could not be matched, published
+// devices before others, and goes by the published name, then by the place on
+// the bus.
+func compareDevices(a, b Device) int {
+	return cmp.Or(first(a.Matched, b.Matched), first(a.Published.Device != "", b.Published.Device != ""),
+		cmp.Compare(a.Published.Driver, b.Published.Driver), natural(a.Published.Device, b.Published.Device),
+		cmp.Compare(a.PCIBusID, b.PCIBusID), cmp.Compare(a.UUID, b.UUID))
+}
+
+// first puts what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// natural compares names so that gpu-2 comes before gpu-10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digitsOf(a), digitsOf(b)
+		if x == 0 || y == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		m, n := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+		if order := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n), cmp.Compare(x, y)); order != 0 {
+			return order
+		}
+		a, b = a[x:], b[y:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digitsOf is how many digits the text begins with.
+func digitsOf(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }

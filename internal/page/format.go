@@ -1,0 +1,95 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// absent stands where nothing is known.
+const absent = "–"
+
+// number shows a value that may be unknown.
+func number(value *float64, show func(float64) string) string {
+	if value == nil {
+		return absent
+	}
+	return show(*value)
+}
+
+func percent(ratio *float64) string {
+	return number(ratio, func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
+}
+
+func watts(power *float64) string {
+	return number(power, func(v float64) string { return fmt.Sprintf("%.0f W", v) })
+}
+
+func celsius(temperature *float64) string {
+	return number(temperature, func(v float64) string { return fmt.Sprintf("%.0f °C", v) })
+}
+
+// size shows bytes in the units that memory is sold in.
+func size(bytes *float64) string {
+	return number(bytes, func(v float64) string { return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB") })
+}
+
+// energy shows joules in the unit that electricity is sold in.
+func energy(joules *float64) string {
+	return number(joules, func(v float64) string { return scaled(v/3600, 1000, "Wh", "kWh", "MWh", "GWh") })
+}
+
+// scaled shows a value with three digits in the first unit that fits.
+func scaled(v, step float64, units ...string) string {
+	unit := 0
+	for math.Abs(v) >= step && unit < len(units)-1 {
+		v /= step
+		unit++
+	}
+	decimals := 0
+	if v != math.Trunc(v) && math.Abs(v) < 100 {
+		decimals = 1
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + units[unit]
+}
+
+// seconds shows a time span that was accrued.
+func seconds(span *float64) string {
+	return number(span, func(v float64) string { return duration(time.Duration(v * float64(time.Second))) })
+}
+
+// duration shows a time span with one or two units, as short as it is clear.
+func duration(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", math.Floor(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// exact writes a value as the exposition does, for programs that read the
+// page; empty where it is unknown.
+func exact(value *float64) string {
+	if value == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*value, 'g', -1, 64)
+}
+
+// share is how much of a whole there is, as the width of a bar in percent;
+// nil if either is unknown or the whole is nothing.
+func share(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
+		return nil
+	}
+	ratio := min(max(*part / *whole, 0), 1)
+	return &ratio
+}

@@ -1,0 +1,135 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed" // for the page's parts
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.css
+var pageCSS string
+
+//go:embed page.js
+var pageJS string
+
+// Config says what the page shows.
+type Config struct {
+	Node        string              // shown until a row tells it
+	MetricsPath string              // where the page's link to the metrics leads
+	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
+	Now         func() time.Time    // the wall clock
+	Log         *slog.Logger
+}
+
+// site serves the views of one Config. It is safe for concurrent use.
+type site struct {
+	config Config
+	log    *slog.Logger
+	html   *template.Template
+}
+
+// Handlers returns what the page consists of, by path: the page itself, its
+// style and script, and the JSON.
+func Handlers(config Config) (map[string]http.Handler, error) {
+	parsed, err := template.New("page").Funcs(functions()).Parse(pageHTML)
+	if err != nil {
+		return nil, fmt.Errorf("parse the page: %w", err)
+	}
+	s := &site{config: config, log: config.Log, html: parsed}
+	return map[string]http.Handler{
+		"/":              http.HandlerFunc(s.servePage),
+		"/page.css":      constant("text/css; charset=utf-8", pageCSS),
+		"/page.js":       constant("text/javascript; charset=utf-8", pageJS),
+		"/api/v1/claims": http.HandlerFunc(s.serveClaims),
+	}, nil
+}
+
+// view is the present one; false before the first snapshot.
+func (s *site) view() (View, bool) {
+	rows := s.config.Rows()
+	view := FromRows(rows, s.config.Now())
+	view.Node = cmp.Or(view.Node, s.config.Node)
+	return view, rows != nil
+}
+
+func (s *site) servePage(w http.ResponseWriter, _ *http.Request) {
+	view, ready := s.view()
+	var html bytes.Buffer
+	err := s.html.Execute(&html, struct {
+		View
+		Ready       bool
+		MetricsPath string
+	}{view, ready, s.config.MetricsPath})
+	if err != nil {
+		s.log.Error("render the page", "error", err.Error())
+		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(html.Bytes()) // fails only if the client left
+}
+
+func constant(contentType, text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(text)) // fails only if the client left
+	})
+}
+
+// functions are those that the template calls.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"absent":   func() string { return absent },
+		"percent":  percent,
+		"size":     size,
+		"watts":    watts,
+		"celsius":  celsius,
+		"energy":   energy,
+		"seconds":  seconds,
+		"duration": duration,
+		"exact":    exact,
+		"bar":      newBar,
+		"share":    share,
+		"join":     strings.Join,
+		"since": func(view View, then time.Time) string {
+			age, _ := since(view.At, then)
+			return duration(age)
+		},
+		"age": func(view View) float64 {
+			age, _ := view.Age()
+			return age.Seconds()
+		},
+		"deviceRow": func(view View, device Device, partition bool) deviceRow { return deviceRow{view, device, partition} },
+	}
+}
+
+// deviceRow is a device as a line of the table.
+type deviceRow struct {
+	View View
+	Device
+	IsPartition bool
+}
+
+// bar is a share, drawn; nothing is drawn for an unknown one.
+type bar struct {
+	Kind  string // names the colour
+	Width string // percent
+}
+
+func newBar(kind string, ratio *float64) *bar {
+	if ratio == nil {
+		return nil
+	}
+	return &bar{kind, fmt.Sprintf("%.1f%%", 100*min(max(*ratio, 0), 1))}
+}

@@ -1,0 +1,85 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// noon is when the hand-written scrape is looked at.
+var noon = time.Unix(1795168800, 0).UTC()
+
+// rowsOf reads a page of text as rows, family by family.
+func rowsOf(t testing.TB, text []byte) []metric.Row {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []metric.Row
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		family := &metric.Family{Name: name}
+		for _, series := range families[name].GetMetric() {
+			var names, values []string
+			for _, pair := range series.GetLabel() {
+				names, values = append(names, pair.GetName()), append(values, pair.GetValue())
+			}
+			value := cmp.Or(series.GetGauge().GetValue(), series.GetCounter().GetValue())
+			rows = append(rows, metric.Row{Family: family, Labels: metric.NewLabels(names, values...), Value: value})
+		}
+	}
+	return rows
+}
+
+// scene is a node with a device in every state: exclusive, shared,
+// partitioned, held by a device plugin, idle, free and without hardware.
+func scene(t testing.TB) []metric.Row {
+	t.Helper()
+	text, err := os.ReadFile("testdata/node.metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rowsOf(t, text)
+}
+
+// handler serves the rows at noon.
+func handler(t testing.TB, rows []metric.Row) http.Handler {
+	t.Helper()
+	handlers, err := Handlers(Config{
+		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
+		Rows: func() []metric.Row { return rows },
+		Now:  func() time.Time { return noon },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for path, handler := range handlers {
+		if path == "/" {
+			path = "/{$}"
+		}
+		mux.Handle(path, handler)
+	}
+	return mux
+}
+
+// get returns the answer's status and body.
+func get(t testing.TB, handler http.Handler, path string) (int, string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}

@@ -1,0 +1,66 @@
+package page
+
+// Summary is the node in a few numbers, over whole devices. Sums are over
+// the devices of which both parts are known, and say of how many.
+type Summary struct {
+	Devices, Partitions, Free int
+	ClaimsHeld                int
+	Utilization               Mean
+	Memory, Power             Sum
+}
+
+// Mean is a mean over Count devices; nil over none.
+type Mean struct {
+	Value *float64
+	Count int
+}
+
+// Sum is how much of how much, over Count devices; nil over none.
+type Sum struct {
+	Used, Whole *float64
+	Count       int
+}
+
+// Summary counts and adds up what the view shows. A partition's use is part
+// of its parent's and is not added again.
+func (v View) Summary() Summary {
+	var s Summary
+	for _, device := range v.Devices {
+		s.Devices++
+		s.Partitions += len(device.Partitions)
+		if device.Free() {
+			s.Free++
+		}
+		s.Utilization.add(device.Utilization)
+		s.Memory.add(device.MemoryUsed, device.MemorySize)
+		s.Power.add(device.Power, device.PowerLimit)
+	}
+	for _, claim := range v.Claims {
+		if claim.Held {
+			s.ClaimsHeld++
+		}
+	}
+	return s
+}
+
+func (m *Mean) add(value *float64) {
+	if value == nil {
+		return
+	}
+	mean := *value
+	if m.Value != nil {
+		mean = *m.Value + (*value-*m.Value)/float64(m.Count+1)
+	}
+	m.Value, m.Count = &mean, m.Count+1
+}
+
+func (s *Sum) add(used, whole *float64) {
+	if used == nil || whole == nil {
+		return
+	}
+	usedSum, wholeSum := *used, *whole
+	if s.Count > 0 {
+		usedSum, wholeSum = usedSum+*s.Used, wholeSum+*s.Whole
+	}
+	s.Used, s.Whole, s.Count = &usedSum, &wholeSum, s.Count+1
+}

@@ -1,0 +1,96 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"path"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The paths of the probes, as the Prometheus family spells them.
+const (
+	healthyPath = "/-/healthy"
+	readyPath   = "/-/ready"
+	pprofPath   = "/debug/pprof/"
+)
+
+// newHandler routes GET and HEAD; other methods get 405, other paths 404.
+func newHandler(config Config) (http.Handler, error) {
+	if err := checkMetricsPath(config); err != nil {
+		return nil, err
+	}
+	mux, compressed := http.NewServeMux(), newCompression()
+	mux.Handle("GET "+exact(config.MetricsPath), compressed(metricsHandler(config)))
+	mux.Handle("GET "+healthyPath, probe(config.Healthy))
+	mux.Handle("GET "+readyPath, probe(config.Ready))
+
+	// One limit for all of them together: it is the process that is guarded.
+	limited := newLimit(maxRequests)
+	for path, page := range config.Pages {
+		mux.Handle("GET "+exact(path), limited(compressed(withPolicy(page))))
+	}
+	if config.Pprof {
+		mux.Handle("GET "+pprofPath, limited(http.HandlerFunc(pprof.Index)))
+		mux.Handle("GET "+pprofPath+"cmdline", limited(http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("GET "+pprofPath+"profile", limited(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("GET "+pprofPath+"symbol", limited(http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("GET "+pprofPath+"trace", limited(http.HandlerFunc(pprof.Trace)))
+	}
+	return withoutSniffing(mux), nil
+}
+
+// checkMetricsPath refuses what a user could get wrong; the other paths are
+// chosen by the code.
+func checkMetricsPath(config Config) error {
+	at := config.MetricsPath
+	_, page := config.Pages[at]
+	switch {
+	case !strings.HasPrefix(at, "/") || path.Clean(at) != at || strings.ContainsAny(at, "{} \t?#%"):
+		return fmt.Errorf("--web.telemetry-path %q is not a clean absolute path such as /metrics", at)
+	case page || at == healthyPath || at == readyPath || strings.HasPrefix(at+"/", pprofPath):
+		return fmt.Errorf("--web.telemetry-path %q is the path of another page: choose one such as /metrics", at)
+	}
+	return nil
+}
+
+// exact is the pattern that matches the path and nothing beneath it.
+func exact(path string) string {
+	if strings.HasSuffix(path, "/") {
+		return path + "{$}"
+	}
+	return path
+}
+
+func metricsHandler(config Config) http.Handler {
+	handler := promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
+		// Half a page is better than none: what failed is in the log.
+		ErrorHandling:                       promhttp.ContinueOnError,
+		Registry:                            config.Registry,
+		MaxRequestsInFlight:                 maxScrapes,
+		DisableCompression:                  true, // ours costs less
+		EnableOpenMetrics:                   true,
+		EnableOpenMetricsTextCreatedSamples: true,
+	})
+	if config.Registry == nil {
+		return handler
+	}
+	return promhttp.InstrumentMetricHandler(config.Registry, handler)
+}
+
+// probe answers 200, or 503 with the first line of the error.
+func probe(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := check(); err != nil {
+			reason, _, _ := strings.Cut(err.Error(), "\n")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, reason)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/mdlayher/vsock"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+// listen opens what the flags name, as the toolkit's ListenAndServe would, but
+// before anything is served: a port in use is told at once, and port 0 can be
+// looked up.
+func listen(flags *toolkit.FlagConfig) ([]net.Listener, error) {
+	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
+		return inherit()
+	}
+	if len(*flags.WebListenAddresses) == 0 {
+		return nil, errors.New("--web.listen-address names no address")
+	}
+	var listeners []net.Listener
+	for _, address := range *flags.WebListenAddresses {
+		listener, err := listenOn(address)
+		if err != nil {
+			return nil, errors.Join(
+				fmt.Errorf("listen on --web.listen-address %q: %w", address, err), closeAll(listeners))
+		}
+		listeners = append(listeners, listener)
+	}
+	return listeners, nil
+}
+
+func listenOn(address string) (net.Listener, error) {
+	if !strings.HasPrefix(address, "vsock://") {
+		return net.Listen("tcp", address)
+	}
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("parse the address: %w", err)
+	}
+	port, err := strconv.ParseUint(parsed.Port(), 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("parse the port: %w", err)
+	}
+	return vsock.Listen(uint32(port), nil)
+}
+
+// inherit takes the listeners that systemd opened.
+func inherit() ([]net.Listener, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("take the listeners of --web.systemd-socket: %w", err)
+	}
+	if len(listeners) == 0 {
+		return nil, errors.New("--web.systemd-socket is set, but systemd passed no socket")
+	}
+	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, listener := range listeners {
+		errs = append(errs, listener.Close())
+	}
+	return errors.Join(errs...)
+}

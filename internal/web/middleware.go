@@ -1,0 +1,79 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// newLimit returns what makes handlers share n requests in flight; more get
+// 503 at once instead of a queue.
+func newLimit(n int) func(http.Handler) http.Handler {
+	slots := make(chan struct{}, n)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				next.ServeHTTP(w, r)
+			default:
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests in flight, try again later", http.StatusServiceUnavailable)
+			}
+		})
+	}
+}
+
+// contentPolicy lets a page load its own style and script and fetch itself,
+// and nothing else from anywhere; no other site may frame it.
+const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func withPolicy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", contentPolicy)
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func withoutSniffing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// logging passes on what the gatherer returns, and logs its error when it is
+// another one than at the scrape before. What goes wrong later, while a page
+// is written, is a client that left.
+func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
+	var (
+		mu   sync.Mutex
+		last string
+	)
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := gatherer.Gather()
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case text == last:
+		case err != nil:
+			log.Warn("the page of metrics is incomplete", "error", text)
+		default:
+			log.Info("the page of metrics is complete again")
+		}
+		last = text
+		return families, err
+	})
+}

@@ -1,0 +1,131 @@
+// Package web serves the handlers that it is given: metrics, pages, probes,
+// and on request the profiler. It knows no role. TLS, basic authentication
+// and the kinds of listeners are those of Prometheus' exporter-toolkit.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says what to serve and where.
+type Config struct {
+	Flags *toolkit.FlagConfig // addresses, systemd sockets, TLS and basic authentication
+	Log   *slog.Logger
+
+	MetricsPath string                  // where Metrics are served
+	Metrics     prometheus.Gatherer     // must be cheap and safe for concurrent use
+	Registry    prometheus.Registerer   // counts scrapes by outcome; nil: nobody counts
+	Pages       map[string]http.Handler // by path; "/" is the front page alone
+	Healthy     func() error            // nil while the process needs no restart
+	Ready       func() error            // nil once there is something to serve
+	Pprof       bool                    // serve the profiler under /debug/pprof/
+}
+
+// Limits that keep slow, idle or greedy clients from holding the server.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = 2 * time.Minute // longer than a scrape interval, so that connections are kept
+	maxHeaderBytes    = 64 << 10
+	maxScrapes        = 16
+	maxRequests       = 32
+	shutdownTimeout   = time.Second
+)
+
+// Server serves one Config on any number of listeners.
+type Server struct {
+	config    Config
+	handler   http.Handler
+	listeners []net.Listener
+}
+
+// Listen opens the listeners. An error names the flag or the file that is at
+// fault. A server that is not served must be closed.
+func Listen(config Config) (*Server, error) {
+	if file := *config.Flags.WebConfigFile; file != "" {
+		if err := toolkit.Validate(file); err != nil {
+			return nil, fmt.Errorf("read --web.config.file %s: %w", file, err)
+		}
+	}
+	handler, err := newHandler(config)
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := listen(config.Flags)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{config: config, handler: handler, listeners: listeners}, nil
+}
+
+// Addresses are those that the server listens on, in the order of the flags,
+// with the ports that the system chose where a flag gives port 0.
+func (s *Server) Addresses() []net.Addr {
+	addresses := make([]net.Addr, len(s.listeners))
+	for i, listener := range s.listeners {
+		addresses[i] = listener.Addr()
+	}
+	return addresses
+}
+
+// Close closes the listeners of a server that is not served.
+func (s *Server) Close() error { return closeAll(s.listeners) }
+
+// Serve answers requests until ctx ends, then lets those in flight finish
+// for a second and returns nil. It returns earlier, with an error, if one of
+// the listeners fails.
+func (s *Server) Serve(ctx context.Context) error {
+	serving, ctx := errgroup.WithContext(ctx)
+	for _, listener := range s.listeners {
+		// A server of its own for each listener: the toolkit wraps the
+		// handler of the server that it is given, once a listener.
+		server := s.newServer()
+		serving.Go(func() error {
+			err := toolkit.Serve(listener, server, s.config.Flags, s.config.Log)
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+		})
+		serving.Go(func() error {
+			<-ctx.Done()
+			s.shutDown(server)
+			return nil
+		})
+	}
+	return serving.Wait()
+}
+
+func (s *Server) newServer() *http.Server {
+	return &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+	}
+}
+
+// shutDown waits for the requests in flight as long as they may take, and
+// cuts off the rest.
+func (s *Server) shutDown(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		s.config.Log.Warn("requests in flight are cut off", "error", err.Error())
+		_ = server.Close() // its listener is closed already
+	}
+}
