@@ -48,30 +48,26 @@ func (s *State) hardware() ([]device.Device, []string) {
 
 // publish notes on each unit by which name its driver publishes it.
 func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []string) {
-	published := make(map[dra.DeviceID]int, len(cluster.Published))
-	for i, p := range cluster.Published {
-		published[p.ID] = i
+	clear(s.published)
+	for i := range cluster.Published {
+		s.published[cluster.Published[i].ID] = &cluster.Published[i]
 	}
 	for _, u := range s.units {
 		u.isPublished = false
 	}
 	for id, i := range found {
-		u := s.units[uuids[i]]
-		u.isPublished = true
-		if at, ok := published[id]; ok {
-			u.published = cluster.Published[at]
-		} else if u.published.ID != id {
-			u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
-		}
+		s.name(s.units[uuids[i]], id)
 	}
-	for i := range cluster.Published {
-		id := cluster.Published[i].ID
-		if _, matched := found[id]; matched {
-			continue
-		}
-		if u, ok := s.units[unknownUUID(s.config.Node, id)]; ok {
-			u.published, u.isPublished = cluster.Published[i], true
-		}
+}
+
+// name notes by which name a driver published the unit. What the slice said
+// of it is kept when the slice has vanished.
+func (s *State) name(u *unit, id dra.DeviceID) {
+	u.isPublished = true
+	if published, ok := s.published[id]; ok {
+		u.published = *published
+	} else if u.published.ID != id {
+		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
 	}
 }
 
@@ -132,10 +128,10 @@ func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 		s.units[d.uuid] = u
 	}
 	u.seen = now
-	if u.published.ID != d.id {
-		u.published = dra.PublishedDevice{ID: d.id, Placement: dra.PlacementUnknown}
+	s.name(u, d.id)
+	if !known {
+		u.device.ParentUUID = u.published.ParentUUID
 	}
-	u.isPublished = true
 	return u
 }
 

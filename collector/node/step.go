@@ -17,11 +17,12 @@ type State struct {
 	step   uint64
 	last   clock.Instant // of the step before
 
-	units   map[string]*unit
-	known   map[dra.DeviceID]string // last known match of devices that are held
-	views   []claimView
-	absent  absences
-	plugins []pluginConsumer
+	units     map[string]*unit
+	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
+	known     map[dra.DeviceID]string               // last known match of devices that are held
+	views     []claimView
+	absent    absences
+	plugins   []pluginConsumer
 
 	records map[dra.ClaimRef]*record
 	tenures map[tenureKey]*tenure
@@ -39,15 +40,16 @@ type unmatched struct{ published, hardware int }
 // NewState returns the state before the first step.
 func NewState(config Config) State {
 	return State{
-		config:  config,
-		units:   make(map[string]*unit),
-		known:   make(map[dra.DeviceID]string),
-		absent:  make(absences),
-		records: make(map[dra.ClaimRef]*record),
-		tenures: make(map[tenureKey]*tenure),
-		totals:  make(map[namespaceKey]*namespaceTotals),
-		dropped: make(map[*metric.Family]float64),
-		rows:    newRowBuilder(config),
+		config:    config,
+		units:     make(map[string]*unit),
+		known:     make(map[dra.DeviceID]string),
+		published: make(map[dra.DeviceID]*dra.PublishedDevice),
+		absent:    make(absences),
+		records:   make(map[dra.ClaimRef]*record),
+		tenures:   make(map[tenureKey]*tenure),
+		totals:    make(map[namespaceKey]*namespaceTotals),
+		dropped:   make(map[*metric.Family]float64),
+		rows:      newRowBuilder(config),
 	}
 }
 
