@@ -52,6 +52,7 @@ func newCommands(stdout, stderr io.Writer) *commands {
 	c.app.HelpFlag.Short('h')
 	c.app.Version(versionText()).UsageTemplate(kingpin.CompactUsageTemplate)
 	c.addNode(stderr)
+	c.addDemo(stdout, stderr)
 	return c
 }
 

@@ -1,0 +1,92 @@
+package apiserver
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Latest returns what is known now.
+func (n *Node) Latest() Facts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stale {
+		n.stale = false
+		n.facts.Pods = n.podsWithClaims()
+		n.facts.Claims = n.book.claims()
+		n.facts.Published = n.published()
+	}
+	return n.facts
+}
+
+func (n *Node) podsWithClaims() []dra.Pod {
+	var pods []dra.Pod
+	for _, record := range n.pods.items {
+		if len(record.pod.Claims) > 0 {
+			pods = append(pods, record.pod)
+		}
+	}
+	slices.SortFunc(pods, comparePods)
+	return pods
+}
+
+func (n *Node) published() []dra.PublishedDevice {
+	devices := n.far.devices()
+	for _, pool := range n.pools {
+		devices = append(devices, pool...)
+	}
+	slices.SortFunc(devices, compareDevices)
+	return devices
+}
+
+// touch notes, under the lock, that the facts are behind.
+func (n *Node) touch() {
+	n.stale = true
+	n.facts.Sequence++
+	signal(n.changed)
+}
+
+func (n *Node) podDiffers(before, after *podRecord) {
+	signal(n.podChanged)
+	if !reflect.DeepEqual(before.claims(), after.claims()) {
+		n.touch()
+	}
+}
+
+// podsTurned notes that the watch of pods works, or has ceased to.
+func (n *Node) podsTurned(alive bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if alive == n.facts.PodsFresh {
+		return
+	}
+	n.facts.PodsFresh = alive
+	n.touch()
+	if alive {
+		n.book.hurry(n.now())
+		signal(n.claimReader.wake)
+		n.restClaims()
+	}
+}
+
+// slicesDiffer is called, under the lock, when slices have come or gone.
+func (n *Node) slicesDiffer() {
+	before := maps.Clone(n.pools)
+	n.pools.update(slices.Collect(maps.Values(n.slices.items)))
+	if !reflect.DeepEqual(before, n.pools) {
+		n.touch()
+	}
+	n.wantPools()
+}
+
+// slicesTurned notes that the watch of slices works, or has ceased to.
+func (n *Node) slicesTurned(alive bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if alive && !n.slicesListed {
+		n.slicesListed = true
+		n.wantPools()
+	}
+}

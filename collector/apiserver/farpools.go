@@ -1,0 +1,105 @@
+package apiserver
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+const (
+	farPoolRefresh    = 10 * time.Minute
+	farPoolFirstRetry = 5 * time.Second
+)
+
+// farPools knows the pools that no slice of this node publishes though a
+// claim here has been given a device of them: network-attached devices, and
+// pools whose driver is down. Of each only the devices that are allocated
+// here are kept. It does no I/O and is not safe for concurrent use.
+type farPools struct {
+	agenda *agenda[poolID]
+	known  map[poolID]*farPool
+	spread func(limit time.Duration) time.Duration // random, in [0, limit)
+}
+
+type farPool struct {
+	wanted  map[string]bool // names of devices
+	devices []dra.PublishedDevice
+	retries int
+}
+
+func newFarPools(spread func(time.Duration) time.Duration) *farPools {
+	return &farPools{agenda: newAgenda[poolID](), known: make(map[poolID]*farPool), spread: spread}
+}
+
+// want replaces the devices that are wanted. A pool is due at once when it
+// is new, or when a device of it is wanted that was not before. It reports
+// whether devices that were known are gone.
+func (f *farPools) want(now clock.Instant, wanted map[poolID]map[string]bool) (changed bool) {
+	for pool, record := range f.known {
+		if wanted[pool] == nil {
+			changed = changed || len(record.devices) > 0
+			delete(f.known, pool)
+			f.agenda.drop(pool)
+		}
+	}
+	for pool, devices := range wanted {
+		record, found := f.known[pool]
+		if !found {
+			record = &farPool{}
+			f.known[pool] = record
+		}
+		for device := range devices {
+			if !record.wanted[device] {
+				f.agenda.set(pool, now.Elapsed)
+			}
+		}
+		record.wanted = devices
+	}
+	return changed
+}
+
+// listed notes the slices that a list of the pool brought. Where some of the
+// newest generation are missing, its driver is at work: soon there is more.
+// It reports whether the wanted devices are others than were known.
+func (f *farPools) listed(now clock.Instant, pool poolID, present []poolSlice) (changed bool) {
+	record := f.known[pool]
+	var devices []dra.PublishedDevice
+	if len(present) > 0 {
+		published, complete := newestGeneration(present)
+		if !complete {
+			f.broken(now, pool)
+			return false
+		}
+		for _, device := range published {
+			if record.wanted[device.ID.Name] {
+				devices = append(devices, device)
+			}
+		}
+	}
+	changed = !reflect.DeepEqual(record.devices, devices)
+	record.devices, record.retries = devices, 0
+	f.agenda.set(pool, now.Elapsed+farPoolRefresh-farPoolRefresh/10+f.spread(farPoolRefresh/5))
+	return changed
+}
+
+// broken notes a list that failed; what is known of the pool stays.
+func (f *farPools) broken(now clock.Instant, pool poolID) {
+	record := f.known[pool]
+	wait := farPoolRefresh
+	if record.retries < 7 { // 5 s doubled seven times is past the refresh
+		wait = farPoolFirstRetry << record.retries
+	}
+	record.retries++
+	f.agenda.set(pool, now.Elapsed+wait+f.spread(wait/5))
+}
+
+// devices returns what is known, in no particular order.
+func (f *farPools) devices() []dra.PublishedDevice {
+	var all []dra.PublishedDevice
+	for _, record := range f.known {
+		all = append(all, record.devices...)
+	}
+	return all
+}

@@ -1,0 +1,55 @@
+package apiserver
+
+import (
+	"errors"
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Options say what to read and whom to tell. All but Observe are needed.
+type Options struct {
+	Config *rest.Config
+	Node   string // name of the node
+	Log    *slog.Logger
+	Clock  clock.Clock
+
+	// Observe returns what is told how long each request of the named
+	// source took, in seconds.
+	Observe func(source string) func(seconds float64)
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Config == nil:
+		return errors.New("read from the API server: no configuration of the connection is given")
+	case o.Node == "":
+		return errors.New("read from the API server: the name of the node is not given")
+	default:
+		return nil
+	}
+}
+
+func (o Options) observer(source string) func(seconds float64) {
+	if o.Observe == nil {
+		return nil
+	}
+	return o.Observe(source)
+}
+
+// Facts are what the API server is known to have said of the node. They are
+// shared between all who ask and must not be changed.
+type Facts struct {
+	Pods      []dra.Pod             // that use claims, sorted by namespace and name
+	Claims    []dra.Claim           // that pods name which have not ended, sorted likewise
+	Published []dra.PublishedDevice // for this node, sorted by driver, pool and name
+
+	// PodsFresh reports that the watch of pods is synced and alive: Pods
+	// is all there is, and as new as can be.
+	PodsFresh bool
+
+	Sequence uint64 // rises with every change of the above
+}

@@ -1,0 +1,125 @@
+package apiserver
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
+	c := startCluster(t, nil, user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
+	known := c.until("all is known", func(f Facts) bool { return f.PodsFresh && len(f.Claims) == 1 && len(f.Published) == 1 })
+	c.server.Stop()
+	stale := c.until("the pods are stale", func(f Facts) bool { return !f.PodsFresh })
+	if !reflect.DeepEqual([]any{stale.Pods, stale.Claims, stale.Published}, []any{known.Pods, known.Claims, known.Published}) {
+		t.Errorf("what was known is lost: %+v", stale)
+	}
+	if status := c.status("pods"); status.Up || status.Reason != source.ReasonUnavailable {
+		t.Errorf("the source is %+v", status)
+	}
+	c.put(user("two", "pod-2", "other"), claim("other", "claim-2", "node-a", "gpu-4", "pod-2"))
+	c.delete(user("one", "", ""))
+	if err := c.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the pods are fresh and new", pods("two"))
+	c.until("the new pod's claim is known", func(f Facts) bool { return len(f.Claims) == 1 && f.Claims[0].UID == "claim-2" })
+	if status := c.status("pods"); !status.Up || c.logged("is down", "=pods") != 1 || c.logged("is up again", "=pods") != 1 {
+		t.Errorf("the source is %+v, logged %s", status, c.log.String())
+	}
+}
+
+func TestEndsOfWatchesAreNoFailures(t *testing.T) {
+	for name, end := range map[string]func(*cluster){
+		"their time is over":           func(c *cluster) { c.server.EndWatches() },
+		"the version became too old":   func(c *cluster) { c.server.Expire(); c.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) },
+		"over, and the version is old": func(c *cluster) { c.server.Expire(); c.server.EndWatches() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startCluster(t, nil, user("one", "pod-1", "gpu"))
+			c.until("the pod is known", pods("one"))
+			// a watch shorter than a second that told nothing counts as broken
+			time.Sleep(1100 * time.Millisecond)
+			end(c)
+			c.until("the pods are watched again", func(Facts) bool { return c.asked("watch pods") > 1 })
+			c.put(user("two", "pod-2", "gpu"))
+			for done := false; !done; {
+				facts := c.until("any", func(Facts) bool { return true })
+				if done = podNames(facts) == "one two"; !facts.PodsFresh {
+					t.Fatal("the pods went stale")
+				}
+			}
+			if status := c.status("pods"); status.Errors != 0 || !status.Up {
+				t.Errorf("held against the source: %+v", status)
+			}
+		})
+	}
+}
+
+func TestOneRefusalDoesNotStopTheOthers(t *testing.T) {
+	objects := []simulated.Object{
+		user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
+	}
+	for _, resource := range []string{"pods", "resourceclaims", "resourceslices"} {
+		t.Run(resource, func(t *testing.T) {
+			c := startCluster(t, map[string]int{resource: http.StatusForbidden}, objects...)
+			c.until("the others are known", func(f Facts) bool {
+				return (resource == "pods" || f.PodsFresh && len(f.Pods) == 1) &&
+					(resource == "resourceslices" || len(f.Published) == 1) &&
+					(resource != "resourceslices" || len(f.Claims) == 1) &&
+					c.status(resource).Reason == source.ReasonPermission
+			})
+			if c.node.Latest().PodsFresh != (resource != "pods") || c.status(resource).Up {
+				t.Errorf("facts %+v, sources %+v", c.node.Latest(), c.node.Statuses())
+			}
+			if n := c.logged("=" + resource); n != 1 {
+				t.Errorf("logged %d times", n)
+			}
+		})
+	}
+}
+
+func TestSaysThatTheAPIServerIsTooOld(t *testing.T) {
+	c := startCluster(t, map[string]int{"resourceslices": http.StatusNotFound}, user("one", "pod-1", "gpu"))
+	c.until("the API is known to be missing", func(Facts) bool { return c.status("resourceslices").Reason == source.ReasonUnsupported })
+	c.until("the pods are known all the same", pods("one"))
+	if n := c.logged("Kubernetes 1.34 or newer"); n != 1 {
+		t.Errorf("said %d times: %s", n, c.log.String())
+	}
+	time.Sleep(time.Second)
+	if n := c.asked("list resourceslices"); n != 1 {
+		t.Errorf("asked %d times in a second", n)
+	}
+}
+
+func TestEndsPromptlyThoughNobodyAnswers(t *testing.T) {
+	c := startCluster(t, nil, user("one", "pod-1", "gpu"))
+	c.until("the pod is known", pods("one"))
+	c.server.Stop()
+	c.until("the pods are stale", func(f Facts) bool { return !f.PodsFresh })
+	ended := make(chan struct{})
+	go func() { c.stop(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the node does not end")
+	}
+}
+
+func TestRefusesToReadForNobody(t *testing.T) {
+	for name, options := range map[string]Options{
+		"no configuration": {Node: "node-a"},
+		"no node":          {Config: (&simulated.Server{}).Config()},
+	} {
+		if _, err := New(options); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

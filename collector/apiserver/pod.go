@@ -1,0 +1,94 @@
+package apiserver
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// decodePod returns what a pod says about the claims that it uses. A pod
+// without claims gives a value without Claims and Containers. It neither
+// keeps nor changes anything of the pod.
+func decodePod(pod *corev1.Pod) dra.Pod {
+	decoded := dra.Pod{
+		Ref:      dra.PodRef{Namespace: clean(pod.Namespace), Name: clean(pod.Name)},
+		UID:      clean(string(pod.UID)),
+		Node:     clean(pod.Spec.NodeName),
+		Terminal: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Claims:   decodePodClaims(pod),
+	}
+	for _, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			decoded.OwnerKind, decoded.OwnerName = clean(owner.Kind), clean(owner.Name)
+		}
+	}
+	if len(decoded.Claims) > 0 {
+		decoded.Containers = decodeContainers(pod, decoded.Claims)
+	}
+	return decoded
+}
+
+// decodePodClaims resolves the names within the pod to names of
+// ResourceClaims: the one given, or the one that the status says was made
+// from the template. The claim of extended resources is named by the status
+// alone.
+func decodePodClaims(pod *corev1.Pod) []dra.PodClaim {
+	var claims []dra.PodClaim
+	for _, reference := range pod.Spec.ResourceClaims {
+		claim := dra.PodClaim{
+			Name:     clean(reference.Name),
+			Template: cleanOr(reference.ResourceClaimTemplateName),
+			Claim:    cleanOr(reference.ResourceClaimName),
+		}
+		for _, status := range pod.Status.ResourceClaimStatuses {
+			if status.Name == reference.Name && status.ResourceClaimName != nil {
+				claim.Claim = clean(*status.ResourceClaimName)
+			}
+		}
+		claims = append(claims, claim)
+	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		claims = append(claims, dra.PodClaim{Claim: clean(extended.ResourceClaimName)})
+	}
+	return claims
+}
+
+// decodeContainers returns the containers that can use claims: init
+// containers, sidecars and main ones, but never ephemeral ones.
+func decodeContainers(pod *corev1.Pod, claims []dra.PodClaim) []dra.Container {
+	containers := make([]dra.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
+	for _, group := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range group {
+			uses := append(usesOf(&group[i], claims), extendedUses(pod, group[i].Name)...)
+			containers = append(containers, dra.Container{Name: clean(group[i].Name), Uses: uses})
+		}
+	}
+	return containers
+}
+
+// usesOf leaves out claims that are not created yet: they have no name.
+func usesOf(container *corev1.Container, claims []dra.PodClaim) []dra.Use {
+	var uses []dra.Use
+	for _, reference := range container.Resources.Claims {
+		for _, claim := range claims {
+			if claim.Name == clean(reference.Name) && claim.Name != "" && claim.Claim != "" {
+				uses = append(uses, dra.Use{Claim: claim.Claim, Request: clean(reference.Request)})
+			}
+		}
+	}
+	return uses
+}
+
+func extendedUses(pod *corev1.Pod, container string) []dra.Use {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if extended == nil {
+		return nil
+	}
+	var uses []dra.Use
+	for _, mapping := range extended.RequestMappings {
+		if mapping.ContainerName == container {
+			uses = append(uses, dra.Use{Claim: clean(extended.ResourceClaimName), Request: clean(mapping.RequestName)})
+		}
+	}
+	return uses
+}

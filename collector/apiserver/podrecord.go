@@ -1,0 +1,132 @@
+package apiserver
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// podRecord is what is kept of a pod that may hold devices.
+type podRecord struct {
+	pod      dra.Pod
+	activity podActivity
+}
+
+// claims is the pod as one that uses claims, or nothing.
+func (r *podRecord) claims() *dra.Pod {
+	if r == nil || len(r.pod.Claims) == 0 {
+		return nil
+	}
+	return &r.pod
+}
+
+// podActivity is what changes in a pod's status when the kubelet may have
+// given it devices or taken them back. The rest of a status is noise.
+type podActivity struct {
+	phase          corev1.PodPhase
+	deleting       bool
+	started, ended int // containers of any kind
+}
+
+// recordPod keeps nothing of a pod that uses neither claims nor resources of
+// device plugins.
+func recordPod(pod *corev1.Pod) (podRecord, bool) {
+	record := podRecord{pod: decodePod(pod)}
+	if len(record.pod.Claims) == 0 && !usesPlugins(pod) {
+		return podRecord{}, false
+	}
+	record.activity = podActivity{phase: pod.Status.Phase, deleting: pod.DeletionTimestamp != nil}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].State.Running != nil {
+				record.activity.started++
+			}
+			if statuses[i].State.Terminated != nil {
+				record.activity.ended++
+			}
+		}
+	}
+	return record, true
+}
+
+// usesPlugins reports whether a container asks for an extended resource,
+// which a device plugin or, in its place, a claim provides.
+func usesPlugins(pod *corev1.Pod) bool {
+	for _, group := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range group {
+			for name := range group[i].Resources.Limits {
+				if isExtended(string(name)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isExtended follows Kubernetes' naming: a resource with a domain that is
+// not Kubernetes' own, or a device class by name.
+func isExtended(resource string) bool {
+	if strings.HasPrefix(resource, resourcev1.ResourceDeviceClassPrefix) {
+		return true
+	}
+	return strings.Contains(resource, "/") && !strings.Contains(resource, "kubernetes.io/")
+}
+
+// stripPod makes a pod that recordPod finds the same in, without environment,
+// volumes, annotations, managed fields and all else that makes pods heavy.
+func stripPod(pod *corev1.Pod) any {
+	light := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         pod.Namespace,
+		Name:              pod.Name,
+		UID:               pod.UID,
+		ResourceVersion:   pod.ResourceVersion,
+		DeletionTimestamp: pod.DeletionTimestamp,
+		OwnerReferences:   pod.OwnerReferences,
+	}}
+	light.Spec.NodeName = pod.Spec.NodeName
+	light.Spec.ResourceClaims = pod.Spec.ResourceClaims
+	light.Spec.InitContainers = stripContainers(pod.Spec.InitContainers)
+	light.Spec.Containers = stripContainers(pod.Spec.Containers)
+	light.Status.Phase = pod.Status.Phase
+	light.Status.ResourceClaimStatuses = pod.Status.ResourceClaimStatuses
+	light.Status.ExtendedResourceClaimStatus = pod.Status.ExtendedResourceClaimStatus
+	light.Status.InitContainerStatuses = stripStatuses(pod.Status.InitContainerStatuses)
+	light.Status.ContainerStatuses = stripStatuses(pod.Status.ContainerStatuses)
+	return light
+}
+
+func stripContainers(containers []corev1.Container) []corev1.Container {
+	light := make([]corev1.Container, len(containers))
+	for i := range containers {
+		light[i].Name = containers[i].Name
+		light[i].Resources.Limits = containers[i].Resources.Limits
+		light[i].Resources.Claims = containers[i].Resources.Claims
+	}
+	return light
+}
+
+func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	light := make([]corev1.ContainerStatus, len(statuses))
+	for i := range statuses {
+		light[i].State = statuses[i].State
+	}
+	return light
+}
+
+// stripSlice leaves out the shared counters and who owns and manages the
+// slice; its devices are decoded as soon as all slices have come.
+func stripSlice(slice *resourcev1.ResourceSlice) any {
+	light := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{
+		Name:            slice.Name,
+		ResourceVersion: slice.ResourceVersion,
+	}}
+	light.Spec = slice.Spec
+	light.Spec.SharedCounters = nil
+	light.Spec.NodeSelector = nil
+	return light
+}

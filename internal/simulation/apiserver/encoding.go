@@ -1,0 +1,82 @@
+package apiserver
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// encoding is one way to write bodies.
+type encoding struct {
+	info runtime.SerializerInfo
+}
+
+// encodings are the ways to write bodies, the default first.
+func encodings() ([]encoding, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register core/v1: %w", err)
+	}
+	if err := resourcev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register resource.k8s.io/v1: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	codecs := serializer.NewCodecFactory(scheme)
+	var all []encoding
+	for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
+		info, found := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+		if !found || info.StreamSerializer == nil {
+			return nil, fmt.Errorf("encode %s: not supported", media)
+		}
+		all = append(all, encoding{info: info})
+	}
+	return all, nil
+}
+
+// accepted is the first encoding that the request accepts, or the default.
+func accepted(r *http.Request, all []encoding) encoding {
+	for media := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		media, _, _ = strings.Cut(media, ";")
+		for _, candidate := range all {
+			if strings.TrimSpace(media) == candidate.info.MediaType {
+				return candidate
+			}
+		}
+	}
+	return all[0]
+}
+
+// write sends one object as the whole answer.
+func (e encoding) write(w http.ResponseWriter, status int, object runtime.Object) {
+	var body bytes.Buffer
+	if err := e.info.Serializer.Encode(object, &body); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", e.info.MediaType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // a client that left is nobody to tell
+}
+
+// frame writes one event of a watch.
+func (e encoding) frame(w io.Writer, told event) error {
+	var body, frame bytes.Buffer
+	if err := e.info.Serializer.Encode(told.object, &body); err != nil {
+		return fmt.Errorf("encode a watched object: %w", err)
+	}
+	enveloped := &metav1.WatchEvent{Type: string(told.kind), Object: runtime.RawExtension{Raw: body.Bytes()}}
+	if err := e.info.StreamSerializer.Encode(enveloped, &frame); err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	_, err := e.info.StreamSerializer.NewFrameWriter(w).Write(frame.Bytes())
+	return err
+}

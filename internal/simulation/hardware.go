@@ -1,0 +1,103 @@
+package simulation
+
+import (
+	_ "embed" // for the hardware
+	"fmt"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+)
+
+//go:embed hardware.yaml
+var hardwareYAML string
+
+// The GPUs, by minor number, that are published in a way of their own.
+const (
+	minorShareable = 3 // several claims may each take a part of it
+	minorOnDemand  = 6 // published as all the partitions that could be cut
+	minorPlugin    = 7 // tainted: it belongs to the device plugin
+)
+
+// hardware is what the node is made of.
+type hardware struct {
+	config simulated.Config
+	gpus   []device.Device // whole ones, by minor number
+	parts  []part
+}
+
+// part is a partition that exists.
+type part struct {
+	device.Device
+	parent int // minor number
+}
+
+// readHardware reads the file under a seed.
+func readHardware(seed uint64) (hardware, error) {
+	config, err := simulated.Parse(fmt.Appendf(nil, "seed: %d\n%s", seed, hardwareYAML))
+	if err != nil {
+		return hardware{}, fmt.Errorf("read the simulated node's hardware: %w", err)
+	}
+	h := hardware{config: config}
+	for _, gpu := range config.Devices {
+		h.gpus = append(h.gpus, gpu.Identity)
+		for _, partition := range gpu.Partitions {
+			h.parts = append(h.parts, part{partition.Identity, gpu.Identity.Minor})
+		}
+	}
+	return h, nil
+}
+
+// partitioned reports whether a GPU is in MIG mode.
+func (h hardware) partitioned(minor int) bool {
+	for _, p := range h.parts {
+		if p.parent == minor {
+			return true
+		}
+	}
+	return false
+}
+
+// named finds the hardware that the driver publishes under a name.
+func (h hardware) named(name string) (device.Device, bool) {
+	for _, gpu := range h.gpus {
+		if gpuName(gpu.Minor) == name {
+			return gpu, true
+		}
+	}
+	for _, p := range h.parts {
+		if partitionName(p.parent, p.Profile, p.Placement) == name {
+			return p.Device, true
+		}
+	}
+	return device.Device{}, false
+}
+
+func gpuName(minor int) string { return fmt.Sprintf("gpu-%d", minor) }
+
+// partitionName is how gpu.nvidia.com calls a MIG device, whether it exists
+// already or could be cut: gpu-6-mig-1g10gb-19-0.
+func partitionName(minor int, profile string, placement int) string {
+	return fmt.Sprintf("gpu-%d-mig-%s-%d-%d", minor, strings.ReplaceAll(profile, ".", ""), profiles()[profile].id, placement)
+}
+
+// profile is a shape of partition of an H100 with 80 GB.
+type profile struct {
+	id           int    // of the GPU instance profile
+	multiprocs   int    // streaming multiprocessors
+	memory       string // as a Kubernetes quantity
+	memorySlices int
+	computeParts int // of the seven that a GPU has
+	placements   []int
+}
+
+func profiles() map[string]profile {
+	return map[string]profile{
+		"1g.10gb": {19, 16, "9984Mi", 1, 1, []int{0, 1, 2, 3, 4, 5, 6}},
+		"2g.20gb": {14, 32, "20096Mi", 2, 2, []int{0, 2, 4}},
+		"3g.40gb": {9, 60, "40448Mi", 4, 3, []int{0, 4}},
+	}
+}
+
+// computeSlices is how many compute slices an H100 has in MIG mode.
+const computeSlices = 7

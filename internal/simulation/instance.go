@@ -1,0 +1,100 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// instance is one run of a workload, from the creation of its pods to their
+// end: its objects as they are at the moment. One goroutine alone touches it.
+type instance struct {
+	row    workload
+	random *rand.Rand
+	pods   []*corev1.Pod
+	claim  *resourcev1.ResourceClaim // nil: the workload has none
+}
+
+// newInstance makes the objects of the run-th run, none of which is created
+// yet. All names and UIDs follow from the seed.
+func newInstance(row workload, run int, seed uint64, created time.Time) *instance {
+	i := &instance{row: row, random: newRandom(seed, row.namespace, row.name, strconv.Itoa(run))}
+	owner := controller(row, run, seed)
+	for n := range max(row.pods, 1) {
+		i.pods = append(i.pods, newPod(row, metav1.ObjectMeta{
+			Namespace: row.namespace, Name: i.podName(owner.Name, n), UID: newUID(i.random),
+			CreationTimestamp: metav1.NewTime(created),
+			Labels:            map[string]string{"app.kubernetes.io/name": row.name},
+			OwnerReferences:   []metav1.OwnerReference{owner},
+		}))
+	}
+	if len(row.claim.requests) > 0 {
+		i.claim = newClaim(row, i.pods[0], created, i.random)
+	}
+	return i
+}
+
+// controller is the owner of the workload's pods. Each run of a job that
+// comes again is a job of its own, numbered as a CronJob does it: by minutes.
+func controller(row workload, run int, seed uint64) metav1.OwnerReference {
+	const firstMinute = 29_387_520
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: string(row.owner), Name: row.name, Controller: new(true)}
+	origin := "controller"
+	switch {
+	case row.owner == ownedByJob && row.every > 0:
+		origin = strconv.Itoa(firstMinute + run)
+		owner.Name += "-" + origin
+	case row.owner == ownedByReplicaSet:
+		owner.Name += "-" + letters(newRandom(seed, row.namespace, row.name, "pod template"), 10)
+	}
+	if row.owner == ownedByJob {
+		owner.APIVersion = "batch/v1"
+	}
+	owner.UID = newUID(newRandom(seed, row.namespace, row.name, origin))
+	return owner
+}
+
+func (i *instance) podName(owner string, n int) string {
+	if i.row.owner == ownedByStatefulSet {
+		return owner + "-" + strconv.Itoa(n)
+	}
+	return owner + "-" + suffix(i.random)
+}
+
+// listed is how the kubelet sees a pod of the instance while it is at a stage
+// with the claim.
+func (i *instance) listed(pod *corev1.Pod, stage kubelet.Stage) kubelet.Pod {
+	known := kubelet.Pod{Namespace: pod.Namespace, Name: pod.Name}
+	if i.claim != nil {
+		known.Claims = []kubelet.Claim{{Name: i.claim.Name, Stage: stage, Devices: i.listedDevices()}}
+	}
+	for at, c := range i.row.containers {
+		container := kubelet.Container{Name: c.name, Init: c.init > 0}
+		if i.claim != nil && (i.row.claim.extended == "" || at == 0) {
+			container.Uses = []kubelet.Use{{Claim: i.claim.Name, Request: c.request}}
+		}
+		known.Containers = append(known.Containers, container)
+	}
+	return known
+}
+
+func (i *instance) listedDevices() []kubelet.Device {
+	var devices []kubelet.Device
+	for _, allocated := range i.claim.Status.Allocation.Devices.Results {
+		device := kubelet.Device{
+			Request: allocated.Request, Driver: allocated.Driver, Pool: allocated.Pool, Name: allocated.Device,
+			CDI: []string{cdiKind + "=" + cdiName(i.claim.UID, allocated.Device)},
+		}
+		if allocated.ShareID != nil {
+			device.ShareID = string(*allocated.ShareID)
+		}
+		devices = append(devices, device)
+	}
+	return devices
+}

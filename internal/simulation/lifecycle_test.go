@@ -1,0 +1,245 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// stage is a node on which no scenario is played: tests take single steps.
+type stage struct {
+	*Simulation
+	lister         podresourcesv1.PodResourcesListerClient
+	core, resource rest.Interface
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s, err := Start(context.Background(), Options{Dir: t.TempDir(), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	channel, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = channel.Close() })
+	return &stage{
+		Simulation: s,
+		lister:     podresourcesv1.NewPodResourcesListerClient(channel),
+		core:       restClient(t, s.Config(), "/api", corev1.SchemeGroupVersion),
+		resource:   restClient(t, s.Config(), "/apis", resourcev1.SchemeGroupVersion),
+	}
+}
+
+func restClient(t *testing.T, config *rest.Config, path string, group schema.GroupVersion) rest.Interface {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config.APIPath, config.GroupVersion = path, &group
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Client.CloseIdleConnections)
+	return client
+}
+
+// row finds a workload of the scenario.
+func row(t *testing.T, name string) workload {
+	t.Helper()
+	for _, w := range scenario() {
+		if w.name == name {
+			return w
+		}
+	}
+	t.Fatalf("there is no workload %s", name)
+	return workload{}
+}
+
+// describe says in one line all that can be seen of an instance.
+func (s *stage) describe(t *testing.T, i *instance) string {
+	t.Helper()
+	file := "no CDI"
+	if _, err := os.Stat(s.node.cdi.file(i.claim.UID)); err == nil {
+		file = "CDI"
+	}
+	return strings.Join([]string{s.pod(t, i), s.claim(t, i), s.listing(t), file, s.load(i)}, ", ")
+}
+
+func (s *stage) pod(t *testing.T, i *instance) string {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := s.core.Get().Namespace(i.row.namespace).Resource("pods").Do(t.Context()).Into(list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		return "no pod"
+	}
+	pod := list.Items[0]
+	words := []string{string(pod.Status.Phase)}
+	if pod.Spec.NodeName != "" {
+		words = append(words, "bound")
+	}
+	if pod.DeletionTimestamp != nil {
+		words = append(words, "deleted")
+	}
+	for _, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
+		switch {
+		case status.State.Running != nil:
+			words = append(words, status.Name)
+		case status.State.Terminated != nil:
+			words = append(words, status.Name+" done")
+		}
+	}
+	if len(pod.Status.ResourceClaimStatuses) > 0 && *pod.Status.ResourceClaimStatuses[0].ResourceClaimName == i.claim.Name {
+		words = append(words, "names claim")
+	}
+	return strings.Join(words, " ")
+}
+
+func (s *stage) claim(t *testing.T, i *instance) string {
+	t.Helper()
+	list := &resourcev1.ResourceClaimList{}
+	if err := s.resource.Get().Namespace(i.row.namespace).Resource("resourceclaims").Do(t.Context()).Into(list); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case len(list.Items) == 0:
+		return "no claim"
+	case list.Items[0].Status.Allocation == nil:
+		return "claim"
+	default:
+		return fmt.Sprintf("claim of %s for %d", list.Items[0].Status.Allocation.Devices.Results[0].Device, len(list.Items[0].Status.ReservedFor))
+	}
+}
+
+func (s *stage) listing(t *testing.T) string {
+	t.Helper()
+	answer, err := s.lister.List(t.Context(), &podresourcesv1.ListPodResourcesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.GetPodResources()) == 0 {
+		return "not listed"
+	}
+	words := []string{"listed"}
+	for _, container := range answer.GetPodResources()[0].GetContainers() {
+		words = append(words, container.GetName())
+		for _, claim := range container.GetDynamicResources() {
+			words = append(words, "claim")
+			for _, device := range claim.GetClaimResources() {
+				words = append(words, device.GetDeviceName())
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (s *stage) load(i *instance) string {
+	s.node.activity.mu.Lock()
+	defer s.node.activity.mu.Unlock()
+	return fmt.Sprintf("load %g", s.node.activity.of(i.row.uses()[0]))
+}
+
+// history goes through all steps and describes what there is after each.
+func (s *stage) history(t *testing.T, w workload) []string {
+	t.Helper()
+	i := newInstance(w, 0, 1, time.Unix(0, 0))
+	var lines []string
+	for _, next := range append(s.node.rise(w), s.node.fall(w)...) {
+		if next.once != nil && !next.once(i) {
+			t.Fatal("devices are taken on an empty node")
+		}
+		if err := next.happens(i); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", next.at, s.describe(t, i)))
+	}
+	return lines
+}
+
+func TestLifeOfAJobsClaim(t *testing.T) {
+	expect(t, newStage(t).history(t, row(t, "finetune")), `
+0s: Pending, no claim, not listed, no CDI, load 0
+5ms: Pending names claim, claim, not listed, no CDI, load 0
+22ms: Pending names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
+26ms: Pending bound names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
+41ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim, no CDI, load 0
+342ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim, CDI, load 0
+351ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
+599ms: Pending bound download names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.06
+5.599s: Running bound download done train names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.9
+0s: Succeeded bound download done train done names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
+90ms: Succeeded bound download done train done names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
+130ms: Succeeded bound download done train done names claim, claim, not listed, no CDI, load 0
+150ms: Succeeded bound download done train done names claim, no claim, not listed, no CDI, load 0
+3s: no pod, no claim, not listed, no CDI, load 0`)
+}
+
+func TestLifeOfANamedClaim(t *testing.T) {
+	const device = "gpu-5-mig-1g10gb-19-6"
+	expect(t, newStage(t).history(t, row(t, "scratch")), strings.ReplaceAll(`
+0s: Pending, claim, not listed, no CDI, load 0
+5ms: Pending, claim, not listed, no CDI, load 0
+22ms: Pending, claim of DEVICE for 1, not listed, no CDI, load 0
+26ms: Pending bound, claim of DEVICE for 1, not listed, no CDI, load 0
+41ms: Pending bound, claim of DEVICE for 1, listed jupyter claim, no CDI, load 0
+342ms: Pending bound, claim of DEVICE for 1, listed jupyter claim, CDI, load 0
+351ms: Pending bound, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
+599ms: Running bound jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
+0s: Running bound deleted jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
+500ms: Running bound deleted jupyter done, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
+590ms: Running bound deleted jupyter done, claim of DEVICE for 1, not listed, no CDI, load 0
+640ms: no pod, claim of DEVICE for 1, not listed, no CDI, load 0
+670ms: no pod, claim, not listed, no CDI, load 0
+690ms: no pod, no claim, not listed, no CDI, load 0`, "DEVICE", device))
+}
+
+func expect(t *testing.T, got []string, want string) {
+	t.Helper()
+	if text := "\n" + strings.Join(got, "\n"); text != want {
+		t.Errorf("got:%s\nwant:%s", text, want)
+	}
+}
+
+func TestAClaimWaitsForItsDevice(t *testing.T) {
+	s := newStage(t)
+	first, second := newInstance(row(t, "finetune"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "evaluate"), 0, 1, time.Unix(0, 0))
+	if !s.node.occupancy.take(first) || s.node.occupancy.take(second) {
+		t.Fatal("two claims have one GPU")
+	}
+	turns := 0
+	steps := []step{{
+		once: func(i *instance) bool {
+			if turns++; turns == 3 {
+				s.node.occupancy.release(first)
+			}
+			return s.node.occupancy.take(i)
+		},
+		happens: func(*instance) error { return nil },
+	}}
+	if err := walk(t.Context(), tempo{time.Now(), 100}, second, steps); err != nil || turns != 3 {
+		t.Errorf("took the GPU at turn %d: %v", turns, err)
+	}
+}

@@ -1,0 +1,130 @@
+package simulation
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// newPod is a pod of the workload as its controller creates it.
+func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: meta}
+	if name := row.claim.name; name != "" {
+		reference := corev1.PodResourceClaim{Name: name, ResourceClaimName: &name}
+		if row.claim.template != "" {
+			reference = corev1.PodResourceClaim{Name: name, ResourceClaimTemplateName: &row.claim.template}
+		}
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{reference}
+	}
+	for at, c := range row.containers {
+		made := corev1.Container{Name: c.name, Image: c.image, Resources: resourcesOf(row, c, at == 0)}
+		if c.init > 0 {
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
+			continue
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, made)
+	}
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	if row.owner == ownedByJob {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	}
+	pod.Status.Phase = corev1.PodPending
+	return pod
+}
+
+// resourcesOf is what a container asks for: the claim, or else the first
+// container an extended resource.
+func resourcesOf(row workload, c container, first bool) corev1.ResourceRequirements {
+	one := func(name string) corev1.ResourceRequirements {
+		list := corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("1")}
+		return corev1.ResourceRequirements{Limits: list, Requests: list}
+	}
+	switch {
+	case row.claim.name != "":
+		return corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: row.claim.name, Request: c.request}}}
+	case first && row.claim.extended != "":
+		return one(row.claim.extended)
+	case first && len(row.plugin) > 0:
+		return one(gpuByPlugin)
+	default:
+		return corev1.ResourceRequirements{}
+	}
+}
+
+// nameClaim writes into the pod's status which claim was made for it.
+func nameClaim(pod *corev1.Pod, row workload, name string) {
+	switch {
+	case row.claim.template != "":
+		pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: row.claim.name, ResourceClaimName: &name}}
+	case row.claim.extended != "":
+		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: name,
+			RequestMappings: []corev1.ContainerExtendedResourceRequest{{
+				ContainerName: row.containers[0].name, ResourceName: row.claim.extended, RequestName: row.claim.requests[0].name,
+			}},
+		}
+	}
+}
+
+// bind puts a pod on the node; its containers wait.
+func bind(pod *corev1.Pod, at time.Time) {
+	pod.Spec.NodeName = nodeName
+	pod.Status.StartTime = new(metav1.NewTime(at))
+	set(pod, corev1.PodScheduled, at)
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, waiting)
+	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, waiting)
+}
+
+// startInit starts the init containers.
+func startInit(pod *corev1.Pod, at time.Time) {
+	set(pod, corev1.PodReadyToStartContainers, at)
+	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, running(at))
+}
+
+// startMain ends the init containers and starts the main ones.
+func startMain(pod *corev1.Pod, at time.Time) {
+	set(pod, corev1.PodReadyToStartContainers, at)
+	set(pod, corev1.PodInitialized, at)
+	set(pod, corev1.PodReady, at)
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, completed(at))
+	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, running(at))
+}
+
+// end ends all containers; phase is what becomes of the pod.
+func end(pod *corev1.Pod, phase corev1.PodPhase, at time.Time) {
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, completed(at))
+}
+
+func statuses(containers []corev1.Container, state corev1.ContainerState) []corev1.ContainerStatus {
+	var made []corev1.ContainerStatus
+	for _, c := range containers {
+		up := state.Running != nil
+		made = append(made, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: state, Ready: up, Started: &up})
+	}
+	return made
+}
+
+func running(since time.Time) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
+}
+
+func completed(at time.Time) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.NewTime(at)}}
+}
+
+// set makes a condition of the pod true, unless it is already.
+func set(pod *corev1.Pod, kind corev1.PodConditionType, at time.Time) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == kind {
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at),
+	})
+}

@@ -1,0 +1,140 @@
+package simulation
+
+import "time"
+
+// Device classes.
+const (
+	classGPU     = "gpu.nvidia.com"
+	classMIG     = "mig.nvidia.com"
+	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
+	sliceByClass = "nvidia.com/mig-1g.10gb"
+	gpuByPlugin  = "nvidia.com/gpu"
+)
+
+// Images, so far as anyone looks at them.
+const (
+	imagePyTorch   = "nvcr.io/nvidia/pytorch:25.09-py3"
+	imageInference = "docker.io/vllm/vllm-openai:v0.11.0"
+	imageNotebook  = "quay.io/jupyter/pytorch-notebook:cuda12-2025-09-30"
+	imageMonitor   = "nvcr.io/nvidia/cloud-native/dcgm:4.4.1-2-ubuntu22.04"
+	imageTool      = "docker.io/library/busybox:1.37"
+)
+
+// scenario is all that happens on the node. The first rows stay for good, so
+// that there is something to see from the start; the last ones come and go.
+// gpu-4 and one partition are never asked for.
+func scenario() []workload {
+	return []workload{
+		{
+			namespace: "kube-system", name: "kube-proxy", owner: ownedByDaemonSet,
+			containers: []container{{name: "kube-proxy", image: "registry.k8s.io/kube-proxy:v1.37.1"}},
+		},
+		{ // one claim, two GPUs, each for a container of its own
+			namespace: "ml-training", name: "llama-pretrain", owner: ownedByJob, load: 0.97,
+			containers: []container{
+				{name: "rank-0", image: imagePyTorch, request: "rank-0"},
+				{name: "rank-1", image: imagePyTorch, request: "rank-1"},
+			},
+			claim: claim{name: "gpus", template: "two-gpus", requests: []request{
+				{name: "rank-0", class: classGPU, devices: []string{"gpu-0"}},
+				{name: "rank-1", class: classGPU, devices: []string{"gpu-1"}},
+			}},
+		},
+		{ // two claims share gpu-3, each with so much of its memory
+			namespace: "search", name: "embedder", owner: ownedByReplicaSet, load: 0.5,
+			containers: []container{{name: "server", image: imageInference}},
+			claim: claim{name: "gpu", template: "half-gpu", requests: []request{
+				{name: "gpu", class: classGPU, devices: []string{"gpu-3"}, memory: "40Gi"},
+			}},
+		},
+		{
+			namespace: "ranking", name: "reranker", owner: ownedByReplicaSet, load: 0.2,
+			containers: []container{{name: "server", image: imageInference}},
+			claim: claim{name: "gpu", template: "quarter-gpu", requests: []request{
+				{name: "gpu", class: classGPU, devices: []string{"gpu-3"}, memory: "20Gi"},
+			}},
+		},
+		{ // one claim, two pods
+			namespace: "chat", name: "assistant", owner: ownedByReplicaSet, pods: 2, load: 0.7,
+			containers: []container{{name: "server", image: imageInference}},
+			claim: claim{name: "assistant-gpu", sharing: "MPS", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("3g.40gb"), devices: []string{"gpu-6-mig-3g40gb-9-4"}},
+			}},
+		},
+		{ // a claim that does nothing for its whole life
+			namespace: "research", name: "notebook", owner: ownedByStatefulSet, load: 0,
+			containers: []container{{name: "jupyter", image: imageNotebook}},
+			claim: claim{name: "gpu", template: "notebook-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("3g.40gb"), devices: []string{"gpu-5-mig-3g40gb-9-0"}},
+			}},
+		},
+		{ // would like a B200, takes a partition
+			namespace: "vision", name: "detector", owner: ownedByReplicaSet, load: 0.85,
+			containers: []container{{name: "server", image: imageInference}},
+			claim: claim{name: "gpu", template: "prefer-b200", requests: []request{
+				{name: "gpu", devices: []string{"gpu-5-mig-2g20gb-14-4"}, firstAvailable: []alternative{
+					{name: "b200", class: classGPU, selector: "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA B200'"},
+					{name: "partition", class: classMIG, selector: profileIs("2g.20gb")},
+				}},
+			}},
+		},
+		{ // asks for an extended resource and gets a claim
+			namespace: "web", name: "thumbnails", owner: ownedByReplicaSet, load: 0.4,
+			containers: []container{{name: "worker", image: imageInference}},
+			claim: claim{extended: sliceByClass, requests: []request{
+				{name: "container-0-request-0", class: classSlice, devices: []string{"gpu-6-mig-1g10gb-19-0"}},
+			}},
+		},
+		{ // watches all GPUs and holds none
+			namespace: "monitoring", name: "dcgm", owner: ownedByDaemonSet,
+			containers: []container{{name: "dcgm", image: imageMonitor}},
+			claim: claim{name: "all", template: "all-gpus", requests: []request{
+				{name: "admin", class: classGPU, admin: true, devices: []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-7"}},
+			}},
+		},
+		{ // knows nothing of claims
+			namespace: "legacy", name: "stable-diffusion", owner: ownedByReplicaSet, load: 0.6,
+			containers: []container{{name: "webui", image: imagePyTorch}},
+			plugin:     []string{"gpu-7"},
+		},
+		{ // its init container holds the GPU before the main one does
+			namespace: "ml-training", name: "finetune", owner: ownedByJob, load: 0.9,
+			containers: []container{
+				{name: "download", image: imageTool, init: 5 * time.Second},
+				{name: "train", image: imagePyTorch},
+			},
+			claim: claim{name: "gpu", template: "single-gpu", requests: []request{
+				{name: "gpu", class: classGPU, devices: []string{"gpu-2"}},
+			}},
+			starts: 2 * time.Second, lasts: 28 * time.Second, every: 70 * time.Second,
+		},
+		{
+			namespace: "ml-training", name: "evaluate", owner: ownedByJob, load: 0.55,
+			containers: []container{{name: "evaluate", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "single-gpu", requests: []request{
+				{name: "gpu", class: classGPU, devices: []string{"gpu-2"}},
+			}},
+			starts: 42 * time.Second, lasts: 18 * time.Second, every: 70 * time.Second,
+		},
+		{ // short jobs, one after the other
+			namespace: "ci", name: "unit-tests", owner: ownedByJob, load: 0.8,
+			containers: []container{{name: "test", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "slice", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("1g.10gb"), devices: []string{"gpu-6-mig-1g10gb-19-1"}},
+			}},
+			starts: time.Second, lasts: 12 * time.Second, every: 21 * time.Second,
+		},
+		{ // a claim that is made again under its name
+			namespace: "research", name: "scratch", owner: ownedByStatefulSet, load: 0.35,
+			containers: []container{{name: "jupyter", image: imageNotebook}},
+			claim: claim{name: "scratch", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("1g.10gb"), devices: []string{"gpu-5-mig-1g10gb-19-6"}},
+			}},
+			lasts: 25 * time.Second, every: 30 * time.Second,
+		},
+	}
+}
+
+func profileIs(profile string) string {
+	return "device.attributes['gpu.nvidia.com'].profile == '" + profile + "'"
+}

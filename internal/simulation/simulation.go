@@ -1,0 +1,163 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// Options of a Simulation; the zero value is a good one.
+type Options struct {
+	Dir   string       // for the socket and a folder cdi, which Close removes; empty: a new one, likewise
+	Clock clock.Clock  // of the hardware and of objects' timestamps; nil: the system's
+	Log   *slog.Logger // nil: no log
+	Seed  uint64       // of names, UIDs and all that the hardware shows
+	Speed float64      // how many times faster than real pods come and go; 0: 1
+}
+
+// Simulation is the simulated node. Its methods may be called from any
+// goroutine.
+type Simulation struct {
+	options Options
+	own     string // the directory that Close removes, if there is one
+	source  *simulated.Source
+	socket  string
+	cdi     string
+	kubelet *kubelet.Kubelet
+	server  *apiserver.Server
+	node    *node
+	rows    []workload
+}
+
+// socketLimit is how long the path of a unix socket can be on all systems.
+const socketLimit = 103
+
+// Start makes the hardware, publishes it, and serves as kubelet and API
+// server, until Close or the end of ctx. Nothing runs on the node before Run.
+func Start(ctx context.Context, options Options) (*Simulation, error) {
+	s := &Simulation{options: options.complete(), rows: scenario()}
+	h, err := readHardware(s.options.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(s.rows, h); err != nil {
+		return nil, fmt.Errorf("check the scenario: %w", err)
+	}
+	s.source = simulated.New(h.config, s.options.Clock)
+	if err := s.serve(ctx, h); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start the simulated node: %w", err)
+	}
+	s.node = &node{
+		server: s.server, pods: newPodList(s.kubelet, h), cdi: cdiFolder{s.cdi, h},
+		activity: newActivity(s.source, h), occupancy: newOccupancy(),
+		clock: s.options.Clock, seed: s.options.Seed, log: s.options.Log,
+	}
+	return s, nil
+}
+
+func (o Options) complete() Options {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Speed <= 0 {
+		o.Speed = 1
+	}
+	return o
+}
+
+// serve makes the directories and starts the servers.
+func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
+	dir := s.options.Dir
+	if dir == "" {
+		if s.own, err = os.MkdirTemp("", "dra-demo-"); err != nil {
+			return err
+		}
+		dir = s.own
+	}
+	s.socket, s.cdi = filepath.Join(dir, "kubelet.sock"), filepath.Join(dir, "cdi")
+	if len(s.socket) > socketLimit {
+		return fmt.Errorf("the path %s is too long for a socket: choose a shorter directory, by TMPDIR for example", s.socket)
+	}
+	if err := os.MkdirAll(s.cdi, 0o755); err != nil {
+		return err
+	}
+	if s.kubelet, err = kubelet.Start(ctx, s.socket, kubelet.Options{Traps: kubelet.Always()}); err != nil {
+		return err
+	}
+	if s.server, err = apiserver.Start(ctx, apiserver.Options{}); err != nil {
+		return err
+	}
+	return s.server.Put(standing(h, s.rows, newRandom(s.options.Seed, "standing"))...)
+}
+
+// NodeName is the name of the node in the API server.
+func (s *Simulation) NodeName() string { return nodeName }
+
+// Source shows the node's hardware. It is the same at each call.
+func (s *Simulation) Source() device.Source { return s.source }
+
+// KubeletSocket is the path of the PodResources socket.
+func (s *Simulation) KubeletSocket() string { return s.socket }
+
+// CDIDir is the directory of the driver's CDI specifications.
+func (s *Simulation) CDIDir() string { return s.cdi }
+
+// Config is how to connect to the API server.
+func (s *Simulation) Config() *rest.Config { return s.server.Config() }
+
+// Run plays the scenario until ctx ends, and leaves everything as it is then.
+// It is called once. An error ends it early; the end of ctx is none.
+func (s *Simulation) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var (
+		playing sync.WaitGroup
+		errs    = make([]error, len(s.rows))
+		t       = tempo{began: time.Now(), speed: s.options.Speed}
+	)
+	for at, row := range s.rows {
+		playing.Go(func() {
+			if errs[at] = s.node.play(ctx, t, row); errs[at] != nil {
+				stop()
+			}
+		})
+	}
+	playing.Wait()
+	return errors.Join(errs...)
+}
+
+// Close stops the servers and removes the files. It is called when Run has
+// returned, and may be called again.
+func (s *Simulation) Close() {
+	if s.kubelet != nil {
+		s.kubelet.Close()
+	}
+	if s.server != nil {
+		s.server.Stop()
+	}
+	for _, path := range []string{s.cdi, s.own} {
+		if path == "" {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
+			s.options.Log.Warn("the simulated node leaves files behind", "error", err)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// driver is the DRA driver of the node's hardware.
+const driver = "gpu.nvidia.com"
+
+// gpuMemory is the capacity of a whole GPU as its driver publishes it.
+const gpuMemory = "80Gi"
+
+// attributes of a published device, by name.
+type attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
+
+// resourceSlices are what the driver publishes: one slice of devices, in no
+// particular order, and one of the counters that partitions draw on, because
+// the API keeps the two apart. The pool is named after the node.
+func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, random *rand.Rand) []*resourcev1.ResourceSlice {
+	devices := h.publishedDevices()
+	random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
+	pool := resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 2}
+	published := []*resourcev1.ResourceSlice{
+		{Spec: resourcev1.ResourceSliceSpec{Devices: devices}},
+		{Spec: resourcev1.ResourceSliceSpec{SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}},
+	}
+	for _, slice := range published {
+		slice.ObjectMeta = metav1.ObjectMeta{
+			Name: fmt.Sprintf("00000-%s-%s-%s", driver, node, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-%s-", driver, node),
+			UID: newUID(random), Generation: 1, OwnerReferences: []metav1.OwnerReference{owner},
+		}
+		slice.Spec.Driver, slice.Spec.NodeName, slice.Spec.Pool = driver, &node, pool
+	}
+	return published
+}
+
+// publishedDevices are whole GPUs, the partitions of those that are
+// partitioned for good, and all partitions that could be cut of those that
+// are partitioned on demand.
+func (h hardware) publishedDevices() []resourcev1.Device {
+	var devices []resourcev1.Device
+	for _, gpu := range h.gpus {
+		switch {
+		case gpu.Minor == minorOnDemand:
+			devices = append(devices, possiblePartitions(gpu)...)
+		case !h.partitioned(gpu.Minor):
+			devices = append(devices, wholeGPU(gpu))
+		}
+	}
+	for _, p := range h.parts {
+		if p.parent != minorOnDemand {
+			devices = append(devices, existingPartition(p))
+		}
+	}
+	return devices
+}
+
+func wholeGPU(gpu device.Device) resourcev1.Device {
+	published := resourcev1.Device{
+		Name:       gpuName(gpu.Minor),
+		Attributes: commonAttributes(gpu, "gpu"),
+		Capacity:   map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse(gpuMemory)}},
+	}
+	published.Attributes["uuid"] = text(gpu.UUID)
+	switch gpu.Minor {
+	case minorShareable:
+		several, least, step := true, resource.MustParse("1Gi"), resource.MustParse("1Gi")
+		whole := resource.MustParse(gpuMemory)
+		published.AllowMultipleAllocations = &several
+		published.Capacity["memory"] = resourcev1.DeviceCapacity{Value: whole, RequestPolicy: &resourcev1.CapacityRequestPolicy{
+			Default: &whole, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: &least, Max: &whole, Step: &step},
+		}}
+	case minorPlugin:
+		published.Taints = []resourcev1.DeviceTaint{
+			{Key: "example.com/device-plugin", Value: "nvidia.com-gpu", Effect: resourcev1.DeviceTaintEffectNoSchedule},
+		}
+	}
+	return published
+}
+
+// existingPartition has a UUID and says so.
+func existingPartition(p part) resourcev1.Device {
+	published := partition(p.Device, p.ParentUUID, p.parent, p.Profile, p.Placement)
+	published.Attributes["uuid"] = text(p.UUID)
+	return published
+}
+
+// possiblePartitions have no UUID until they are cut, and none after that
+// either: the driver does not publish them anew.
+func possiblePartitions(gpu device.Device) []resourcev1.Device {
+	var devices []resourcev1.Device
+	shapes := profiles()
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		for _, placement := range shapes[name].placements {
+			possible := partition(gpu, gpu.UUID, gpu.Minor, name, placement)
+			possible.ConsumesCounters = []resourcev1.DeviceCounterConsumption{
+				{CounterSet: counterSet(gpu.Minor), Counters: drawn(shapes[name], placement)},
+			}
+			devices = append(devices, possible)
+		}
+	}
+	return devices
+}
+
+func partition(like device.Device, parentUUID string, parent int, name string, placement int) resourcev1.Device {
+	shape := profiles()[name]
+	published := resourcev1.Device{
+		Name:       partitionName(parent, name, placement),
+		Attributes: commonAttributes(like, "mig"),
+		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+			"memory":          {Value: resource.MustParse(shape.memory)},
+			"multiprocessors": {Value: *resource.NewQuantity(int64(shape.multiprocs), resource.DecimalSI)},
+		},
+	}
+	published.Attributes["parentUUID"] = text(parentUUID)
+	published.Attributes["profile"] = text(name)
+	return published
+}
+
+func commonAttributes(of device.Device, kind string) attributes {
+	return attributes{
+		"type":                            text(kind),
+		"productName":                     text(of.Model),
+		"brand":                           text("Nvidia"),
+		"architecture":                    text("Hopper"),
+		"cudaComputeCapability":           version("9.0.0"),
+		"cudaDriverVersion":               version("13.0.0"),
+		"driverVersion":                   version(semantic(of.DriverVersion)),
+		"resource.kubernetes.io/pciBusID": text(of.PCIBusID),
+		"resource.kubernetes.io/pcieRoot": text("pci" + of.PCIBusID[:len("0000:00")]),
+	}
+}
+
+func text(value string) resourcev1.DeviceAttribute {
+	return resourcev1.DeviceAttribute{StringValue: &value}
+}
+
+func version(value string) resourcev1.DeviceAttribute {
+	return resourcev1.DeviceAttribute{VersionValue: &value}
+}
+
+// semantic spells a driver's version as a semantic version, in which numbers
+// have no leading zeros: 580.95.05 is published as 580.95.5.
+func semantic(version string) string {
+	numbers := strings.Split(version, ".")
+	for i, number := range numbers {
+		if n, err := strconv.Atoi(number); err == nil {
+			numbers[i] = strconv.Itoa(n)
+		}
+	}
+	return strings.Join(numbers, ".")
+}
+
+func counterSet(minor int) string { return fmt.Sprintf("gpu-%d-counter-set", minor) }
+
+func memorySlice(n int) string { return fmt.Sprintf("memory-slice-%d", n) }
+
+// gpuCounters are what the partitions of a GPU draw on.
+func gpuCounters(minor int) resourcev1.CounterSet {
+	counters := map[string]resourcev1.Counter{
+		"memory": {Value: resource.MustParse(gpuMemory)}, "multiprocessors": {Value: resource.MustParse("132")},
+	}
+	for n := range 8 {
+		counters[memorySlice(n)] = resourcev1.Counter{Value: resource.MustParse("1")}
+	}
+	return resourcev1.CounterSet{Name: counterSet(minor), Counters: counters}
+}
+
+// drawn is what a partition at a place takes of them.
+func drawn(shape profile, placement int) map[string]resourcev1.Counter {
+	counters := map[string]resourcev1.Counter{
+		"memory":          {Value: resource.MustParse(shape.memory)},
+		"multiprocessors": {Value: *resource.NewQuantity(int64(shape.multiprocs), resource.DecimalSI)},
+	}
+	for n := range shape.memorySlices {
+		counters[memorySlice(placement+n)] = resourcev1.Counter{Value: resource.MustParse("1")}
+	}
+	return counters
+}
