@@ -41,7 +41,7 @@ help: ## list the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
-	CGO_ENABLED=0 go run ./cmd/dra-exporter demo $(DEMO_FLAGS)
+	CGO_ENABLED=0 go run -ldflags '$(LDFLAGS)' ./cmd/dra-exporter demo $(DEMO_FLAGS)
 
 ##@ Build
 .PHONY: build build-static image

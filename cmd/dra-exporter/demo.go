@@ -49,9 +49,10 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	go simulated.Run(ctx)
+	played := make(chan error, 1)
+	go func() { played <- simulated.Run(ctx) }()
 	tellWhere(stdout, server.Addresses()[0], webFlags.path)
-	return agent.run(ctx, server)
+	return errors.Join(agent.run(ctx, server), <-played)
 }
 
 // demoFlags are the defaults of the node role, with a grace that lets people

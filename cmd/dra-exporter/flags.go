@@ -55,7 +55,6 @@ func (f *webFlags) logger() *slog.Logger {
 
 // agentFlags say what the node role reads and how long it remembers.
 type agentFlags struct {
-	node         string
 	interval     time.Duration
 	slowInterval time.Duration
 	grace        time.Duration

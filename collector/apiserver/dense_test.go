@@ -21,7 +21,7 @@ import (
 func densePod(i int) *corev1.Pod {
 	pod := user(fmt.Sprintf("worker-%d", i), fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i))
 	pod.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 4096)}
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat("f", 4096))}}}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("f", 4096))}}
 	for v := range 8 {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("volume-", v)})
 	}

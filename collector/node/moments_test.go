@@ -321,10 +321,10 @@ func nameOf(rows []metric.Row, uuid, namespace, claim, uid string) []string {
 		if row.Family.Name != "dra_claim_device_info" || l.Get("uuid") != uuid || l.Get("namespace") != namespace || l.Get("resourceclaim") != claim {
 			continue
 		}
-		switch driver := l.Get("driver"); {
-		case driver == "gpu.nvidia.com":
+		switch l.Get("driver") {
+		case "gpu.nvidia.com":
 			return []string{l.Get("device")}
-		case driver == "health.example.com": // leaves no trace in the container
+		case "health.example.com": // leaves no trace in the container
 			return nil
 		default:
 			return []string{strings.ToUpper(strings.ReplaceAll(l.Get("device"), "-", "_")) + " of " + uid}
