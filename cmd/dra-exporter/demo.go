@@ -49,10 +49,13 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, stdout io.Wri
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
 	played := make(chan error, 1)
 	go func() { played <- simulated.Run(ctx) }()
 	tellWhere(stdout, server.Addresses()[0], webFlags.path)
-	return errors.Join(agent.run(ctx, server), <-played)
+	err = agent.run(ctx, server)
+	stop()
+	return errors.Join(err, <-played)
 }
 
 // demoFlags are the defaults of the node role, with a grace that lets people

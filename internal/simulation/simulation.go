@@ -40,6 +40,13 @@ type Simulation struct {
 	server  *apiserver.Server
 	node    *node
 	rows    []workload
+
+	closing context.Context // ends when Close is called
+	end     context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // Runs that Close waits for
 }
 
 // socketLimit is how long the path of a unix socket can be on all systems.
@@ -48,14 +55,17 @@ const socketLimit = 103
 // Start makes the hardware, publishes it, and serves as kubelet and API
 // server, until Close or the end of ctx. Nothing runs on the node before Run.
 func Start(ctx context.Context, options Options) (*Simulation, error) {
-	s := &Simulation{options: options.complete(), rows: scenario()}
-	h, err := readHardware(s.options.Seed)
+	options = options.complete()
+	h, err := readHardware(options.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if err := check(s.rows, h); err != nil {
+	rows := scenario()
+	if err := check(rows, h); err != nil {
 		return nil, fmt.Errorf("check the scenario: %w", err)
 	}
+	s := &Simulation{options: options, rows: rows}
+	s.closing, s.end = context.WithCancel(context.Background())
 	s.source = simulated.New(h.config, s.options.Clock)
 	if err := s.serve(ctx, h); err != nil {
 		s.Close()
@@ -122,11 +132,17 @@ func (s *Simulation) CDIDir() string { return s.cdi }
 // Config is how to connect to the API server.
 func (s *Simulation) Config() *rest.Config { return s.server.Config() }
 
-// Run plays the scenario until ctx ends, and leaves everything as it is then.
-// It is called once. An error ends it early; the end of ctx is none.
+// Run plays the scenario until ctx ends or Close is called, and leaves
+// everything as it is then. It is called once. An error ends it early; the
+// end of ctx is none.
 func (s *Simulation) Run(ctx context.Context) error {
+	if !s.enter() {
+		return nil
+	}
+	defer s.running.Done()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	defer context.AfterFunc(s.closing, stop)()
 	var (
 		playing sync.WaitGroup
 		errs    = make([]error, len(s.rows))
@@ -143,9 +159,25 @@ func (s *Simulation) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close stops the servers and removes the files. It is called when Run has
-// returned, and may be called again.
+// enter makes Close wait for a Run, unless it was called before.
+func (s *Simulation) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+// Close ends Run, stops the servers and removes the files. It may be called
+// again.
 func (s *Simulation) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	s.running.Wait()
 	if s.kubelet != nil {
 		s.kubelet.Close()
 	}

@@ -319,21 +319,22 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan error)
-		go func() { ended <- s.Run(ctx) }()
+		go func() { ended <- s.Run(context.Background()) }()
 		eventually(t, func() string {
 			if files, err := os.ReadDir(s.CDIDir()); err != nil || len(files) == 0 {
 				return "CDI files"
 			}
 			return ""
 		})
-		stop()
+		go s.Close()
 		if err := <-ended; err != nil {
 			t.Errorf("%s: Run ends with %v", name, err)
 		}
 		s.Close()
-		s.Close()
+		if err := s.Run(context.Background()); err != nil {
+			t.Errorf("%s: Run after Close ends with %v", name, err)
+		}
 		for _, path := range []string{s.KubeletSocket(), s.CDIDir()} {
 			if _, err := os.Lstat(path); !os.IsNotExist(err) {
 				t.Errorf("%s: %s is left behind: %v", name, path, err)

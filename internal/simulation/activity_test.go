@@ -1,0 +1,72 @@
+package simulation
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// reading is what the node's hardware shows of a quantity of one device.
+func (s *stage) reading(t *testing.T, uuid string, quantity device.Quantity) float64 {
+	t.Helper()
+	readers, err := s.Source().Readers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reader := range readers {
+		observations, err := reader.Read(t.Context(), device.Fast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range observations {
+			for _, r := range o.Readings {
+				if o.Device.UUID == uuid && r.Quantity == quantity {
+					return r.Value
+				}
+			}
+		}
+	}
+	t.Fatalf("%s does not show it", uuid)
+	return 0
+}
+
+func TestLoadsAddUp(t *testing.T) {
+	s := newStage(t)
+	first, second := newInstance(row(t, "embedder"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "reranker"), 0, 1, time.Unix(0, 0))
+	loads := func(a, b float64) float64 {
+		s.node.activity.set(first, a)
+		s.node.activity.set(second, b)
+		return s.node.activity.of("gpu-3")
+	}
+	for _, c := range []struct{ a, b, want float64 }{{0.5, 0.25, 0.75}, {0.75, 0.75, 1}, {0, 0.25, 0.25}, {0, 0, 0}} {
+		if got := loads(c.a, c.b); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("loads of %g and %g make %g", c.a, c.b, got)
+		}
+	}
+}
+
+func TestAPartitionedGPUWorksWithItsPartitions(t *testing.T) {
+	s := newStage(t)
+	const gpu6 = "GPU-f85a3c17-d29b-4e64-a0c6-b71e4d938f25"
+	power := func() float64 { return s.reading(t, gpu6, device.Power) }
+	before := power()
+	chat := newInstance(row(t, "assistant"), 0, 1, time.Unix(0, 0))
+	s.node.activity.set(chat, 1)
+	if now := power(); now < before+100 {
+		t.Errorf("with a busy partition the GPU draws %g W, without %g W", now, before)
+	}
+	s.node.activity.set(chat, 0)
+	if now := power(); now > before+10 {
+		t.Errorf("with an idle partition the GPU draws %g W, at first %g W", now, before)
+	}
+}
+
+func TestWhoOnlyWatchesWorksNoDevice(t *testing.T) {
+	s := newStage(t)
+	s.node.activity.set(newInstance(row(t, "dcgm"), 0, 1, time.Unix(0, 0)), 1)
+	if load := s.node.activity.of("gpu-4"); load != 0 {
+		t.Errorf("a monitor makes a load of %g", load)
+	}
+}
