@@ -126,6 +126,7 @@ func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 	if !known {
 		u = &unit{uuid: d.uuid, device: device.Device{Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown}}
 		s.units[d.uuid] = u
+		s.reorder = true
 	}
 	u.seen = now
 	s.name(u, d.id)

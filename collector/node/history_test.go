@@ -48,6 +48,7 @@ func newHistory(t testing.TB, seed uint64) *history {
 		offset: map[string]float64{}, before: map[string]float64{}, silentFor: map[string]int{},
 	}
 	h.began = h.now.Elapsed
+	h.immutable = true
 	h.facts.Cluster.Enabled = seed%3 > 0
 	for _, partition := range []device.Device{first, second} {
 		h.facts.Cluster.Published = append(h.facts.Cluster.Published, dra.PublishedDevice{

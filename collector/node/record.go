@@ -39,6 +39,7 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 		if !known {
 			r = &record{ref: view.ref}
 			s.records[view.ref] = r
+			s.reorder = true
 		}
 		if !known || r.info.uid != view.info.uid {
 			events = append(events, s.taken(view)...)

@@ -53,16 +53,18 @@ func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Ti
 func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b := &s.rows
 	b.rows, b.dropped = make([]metric.Row, 0, cap(b.rows)), s.dropped
-	order := s.inOrder()
-	b.deviceRows(order.units, s.config)
-	b.claimRows(order.tenures, s.units, s.config)
-	b.factRows(order.records, s.plugins, s.config)
-	b.namespaceRows(order.totals, s.config)
+	if s.reorder {
+		s.order, s.reorder = s.inOrder(), false
+	}
+	b.deviceRows(s.order.units, s.config)
+	b.claimRows(s.order.tenures, s.units, s.config)
+	b.factRows(s.order.records, s.plugins, s.config)
+	b.namespaceRows(s.order.totals, s.config)
 	b.exporterRows(s, facts, now)
 	return b.rows[:len(b.rows):len(b.rows)]
 }
 
-// inOrder lists everything in the order in which pages show it, so that the
+// ordered lists everything in the order in which pages show it, so that the
 // same state always gives the same page.
 type ordered struct {
 	units   []*unit

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type scene struct {
 	hold    map[string][]string // claim → published devices
 	sampled map[string]map[device.Quantity]float64
 	quiet   map[string]bool // devices that cannot be read
+
+	immutable bool // lists are replaced, never changed in place
 }
 
 const sceneNode = "node-a"
@@ -125,8 +128,15 @@ func (s *scene) step(after time.Duration) {
 	s.reduce()
 }
 
-// reduce steps with the facts as they are.
+// reduce steps with the facts as they are. Facts are immutable, but tests
+// change them in place: what Step sees is a copy, unless the test promises to
+// make new lists itself.
 func (s *scene) reduce() {
+	if !s.immutable {
+		s.facts.Cluster.Pods = slices.Clone(s.facts.Cluster.Pods)
+		s.facts.Cluster.Claims = slices.Clone(s.facts.Cluster.Claims)
+		s.facts.Cluster.Published = slices.Clone(s.facts.Cluster.Published)
+	}
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
 }
 

@@ -28,6 +28,12 @@ type State struct {
 	tenures map[tenureKey]*tenure
 	totals  map[namespaceKey]*namespaceTotals
 
+	causes          causes
+	settled         bool // the views follow from the causes
+	hardwareChanges uint64
+	order           ordered
+	reorder         bool // something came or went since order was made
+
 	resets    tally
 	dropped   map[*metric.Family]float64
 	unmatched unmatched
@@ -76,8 +82,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	var events []Event
 	events = s.takeSamples(facts.Samples, now, events)
-	uuid := s.matchDevices(facts)
-	s.views = s.joinClaims(facts, uuid)
+	s.join(facts)
 	s.plugins = s.pluginConsumers(facts.Listing.Plugins)
 	s.countHolders(s.views, s.plugins, now)
 	events = s.describeClaims(now, events)
@@ -88,9 +93,19 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
 }
 
+// join says who holds what, anew where anything that it depends on has changed.
+func (s *State) join(facts Facts) {
+	causes, timeless := s.causesOf(facts)
+	if timeless && s.settled && causes == s.causes {
+		return
+	}
+	s.views = s.joinClaims(facts, s.matchDevices(facts))
+	s.causes, s.settled = causes, timeless
+}
+
 func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events []Event) []Event {
 	for _, u := range s.units {
-		u.present = false
+		u.present, u.wasPresent = false, u.present
 	}
 	s.resets.open(now.Wall)
 	for _, sample := range samples {
@@ -99,6 +114,10 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 		if !known {
 			u = &unit{uuid: uuid}
 			s.units[uuid] = u
+			s.reorder = true
+		}
+		if !u.wasPresent || !sameHardware(u.device, sample.Device) {
+			s.hardwareChanges++
 		}
 		u.seen = now
 		if resets := u.take(sample, s.step, s.config); resets > 0 {
@@ -110,6 +129,9 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 	for _, u := range s.units {
 		if !u.present {
 			u.restGrowth()
+			if u.wasPresent {
+				s.hardwareChanges++
+			}
 		}
 		u.fresh = u.present && !u.at.IsZero() && now.Since(u.at) <= s.config.Staleness()
 	}
@@ -184,6 +206,7 @@ func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, el
 	if !known {
 		t = &tenure{key: key}
 		s.tenures[key] = t
+		s.reorder = true
 	}
 	u := s.units[key.uuid]
 	t.class, t.model = view.classOn(key.uuid), u.model()
@@ -198,6 +221,7 @@ func (s *State) totalsOf(key namespaceKey) *namespaceTotals {
 	if !known {
 		totals = &namespaceTotals{}
 		s.totals[key] = totals
+		s.reorder = true
 	}
 	return totals
 }
@@ -243,16 +267,19 @@ func (s *State) evict(now clock.Instant) {
 	for key, t := range s.tenures {
 		if !t.held && now.Since(t.released) > s.config.Grace {
 			delete(s.tenures, key)
+			s.reorder = true
 		}
 	}
 	for ref, r := range s.records {
 		if !r.live && now.Since(r.released) > s.config.Grace {
 			delete(s.records, ref)
+			s.reorder = true
 		}
 	}
 	for uuid, u := range s.units {
 		if now.Since(u.seen) > s.config.Grace {
 			delete(s.units, uuid)
+			s.reorder = true
 		}
 	}
 }

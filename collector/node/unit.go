@@ -30,12 +30,13 @@ type unit struct {
 	reason []reasonGrowth // of throttled time
 	busy   tally
 
-	holders holders
-	seen    clock.Instant // last step that saw it, as hardware or as held
-	present bool          // seen in this step's samples
-	labels  unitLabels
-	slots   []*metric.Labels // labels of readings with details, by position
-	slotted []device.Reading // what slots were made for
+	holders    holders
+	seen       clock.Instant // last step that saw it, as hardware or as held
+	present    bool          // seen in this step's samples
+	wasPresent bool          // and in those of the step before
+	labels     unitLabels
+	slots      []*metric.Labels // labels of readings with details, by position
+	slotted    []device.Reading // what slots were made for
 }
 
 // holders is who holds a unit in the present step.
