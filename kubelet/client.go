@@ -131,9 +131,6 @@ func (c *Client) Changed() <-chan struct{} { return c.changed }
 // had no answer in time until the kubelet answers anything again.
 func (c *Client) Status() source.Status { return c.tracker.Status() }
 
-// Message is the text of the last failure, with its remedy; empty when well.
-func (c *Client) Message() string { return c.tracker.Message() }
-
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -71,16 +71,16 @@ func TestClientWithoutKubelet(t *testing.T) {
 		t.Error("an answer from nobody")
 	}
 	for _, part := range []string{socket, "--kubelet.pod-resources-socket", "mount"} {
-		if !strings.Contains(client.Message(), part) {
-			t.Errorf("%q does not say %q", client.Message(), part)
+		if !strings.Contains(client.Status().Message, part) {
+			t.Errorf("%q does not say %q", client.Status().Message, part)
 		}
 	}
 	kubelet, err := simulated.Start(t.Context(), socket, simulated.Options{Pods: onePod("train")})
 	must(t, err)
 	t.Cleanup(kubelet.Close)
 	client.awaitUp(t)
-	if client.Message() != "" {
-		t.Errorf("well, and yet %q", client.Message())
+	if client.Status().Message != "" {
+		t.Errorf("well, and yet %q", client.Status().Message)
 	}
 }
 
@@ -129,8 +129,8 @@ func TestFaults(t *testing.T) {
 			client.awaitReason(t, fault.reason)
 			errorsBefore := client.Status().Errors
 			eventually(t, "three more failures", func() bool { return client.Status().Errors >= errorsBefore+3 })
-			if !strings.Contains(client.Message(), fault.message) || !strings.Contains(client.Message(), socket) {
-				t.Errorf("got %q", client.Message())
+			if !strings.Contains(client.Status().Message, fault.message) || !strings.Contains(client.Status().Message, socket) {
+				t.Errorf("got %q", client.Status().Message)
 			}
 			status := client.Status()
 			if status.HungSince.IsZero() == fault.hung {

@@ -133,6 +133,11 @@ func TestNothingIsThere(t *testing.T) {
 	if code, _ := get(t, address+"/-/ready"); code != http.StatusOK {
 		t.Errorf("not ready: %d", code)
 	}
+	for _, remedy := range []string{"--kubelet.pod-resources-socket", "/does/not/exist.so"} {
+		if _, page := get(t, address+"/"); !strings.Contains(page, remedy) {
+			t.Errorf("the page does not say what to do: no %s", remedy)
+		}
+	}
 }
 
 // --device.source=auto says nothing of a library that is not on the node.

@@ -130,9 +130,6 @@ func (r *Reader) Changed() <-chan struct{} { return r.changed }
 // down if no directory can be listed. A directory that does not exist is well.
 func (r *Reader) Status() source.Status { return r.tracker.Status() }
 
-// Message is the text of the last failure; empty when well.
-func (r *Reader) Message() string { return r.tracker.Message() }
-
 // scan looks at the directories once and keeps what it finds.
 func (r *Reader) scan() {
 	before, began := r.tracker.Status(), r.now()

@@ -88,8 +88,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 				reader.scan()
 				reader.wants(t, good, true, source.ReasonInvalid)
 			}
-			if got := strings.Count(log.String(), path); got != 1 || !strings.Contains(reader.Message(), path) {
-				t.Errorf("the file is named %d times in the log:\n%s\nand the message is %q", got, log, reader.Message())
+			if got := strings.Count(log.String(), path); got != 1 || !strings.Contains(reader.Status().Message, path) {
+				t.Errorf("the file is named %d times in the log:\n%s\nand the message is %q", got, log, reader.Status().Message)
 			}
 			must(t, os.Remove(path))
 			write(t, folder, "bad.yaml", spec("repaired", "/dev/nvidia1"))

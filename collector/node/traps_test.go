@@ -76,7 +76,7 @@ func (s *stage) ask() {
 	deadline := time.Now().Add(30 * time.Second)
 	for after := before; after.Sequence < before.Sequence+2; after, _ = s.client.Latest() {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the kubelet does not answer: %s", s.client.Message())
+			s.t.Fatalf("the kubelet does not answer: %s", s.client.Status().Message)
 		}
 		s.client.Poke()
 		time.Sleep(10 * time.Millisecond)

@@ -38,6 +38,7 @@ type Status struct {
 	Name        string
 	Up          bool          // the last attempt succeeded
 	Reason      Reason        // why not, or what is amiss though it is up
+	Message     string        // the same for people, with the remedy; empty when well
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
 	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
@@ -81,7 +82,6 @@ type Tracker struct {
 
 	mu     sync.Mutex
 	status Status
-	text   string
 	tried  bool
 }
 
@@ -118,7 +118,7 @@ func (t *Tracker) Report(err error) {
 	if !t.tried || t.status.Up || t.status.Reason != reason {
 		t.log.Warn("source is down", "reason", string(reason), "error", err.Error())
 	}
-	t.tried, t.status.Up, t.status.Reason, t.text = true, false, reason, err.Error()
+	t.tried, t.status.Up, t.status.Reason, t.status.Message = true, false, reason, err.Error()
 }
 
 // Impair notes that the source works but not wholly: one of its devices
@@ -131,8 +131,8 @@ func (t *Tracker) Impair(err error) {
 	if t.status.Reason != reason {
 		t.log.Warn("source is impaired", "reason", string(reason), "error", err.Error())
 	}
-	t.text = err.Error()
 	t.succeed(reason)
+	t.status.Message = err.Error()
 }
 
 func (t *Tracker) succeed(reason Reason) {
@@ -140,9 +140,7 @@ func (t *Tracker) succeed(reason Reason) {
 		t.log.Info("source is up again")
 	}
 	t.tried, t.status.Up, t.status.Reason, t.status.LastSuccess = true, true, reason, t.now()
-	if reason == ReasonNone {
-		t.text = ""
-	}
+	t.status.Message = ""
 }
 
 // Hang notes since when a read has not come back; the zero instant: none.
@@ -157,13 +155,6 @@ func (t *Tracker) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status
-}
-
-// Message returns the text of the last failure, for people; empty when well.
-func (t *Tracker) Message() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text
 }
 
 // HungFor is how long the status' oldest read has not come back.

@@ -29,7 +29,11 @@ type Config struct {
 	MetricsPath string              // where the page's link to the metrics leads
 	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
 	Now         func() time.Time    // the wall clock
-	Log         *slog.Logger
+
+	// Troubles says, by source, what is amiss and what to do, for people:
+	// no row has room for it. It may be nil.
+	Troubles func() map[string]string
+	Log      *slog.Logger
 }
 
 // site serves the views of one Config. It is safe for concurrent use.
@@ -60,6 +64,12 @@ func (s *site) view() (View, bool) {
 	rows := s.config.Rows()
 	view := FromRows(rows, s.config.Now())
 	view.Node = cmp.Or(view.Node, s.config.Node)
+	if s.config.Troubles != nil {
+		troubles := s.config.Troubles()
+		for i := range view.Sources {
+			view.Sources[i].Message = troubles[view.Sources[i].Name]
+		}
+	}
 	return view, rows != nil
 }
 

@@ -26,6 +26,7 @@ type Source struct {
 	Name        string
 	Up          bool
 	Reason      string // why not, or what is amiss though it is up
+	Message     string // the same for people, with the remedy
 	LastSuccess time.Time
 	Age         time.Duration // since then, if there was one
 }
