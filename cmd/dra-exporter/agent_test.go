@@ -133,7 +133,7 @@ func TestNothingIsThere(t *testing.T) {
 	if code, _ := get(t, address+"/-/ready"); code != http.StatusOK {
 		t.Errorf("not ready: %d", code)
 	}
-	for _, remedy := range []string{"--kubelet.pod-resources-socket", "/does/not/exist.so"} {
+	for _, remedy := range []string{"--kubelet.pod-resources-socket", "NVIDIA_DRIVER_CAPABILITIES"} {
 		if _, page := get(t, address+"/"); !strings.Contains(page, remedy) {
 			t.Errorf("the page does not say what to do: no %s", remedy)
 		}
