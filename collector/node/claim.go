@@ -13,6 +13,7 @@ type claimView struct {
 	ref       dra.ClaimRef
 	info      claimInfo
 	devices   []claimDevice   // admin access included
+	facts     []deviceFact    // what there is to say of them
 	consumers []claimConsumer // sorted, no container twice for one device
 	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
 }
@@ -93,11 +94,15 @@ func (v *claimView) settle() {
 		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
 	})
 	slices.SortFunc(v.devices, func(a, b claimDevice) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID))
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID), cmp.Compare(a.id.String(), b.id.String()))
 	})
 	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
 		return a.id == b.id && a.request == b.request && a.shareID == b.shareID
 	})
+	v.facts = make([]deviceFact, len(v.devices))
+	for i, d := range v.devices {
+		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
+	}
 	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	v.pods = slices.Compact(v.pods)
 }

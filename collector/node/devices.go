@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -13,7 +14,8 @@ import (
 // because slices vanish when a driver is down.
 func (s *State) matchDevices(facts Facts) resolve {
 	hardware, uuids := s.hardware()
-	found := match(subjects(facts), hardware)
+	subjects := subjects(facts)
+	found := match(subjects, hardware, s.remembered(facts.Cluster, uuids))
 	taken := make(map[string]dra.DeviceID, len(found))
 	for id, i := range found {
 		s.known[id] = uuids[i]
@@ -27,6 +29,22 @@ func (s *State) matchDevices(facts Facts) resolve {
 		}
 		return unknownUUID(s.config.Node, id)
 	}
+}
+
+// remembered is the hardware of held devices whose slices are gone: nobody
+// else can have it meanwhile.
+func (s *State) remembered(cluster Cluster, uuids []string) map[dra.DeviceID]int {
+	published := make(map[dra.DeviceID]bool, len(cluster.Published))
+	for i := range cluster.Published {
+		published[cluster.Published[i].ID] = true
+	}
+	kept := make(map[dra.DeviceID]int)
+	for id, uuid := range s.known {
+		if i, there := slices.BinarySearch(uuids, uuid); there && !published[id] {
+			kept[id] = i
+		}
+	}
+	return kept
 }
 
 // hardware returns the devices that are there now, in a fixed order, and
@@ -69,6 +87,9 @@ func (s *State) name(u *unit, id dra.DeviceID) {
 	} else if u.published.ID != id {
 		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
 	}
+	if !u.hardware {
+		u.device.ParentUUID = u.published.ParentUUID
+	}
 }
 
 // subjects gathers every device that a driver named, with the evidence.
@@ -93,7 +114,9 @@ func subjects(facts Facts) []subject {
 			add(result.Device)
 		}
 		for _, status := range claim.DeviceStatus {
-			add(status.Device).status = status
+			s := add(status.Device)
+			s.status.UUID = cmp.Or(s.status.UUID, status.UUID)
+			s.status.PCIAddress = cmp.Or(s.status.PCIAddress, status.PCIAddress)
 		}
 	}
 	addListed(facts, add)
@@ -130,9 +153,6 @@ func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 	}
 	u.seen = now
 	s.name(u, d.id)
-	if !known {
-		u.device.ParentUUID = u.published.ParentUUID
-	}
 	return u
 }
 

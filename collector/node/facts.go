@@ -26,14 +26,16 @@ type Cluster struct {
 	Fresh     bool // the pod watch is synced and alive
 	Pods      []dra.Pod
 	Claims    []dra.Claim
+	Unread    []dra.ClaimRef // that pods name, and nobody knows yet what they are
 	Published []dra.PublishedDevice
 }
 
-// claimsDown reports whether claims cannot be read, though perhaps pods can.
+// claimsDown reports whether claims were asked for and none can be read,
+// though perhaps pods can.
 func (f Facts) claimsDown() bool {
 	for _, status := range f.Sources {
 		if status.Name == SourceClaims {
-			return !status.Up
+			return !status.Up && status.Errors > 0
 		}
 	}
 	return false

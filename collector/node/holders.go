@@ -1,40 +1,36 @@
 package node
 
 import (
-	"strings"
-
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// pluginConsumer is a container that got a device through a device plugin.
-type pluginConsumer struct {
-	uuid     string
-	pod      dra.PodRef
-	name     string
-	resource string
-}
-
 // countHolders notes on each unit who holds it. Units of held devices whose
 // hardware is unknown are made here.
-func (s *State) countHolders(views []claimView, plugins []pluginConsumer, now clock.Instant) {
+func (s *State) countHolders(now clock.Instant) {
 	for _, u := range s.units {
 		u.holders = holders{shares: u.holders.shares[:0]}
 	}
-	for i := range views {
-		for _, d := range views[i].devices {
+	for i := range s.views {
+		for _, d := range s.views[i].devices {
 			u := s.unitOf(d, now)
 			if !d.admin {
-				u.holdBy(views[i].ref, d.consumed)
+				u.holdBy(s.views[i].ref, d.consumed)
 			}
 		}
 	}
 	pods := make(map[pluginConsumer]bool)
-	for _, p := range plugins {
+	for _, p := range s.plugins.consumers {
 		holder := pluginConsumer{uuid: p.uuid, pod: p.pod}
-		if !pods[holder] {
+		if u, known := s.units[p.uuid]; known && !pods[holder] {
 			pods[holder] = true
-			s.units[p.uuid].holders.plugins++
+			u.seen = now
+			u.holders.plugins++
+		}
+	}
+	for _, uuid := range s.doubtful {
+		if u, known := s.units[uuid]; known {
+			u.holders.related++
 		}
 	}
 	s.relate()
@@ -78,35 +74,4 @@ func (s *State) relate() {
 		parent.holders.related += u.holders.claims + u.holders.plugins
 		u.holders.related += parent.holders.claims + parent.holders.plugins
 	}
-}
-
-// pluginConsumers finds the hardware of what device plugins gave: their ids
-// are UUIDs (with ::N for a replica of a shared device) or PCI addresses.
-func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginConsumer {
-	if len(assignments) == 0 {
-		return nil
-	}
-	byAddress := make(map[string]string, len(s.units))
-	for uuid, u := range s.units {
-		if u.present && !u.device.IsPartition() && u.device.PCIBusID != "" {
-			byAddress[u.device.PCIBusID] = uuid
-		}
-	}
-	seen := make(map[pluginConsumer]bool)
-	var consumers []pluginConsumer
-	for _, a := range assignments {
-		for _, id := range a.DeviceIDs {
-			id, _, _ = strings.Cut(id, "::")
-			uuid := id
-			if address, ok := byAddress[strings.ToLower(id)]; ok {
-				uuid = address
-			}
-			consumer := pluginConsumer{uuid, a.Pod, a.Container, a.Resource}
-			if u, known := s.units[uuid]; known && u.present && !seen[consumer] {
-				seen[consumer] = true
-				consumers = append(consumers, consumer)
-			}
-		}
-	}
-	return consumers
 }

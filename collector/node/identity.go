@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -8,10 +9,13 @@ import (
 )
 
 // hardwareUUID is the one identity of a piece of hardware: the vendor's
-// UUID, or its address on this node.
+// UUID, or its address on this node, and its place there if it is a part.
 func hardwareUUID(node string, d device.Device) string {
 	if d.UUID != "" {
 		return d.UUID
+	}
+	if d.IsPartition() {
+		return fmt.Sprintf("%s/pci-%s/%s-%d", node, d.PCIBusID, plainProfile(d.Profile), d.Placement)
 	}
 	return node + "/pci-" + d.PCIBusID
 }

@@ -10,9 +10,9 @@ type resolve func(dra.DeviceID) string
 
 // joinCluster says who holds what while the pod watch is synced: a claim
 // that is allocated and reserved for a pod that is bound here and not
-// finished, whether the kubelet lists it or not. claims that cannot be read
-// are taken from the kubelet's list instead, by the fallback.
-func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.Pod, dra.ClaimRef) (claimView, bool)) []claimView {
+// finished, whether the kubelet lists it or not. The fallback answers for
+// claims that have not been read.
+func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.ClaimRef) (claimView, bool)) []claimView {
 	claims := make(map[dra.ClaimRef]*dra.Claim, len(cluster.Claims))
 	for i := range cluster.Claims {
 		claims[cluster.Claims[i].Ref] = &cluster.Claims[i]
@@ -37,7 +37,7 @@ func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.P
 				}
 				views[at].join(pod)
 			case !known:
-				if view, ok := fallback(pod, ref); ok {
+				if view, ok := fallback(ref); ok {
 					views = append(views, view)
 				}
 			}

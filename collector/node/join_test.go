@@ -95,6 +95,7 @@ func TestDevicePluginPodsAreHolders(t *testing.T) {
 	s.set("GPU-0", device.Utilization, 0.5)
 	s.allocate("ml/train", "gpu-0")
 	pod := dra.PodRef{Namespace: "legacy", Name: "notebook"}
+	s.facts.Listing.Pods, s.facts.ListedAt = []dra.PodRef{pod}, s.now
 	s.facts.Listing.Plugins = []dra.PluginAssignment{
 		{Pod: pod, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{"GPU-0::1", "GPU-0::2"}},
 		{Pod: pod, Container: "side", Resource: "nvidia.com/gpu", DeviceIDs: []string{"0000:11:00.0"}},
@@ -199,7 +200,8 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 	s.allocate("ml/train", "gpu-0")
 	s.list("ml/train", "gpu-0")
 	s.facts.Cluster.Claims = nil
-	s.facts.Sources = []source.Status{{Name: SourceClaims, Reason: source.ReasonPermission}}
+	s.facts.Cluster.Unread = []dra.ClaimRef{{Namespace: "ml", Name: "train"}}
+	s.facts.Sources = []source.Status{{Name: SourceClaims, Reason: source.ReasonPermission, Errors: 1}}
 	s.run(1)
 	if !s.held("train") {
 		t.Error("a claim that cannot be read does not hold what the kubelet lists")

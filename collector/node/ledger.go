@@ -30,7 +30,8 @@ type tenure struct {
 	activeSince uint64 // step since which the attribution has been this one
 	weight      float64
 	allocated   float64   // memory, bytes; 0: unknown
-	idleSince   time.Time // zero: busy, or unknown
+	idling      bool      // it does nothing at present
+	idleSince   time.Time // since when; zero: it was busy when last seen
 
 	heldSeconds   tally // elapsed seconds
 	deviceSeconds tally // weighted seconds
@@ -119,11 +120,14 @@ func (a *account) reason(name string) *reasonTally {
 	return &a.throttled[len(a.throttled)-1]
 }
 
-// idle keeps since when the device has done nothing for the claim.
+// idle keeps since when the device has done nothing for the claim. A gap in
+// reading hides it and forgets nothing.
 func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
 	utilization, known := u.gauge(device.Utilization)
+	t.idling = known && utilization < threshold
 	switch {
-	case !known || utilization >= threshold:
+	case !known:
+	case !t.idling:
 		t.idleSince = time.Time{}
 	case t.idleSince.IsZero():
 		t.idleSince = now
@@ -132,7 +136,7 @@ func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
 
 // release notes that the claim let go.
 func (t *tenure) release(now clock.Instant) {
-	t.held, t.released, t.idleSince = false, now, time.Time{}
+	t.held, t.idling, t.released, t.idleSince = false, false, now, time.Time{}
 }
 
 // namespaceKey is the labels of the totals that outlive claims.

@@ -123,28 +123,37 @@ func TestLedgerWithoutSlices(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/ledger_slices.txt", pages.String())
 }
 
-// A counter of the slow tier stands still for half a minute and then grows
-// for all of it: a claim that came in between gets nothing of that.
-func TestLedgerOfASlowCounter(t *testing.T) {
-	s := newScene(t, gpu(0))
-	s.set("GPU-0", device.Utilization, 0.5)
-	s.set("GPU-0", device.PCIeTransmit, 1000)
-	s.allocate("ml/early", "gpu-0")
-	s.step(time.Second)
-	for range 20 {
+// The first traffic on a link that stood still is the holder's.
+func TestLedgerOfACounterThatStoodStill(t *testing.T) {
+	s := busyGPU(t)
+	s.set("GPU-0", device.NVLinkTransmit, 100)
+	for range 5 {
 		s.step(time.Second)
 	}
-	s.release("ml/early")
-	s.allocate("ml/late", "gpu-0")
-	for range 9 {
+	s.allocate("ml/train", "gpu-0")
+	for range 5 {
 		s.step(time.Second)
 	}
-	s.set("GPU-0", device.PCIeTransmit, 61000)
+	s.set("GPU-0", device.NVLinkTransmit, 100+400e9)
 	s.step(time.Second)
-	for _, claim := range []string{"early", "late"} {
-		if got, _ := s.value("dra_claim_pcie_transmit_bytes_total", "resourceclaim", claim); got != 0 {
-			t.Errorf("%s got %v bytes of an interval that it did not hold from end to end", claim, got)
-		}
+	if got, _ := s.value("dra_claim_nvlink_transmit_bytes_total"); got != 400e9 {
+		t.Errorf("%v bytes of a burst of 400 GB", got)
+	}
+}
+
+// A device that another source reads from now on has other counters.
+func TestLedgerOfADeviceThatChangesItsSource(t *testing.T) {
+	s := busyGPU(t)
+	s.allocate("ml/train", "gpu-0")
+	s.run(5)
+	s.facts.Samples[0].Source = "dcgm"
+	s.set("GPU-0", device.Energy, 5)
+	s.run(3)
+	if got, _ := s.value("dra_claim_energy_joules_total"); got != 600 {
+		t.Errorf("%v J, want 400 by the first source and 200 by the second", got)
+	}
+	if got, _ := s.value("dra_exporter_hardware_resets_total"); got != 0 {
+		t.Errorf("%v resets, there was none", got)
 	}
 }
 
@@ -183,6 +192,11 @@ func TestIdleSince(t *testing.T) {
 	if _, idle := s.value("dra_claim_idle_since_timestamp_seconds"); idle {
 		t.Error("a claim whose device cannot be read is shown as idle")
 	}
+	s.quiet["GPU-0"] = false
+	s.run(2)
+	if got, idle := s.value("dra_claim_idle_since_timestamp_seconds"); !idle || got != since {
+		t.Errorf("after a gap idle since %v (%v), want %v", got, idle, since)
+	}
 }
 
 func TestWeightsOfConsumedCapacity(t *testing.T) {
@@ -215,6 +229,24 @@ func TestOneClaimHoldsADeviceTwice(t *testing.T) {
 	pages := s.script("dra_claim_", "dra_device_holders")
 	pages.show("one claim, one device, two shares")
 	metrictest.CompareGolden(t, "testdata/ledger_twice.txt", pages.String())
+}
+
+// A cap drops what is only remembered before what is held.
+func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.state.config.MaxSeries, s.state.rows.limit = 2, 2
+	s.allocate("a/old1", "gpu-0")
+	s.allocate("a/old2", "gpu-0")
+	s.run(2)
+	s.release("a/old1")
+	s.release("a/old2")
+	s.allocate("b/new", "gpu-0")
+	s.run(2)
+	for _, family := range []string{"dra_claim_held_seconds_total", "dra_claim_info"} {
+		if _, shown := s.value(family, "resourceclaim", "new"); !shown {
+			t.Errorf("%s of a claim that holds was dropped in favour of claims that are gone", family)
+		}
+	}
 }
 
 func TestSeriesCap(t *testing.T) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,27 +17,25 @@ const absenceSpan = 5 * time.Second
 // absences remembers since which List each pod has been missing.
 type absences map[dra.PodRef]clock.Instant
 
-// note takes in one more List and returns the pods of holders that are gone.
-// It may be told of the same List again.
-func (a absences) note(holders []claimView, listing dra.PodResources, listedAt clock.Instant) map[dra.PodRef]bool {
+// note takes in one more List and returns which of the pods are gone. It may
+// be told of the same List again.
+func (a absences) note(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) map[dra.PodRef]bool {
 	listed := make(map[dra.PodRef]bool, len(listing.Pods))
 	for _, pod := range listing.Pods {
 		listed[pod] = true
 	}
 	gone := make(map[dra.PodRef]bool)
 	tracked := make(map[dra.PodRef]bool)
-	for _, view := range holders {
-		for _, pod := range view.pods {
-			tracked[pod] = true
-			since, missing := a[pod]
-			switch {
-			case listed[pod]:
-				delete(a, pod)
-			case !missing:
-				a[pod] = listedAt
-			case listedAt.Since(since) >= absenceSpan:
-				gone[pod] = true
-			}
+	for _, pod := range pods {
+		tracked[pod] = true
+		since, missing := a[pod]
+		switch {
+		case listed[pod]:
+			delete(a, pod)
+		case !missing:
+			a[pod] = listedAt
+		case listedAt.Since(since) >= absenceSpan:
+			gone[pod] = true
 		}
 	}
 	for pod := range a {
@@ -45,6 +44,15 @@ func (a absences) note(holders []claimView, listing dra.PodResources, listedAt c
 		}
 	}
 	return gone
+}
+
+// podsOf are the pods of all the views.
+func podsOf(views []claimView) []dra.PodRef {
+	var pods []dra.PodRef
+	for _, view := range views {
+		pods = append(pods, view.pods...)
+	}
+	return pods
 }
 
 // joinListing says who holds what by the kubelet's List alone, or by it and
@@ -56,7 +64,7 @@ func joinListing(known []claimView, gone map[dra.PodRef]bool, listing dra.PodRes
 	for _, view := range known {
 		fresh, isListed := listed[view.ref]
 		delete(listed, view.ref)
-		view = view.without(gone)
+		view = view.without(gone).resolved(uuid)
 		switch {
 		case isListed && !view.covers(fresh):
 			views = append(views, fresh)
@@ -114,6 +122,30 @@ func claimUID(a dra.Assignment) string {
 	return ""
 }
 
+// resolved names the view's devices as they are named now: the hardware of
+// some may have been found only later.
+func (v claimView) resolved(uuid resolve) claimView {
+	renamed := make(map[string]string)
+	for _, d := range v.devices {
+		if now := uuid(d.id); now != d.uuid {
+			renamed[d.uuid] = now
+		}
+	}
+	if len(renamed) == 0 {
+		return v
+	}
+	v.devices, v.consumers = slices.Clone(v.devices), slices.Clone(v.consumers)
+	for i := range v.devices {
+		v.devices[i].uuid = uuid(v.devices[i].id)
+	}
+	for i, c := range v.consumers {
+		if now, ok := renamed[c.uuid]; ok {
+			v.consumers[i].uuid = now
+		}
+	}
+	return v
+}
+
 // without leaves out the pods that are gone and their containers.
 func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	if len(gone) == 0 {
@@ -162,7 +194,7 @@ func (v claimView) with(listed claimView) claimView {
 	for _, pod := range v.pods {
 		known[pod] = true
 	}
-	v.pods, v.consumers = append([]dra.PodRef(nil), v.pods...), append([]claimConsumer(nil), v.consumers...)
+	v.pods, v.consumers = slices.Clone(v.pods), slices.Clone(v.consumers)
 	for _, pod := range listed.pods {
 		if !known[pod] {
 			v.pods = append(v.pods, pod)

@@ -45,9 +45,10 @@ func rules() []rule {
 
 // match finds the hardware of each subject: an index into hardware. A rule
 // applies only where it leads to exactly one partner on both sides; where
-// several subjects name one device, its vendor's own driver goes first.
-// Subjects without a match are not in the result.
-func match(subjects []subject, hardware []device.Device) map[dra.DeviceID]int {
+// several subjects name one device, its vendor's own driver goes first. What
+// is known already stays as it is. Subjects without a match are not in the
+// result.
+func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) map[dra.DeviceID]int {
 	index := make(hardwareIndex, len(hardware))
 	for _, d := range hardware {
 		if d.UUID != "" {
@@ -56,6 +57,9 @@ func match(subjects []subject, hardware []device.Device) map[dra.DeviceID]int {
 	}
 	found := make(map[dra.DeviceID]int, len(subjects))
 	taken := make([]bool, len(hardware))
+	for id, i := range known {
+		found[id], taken[i] = i, true
+	}
 	for _, r := range rules() {
 		if len(found) == len(subjects) {
 			break

@@ -91,7 +91,7 @@ func TestMatch(t *testing.T) {
 		{"a slice overrules the naming rule", []subject{subjectOf("gpu.nvidia.com", "gpu-0", nil)}, []device.Device{gpu(0)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := match(test.subjects, test.hardware)
+			got := match(test.subjects, test.hardware, nil)
 			if len(got) != len(test.want) {
 				t.Errorf("%d matches, want %d: %v", len(got), len(test.want), got)
 			}
@@ -102,7 +102,7 @@ func TestMatch(t *testing.T) {
 			}
 			backwards := slices.Clone(test.subjects)
 			slices.Reverse(backwards)
-			if again := match(backwards, test.hardware); len(again) != len(got) {
+			if again := match(backwards, test.hardware, nil); len(again) != len(got) {
 				t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
 			}
 		})

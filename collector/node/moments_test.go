@@ -160,8 +160,8 @@ func (m *moment) readCluster() apiserver.Facts {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	done := make(chan error)
-	go func() { done <- client.Run(ctx) }()
+	done := make(chan struct{})
+	go func() { client.Run(ctx); close(done) }()
 	for deadline := time.Now().Add(time.Minute); !m.complete(client.Latest()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			m.t.Fatalf("not everything was read: %v", client.Statuses())

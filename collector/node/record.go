@@ -2,7 +2,6 @@ package node
 
 import (
 	"log/slog"
-	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -10,42 +9,48 @@ import (
 )
 
 // A record is what the info rows say of a claim. It lives while the claim is
-// on this node, and the grace beyond; a newer claim under the same name
-// replaces it.
+// on this node, and the grace beyond; a newer claim under the same name goes
+// on with it.
 type record struct {
 	ref       dra.ClaimRef
 	live      bool
 	released  clock.Instant
 	info      claimInfo
-	devices   []claimDevice
-	consumers []claimConsumer
+	labels    *metric.Labels
+	devices   infoRows[deviceFact]
+	consumers infoRows[claimConsumer]
+}
 
-	infoLabels     *metric.Labels
-	deviceLabels   []*metric.Labels
-	consumerLabels []*metric.Labels
+// deviceFact is what dra_claim_device_info says.
+type deviceFact struct {
+	id                           dra.DeviceID
+	uuid, request, class, shared string
 }
 
 // describeClaims brings the records up to date with the views. Labels are
 // made anew only where something changed.
 func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
-	for _, r := range s.records {
-		if r.live {
-			r.live, r.released = false, now
-		}
-	}
+	here := make(map[dra.ClaimRef]bool, len(s.views))
 	for i := range s.views {
 		view := &s.views[i]
+		here[view.ref] = true
 		r, known := s.records[view.ref]
 		if !known {
 			r = &record{ref: view.ref}
 			s.records[view.ref] = r
-			s.reorder = true
 		}
 		if !known || r.info.uid != view.info.uid {
 			events = append(events, s.taken(view)...)
 		}
-		r.live = true
-		r.update(view, s.rows.families, s.config.Node)
+		if !r.live {
+			r.live, s.reorder = true, true
+		}
+		r.update(view, now, s.rows.families, s.config.Node)
+	}
+	for ref, r := range s.records {
+		if r.live && !here[ref] {
+			r.live, r.released, s.reorder = false, now, true
+		}
 	}
 	return events
 }
@@ -63,33 +68,26 @@ func (s *State) taken(view *claimView) []Event {
 	return events
 }
 
-func (r *record) update(view *claimView, f *families, node string) {
-	if r.infoLabels == nil || r.info != view.info {
+func (r *record) update(view *claimView, now clock.Instant, f *families, node string) {
+	if r.labels == nil || r.info != view.info {
 		r.info = view.info
-		r.infoLabels = metric.NewLabels(f.claimInfo.Labels, node, r.ref.Namespace, r.ref.Name,
+		r.labels = metric.NewLabels(f.claimInfo.Labels, node, r.ref.Namespace, r.ref.Name,
 			r.info.uid, r.info.class, r.info.template, r.info.sharing, flag(r.info.admin), flag(r.info.extended))
 	}
-	if r.deviceLabels == nil || !slices.EqualFunc(r.devices, view.devices, sameDevice) {
-		r.devices = view.devices
-		r.deviceLabels = make([]*metric.Labels, len(r.devices))
-		for i, d := range r.devices {
-			r.deviceLabels[i] = metric.NewLabels(f.claimDeviceInfo.Labels, node, r.ref.Namespace, r.ref.Name,
-				d.request, d.class, d.id.Driver, d.id.Pool, d.id.Name, d.uuid, d.shareID)
-		}
-	}
-	if r.consumerLabels == nil || !slices.Equal(r.consumers, view.consumers) {
-		r.consumers = view.consumers
-		r.consumerLabels = make([]*metric.Labels, len(r.consumers))
-		for i, c := range r.consumers {
-			r.consumerLabels[i] = metric.NewLabels(f.claimConsumerInfo.Labels, node, r.ref.Namespace, r.ref.Name,
+	r.devices.update(view.facts, now,
+		func(a, b deviceFact) bool { return a.id == b.id && a.shared == b.shared },
+		func(d deviceFact) *metric.Labels {
+			return metric.NewLabels(f.claimDeviceInfo.Labels, node, r.ref.Namespace, r.ref.Name,
+				d.request, d.class, d.id.Driver, d.id.Pool, d.id.Name, d.uuid, d.shared)
+		})
+	r.consumers.update(view.consumers, now,
+		func(a, b claimConsumer) bool {
+			return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
+		},
+		func(c claimConsumer) *metric.Labels {
+			return metric.NewLabels(f.claimConsumerInfo.Labels, node, r.ref.Namespace, r.ref.Name,
 				c.uuid, c.pod, c.podUID, c.container, c.ownerKind, c.ownerName)
-		}
-	}
-}
-
-// sameDevice compares what dra_claim_device_info shows.
-func sameDevice(a, b claimDevice) bool {
-	return a.id == b.id && a.uuid == b.uuid && a.request == b.request && a.class == b.class && a.shareID == b.shareID
+		})
 }
 
 func flag(b bool) string {

@@ -52,20 +52,21 @@ func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Ti
 // join on, totals, and the exporter itself.
 func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b := &s.rows
-	b.rows, b.dropped = make([]metric.Row, 0, cap(b.rows)), s.dropped
+	b.rows, b.dropped = make([]metric.Row, 0, len(b.rows)+len(b.rows)/16+64), s.dropped
 	if s.reorder {
 		s.order, s.reorder = s.inOrder(), false
 	}
 	b.deviceRows(s.order.units, s.config)
 	b.claimRows(s.order.tenures, s.units, s.config)
-	b.factRows(s.order.records, s.plugins, s.config)
+	b.factRows(s.order.records, &s.plugins)
 	b.namespaceRows(s.order.totals, s.config)
 	b.exporterRows(s, facts, now)
 	return b.rows[:len(b.rows):len(b.rows)]
 }
 
 // ordered lists everything in the order in which pages show it, so that the
-// same state always gives the same page.
+// same state always gives the same page. What is held comes first: a cap drops
+// what is only remembered.
 type ordered struct {
 	units   []*unit
 	tenures []*tenure
@@ -99,13 +100,27 @@ func (s *State) inOrder() ordered {
 	}
 	slices.SortFunc(o.units, func(a, b *unit) int { return cmp.Compare(a.uuid, b.uuid) })
 	slices.SortFunc(o.tenures, func(a, b *tenure) int {
-		return cmp.Or(compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
+		return cmp.Or(compareFlags(a.held, b.held), compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
 	})
-	slices.SortFunc(o.records, func(a, b *record) int { return compareClaims(a.ref, b.ref) })
+	slices.SortFunc(o.records, func(a, b *record) int {
+		return cmp.Or(compareFlags(a.live, b.live), compareClaims(a.ref, b.ref))
+	})
 	slices.SortFunc(o.totals, func(a, b namespaceEntry) int {
 		return cmp.Or(cmp.Compare(a.key.namespace, b.key.namespace), cmp.Compare(a.key.class, b.key.class), cmp.Compare(a.key.model, b.key.model))
 	})
 	return o
+}
+
+// compareFlags puts true first.
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 func compareClaims(a, b dra.ClaimRef) int {

@@ -65,7 +65,7 @@ func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 	}
 	b.in(f.claimIdle)
 	for _, t := range tenures {
-		if t.held && !t.idleSince.IsZero() {
+		if t.idling {
 			b.add(t.account().labels, float64(t.idleSince.UnixMilli())/1000)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 type unitLabels struct {
 	plain, info, published, byClaim, byPlugin *metric.Labels
 
+	parent      string // that all of them name
 	infoOf      deviceIdentity
 	publishedAs dra.DeviceID
 }
@@ -70,7 +71,8 @@ func (b *rowBuilder) quantityRows(units []*unit, q device.Quantity, spec *device
 
 // label makes the unit's labels, or keeps them.
 func (u *unit) label(f *families, node string) {
-	if u.labels.plain == nil {
+	if u.labels.plain == nil || u.labels.parent != u.device.ParentUUID {
+		u.labels, u.slots, u.slotted = unitLabels{parent: u.device.ParentUUID}, nil, nil
 		u.labels.plain = metric.NewLabels(f.deviceBusy.Labels, node, u.uuid, u.device.ParentUUID)
 		u.labels.byClaim = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "claim")
 		u.labels.byPlugin = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "device_plugin")

@@ -10,31 +10,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-func (b *rowBuilder) factRows(records []*record, plugins []pluginConsumer, config Config) {
+func (b *rowBuilder) factRows(records []*record, plugins *plugins) {
 	f := b.families
 	b.in(f.claimInfo)
 	for _, r := range records {
-		b.add(r.infoLabels, 1)
+		b.add(r.labels, 1)
 	}
 	b.in(f.claimDeviceInfo)
 	for _, r := range records {
-		for _, labels := range r.deviceLabels {
-			b.add(labels, 1)
-		}
+		r.devices.addTo(b)
 	}
 	b.in(f.claimConsumerInfo)
 	for _, r := range records {
-		for _, labels := range r.consumerLabels {
-			b.add(labels, 1)
-		}
+		r.consumers.addTo(b)
 	}
 	b.in(f.pluginConsumerInfo)
-	slices.SortFunc(plugins, func(a, b pluginConsumer) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
-	})
-	for _, p := range plugins {
-		b.add(metric.NewLabels(f.pluginConsumerInfo.Labels, config.Node, p.uuid, p.pod.Namespace, p.pod.Name, p.name, p.resource), 1)
-	}
+	plugins.rows.addTo(b)
 }
 
 func (b *rowBuilder) namespaceRows(entries []namespaceEntry, config Config) {

@@ -59,6 +59,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 	for state := NewState(r.config); ; {
 		state = r.step(ctx, state)
+		ticker.Reset(r.config.Interval)
 		if !wait(ctx, stepSpacing) {
 			return
 		}

@@ -22,7 +22,8 @@ type State struct {
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	views     []claimView
 	absent    absences
-	plugins   []pluginConsumer
+	plugins   plugins
+	doubtful  []string // uuids that claims hold, perhaps, which nobody has read yet
 
 	records map[dra.ClaimRef]*record
 	tenures map[tenureKey]*tenure
@@ -51,6 +52,7 @@ func NewState(config Config) State {
 		known:     make(map[dra.DeviceID]string),
 		published: make(map[dra.DeviceID]*dra.PublishedDevice),
 		absent:    make(absences),
+		plugins:   plugins{absent: make(absences)},
 		records:   make(map[dra.ClaimRef]*record),
 		tenures:   make(map[tenureKey]*tenure),
 		totals:    make(map[namespaceKey]*namespaceTotals),
@@ -83,8 +85,8 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	var events []Event
 	events = s.takeSamples(facts.Samples, now, events)
 	s.join(facts)
-	s.plugins = s.pluginConsumers(facts.Listing.Plugins)
-	s.countHolders(s.views, s.plugins, now)
+	s.updatePlugins(facts, now)
+	s.countHolders(now)
 	events = s.describeClaims(now, events)
 	s.keepLedger(now, elapsed)
 	s.countUnmatched(facts)
@@ -99,6 +101,7 @@ func (s *State) join(facts Facts) {
 	if timeless && s.settled && causes == s.causes {
 		return
 	}
+	s.doubtful = nil
 	s.views = s.joinClaims(facts, s.matchDevices(facts))
 	s.causes, s.settled = causes, timeless
 }
@@ -154,29 +157,52 @@ func (s *State) joinClaims(facts Facts, uuid resolve) []claimView {
 	switch {
 	case facts.Cluster.Enabled && facts.Cluster.Fresh:
 		clear(s.absent)
-		return joinCluster(s.config.Node, facts.Cluster, uuid, listedFallback(facts, uuid))
+		return joinCluster(s.config.Node, facts.Cluster, uuid, s.unreadClaims(facts, uuid))
 	case facts.ListedAt.IsZero():
 		return s.views
 	case !facts.Cluster.Enabled && len(facts.Listing.Pods) > 0:
 		clear(s.absent)
 		return joinListing(nil, nil, facts.Listing, uuid)
 	default:
-		gone := s.absent.note(s.views, facts.Listing, facts.ListedAt)
+		gone := s.absent.note(podsOf(s.views), facts.Listing, facts.ListedAt)
 		return joinListing(s.views, gone, facts.Listing, uuid)
 	}
 }
 
-// listedFallback answers for claims that pods name and that cannot be read,
-// for want of permission say: what the kubelet lists holds with unknown class.
-func listedFallback(facts Facts, uuid resolve) func(dra.Pod, dra.ClaimRef) (claimView, bool) {
-	if !facts.claimsDown() {
-		return func(dra.Pod, dra.ClaimRef) (claimView, bool) { return claimView{}, false }
+// unreadClaims answers for claims that pods name and nobody has read yet: as
+// it was before, if it was held; else, if no claim can be read at all (for
+// want of permission, say), what the kubelet lists holds with unknown class.
+// A claim of which only the List tells, while others can be read, is in doubt:
+// it may have admin access. It holds nothing yet, but nobody is alone with its
+// devices.
+func (s *State) unreadClaims(facts Facts, uuid resolve) func(dra.ClaimRef) (claimView, bool) {
+	if len(facts.Cluster.Unread) == 0 {
+		return func(dra.ClaimRef) (claimView, bool) { return claimView{}, false }
 	}
-	listed := listedClaims(facts.Listing, uuid)
-	return func(_ dra.Pod, ref dra.ClaimRef) (claimView, bool) {
-		view, ok := listed[ref]
-		delete(listed, ref)
-		return view, ok
+	unread := make(map[dra.ClaimRef]bool, len(facts.Cluster.Unread))
+	for _, ref := range facts.Cluster.Unread {
+		unread[ref] = true
+	}
+	before := make(map[dra.ClaimRef]claimView, len(s.views))
+	for _, view := range s.views {
+		before[view.ref] = view.resolved(uuid)
+	}
+	for ref, view := range listedClaims(facts.Listing, uuid) {
+		_, known := before[ref]
+		switch {
+		case known || !unread[ref]:
+		case facts.claimsDown():
+			before[ref] = view
+		default:
+			for _, d := range view.devices {
+				s.doubtful = append(s.doubtful, d.uuid)
+			}
+		}
+	}
+	return func(ref dra.ClaimRef) (claimView, bool) {
+		view, known := before[ref]
+		delete(before, ref) // once, however many pods name it
+		return view, known && unread[ref]
 	}
 }
 
@@ -197,6 +223,7 @@ func (s *State) keepLedger(now clock.Instant, elapsed time.Duration) {
 	for key, t := range s.tenures {
 		if t.held && !held[key] {
 			t.release(now)
+			s.reorder = true
 		}
 	}
 }
@@ -210,6 +237,9 @@ func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, el
 	}
 	u := s.units[key.uuid]
 	t.class, t.model = view.classOn(key.uuid), u.model()
+	if !t.held {
+		s.reorder = true
+	}
 	t.hold(u, s.step)
 	t.weight, t.allocated = u.weight(key.claim), u.allocated(key.claim)
 	t.accrue(u, s.step, elapsed, now.Wall, s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model}))
@@ -275,7 +305,10 @@ func (s *State) evict(now clock.Instant) {
 			delete(s.records, ref)
 			s.reorder = true
 		}
+		r.devices.forget(now, s.config.Grace)
+		r.consumers.forget(now, s.config.Grace)
 	}
+	s.plugins.rows.forget(now, s.config.Grace)
 	for uuid, u := range s.units {
 		if now.Since(u.seen) > s.config.Grace {
 			delete(s.units, uuid)

@@ -16,7 +16,6 @@ type causes struct {
 	published   span[dra.PublishedDevice]
 	assignments span[dra.Assignment]
 	cdi         span[dra.CDIDevice]
-	claimsDown  bool
 	hardware    uint64 // changes of the hardware so far
 }
 
@@ -33,7 +32,8 @@ func spanOf[T any](list []T) span[T] {
 	return span[T]{&list[0], len(list)}
 }
 
-// causesOf returns the causes, and false where holders depend on time too.
+// causesOf returns the causes, and false where holders depend on more: on
+// time, or on what was known before.
 func (s *State) causesOf(facts Facts) (causes, bool) {
 	return causes{
 		pods:        spanOf(facts.Cluster.Pods),
@@ -41,9 +41,8 @@ func (s *State) causesOf(facts Facts) (causes, bool) {
 		published:   spanOf(facts.Cluster.Published),
 		assignments: spanOf(facts.Listing.Assignments),
 		cdi:         spanOf(facts.CDI),
-		claimsDown:  facts.claimsDown(),
 		hardware:    s.hardwareChanges,
-	}, facts.Cluster.Enabled && facts.Cluster.Fresh
+	}, facts.Cluster.Enabled && facts.Cluster.Fresh && len(facts.Cluster.Unread) == 0
 }
 
 // sameHardware compares what rules and labels are made of.

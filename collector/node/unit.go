@@ -43,7 +43,7 @@ type unit struct {
 type holders struct {
 	claims  int // distinct claims, admin access not counted
 	plugins int // distinct pods with device plugins
-	related int // holders of the parent, or of any partition
+	related int // holders of the parent, or of any partition; claims that may be holders
 	shares  []consumption
 }
 
@@ -58,6 +58,7 @@ type consumption struct {
 // device all the way from there gets it.
 type growth struct {
 	known  bool // the quantity has been read on this device
+	based  bool // value is where the next growth begins
 	value  float64
 	at     clock.Instant // of the read that value is from
 	step   uint64        // of that read
@@ -71,16 +72,12 @@ type reasonGrowth struct {
 }
 
 // observe takes in a newer reading of a hardware counter. A counter that
-// fell has counted from zero; one that stands still keeps its base, because
-// it may belong to a slower tier and grow later for all that time. It
-// reports whether the hardware counter was reset.
+// fell has counted from zero. It reports whether the hardware counter was
+// reset.
 func (g *growth) observe(value float64, at clock.Instant, step uint64) (reset bool) {
 	switch {
-	case !g.known:
-		g.known = true
-	case value == g.value:
-		g.amount, g.since = 0, 0
-		return false
+	case !g.based:
+		g.known, g.based, g.amount, g.since = true, true, 0, 0
 	case value < g.value:
 		g.amount, g.since, reset = value, g.step, true
 	default:
@@ -94,10 +91,10 @@ func (g *growth) observe(value float64, at clock.Instant, step uint64) (reset bo
 // the time since the last one, unless that is longer than the limit.
 func (g *growth) integrate(value float64, at clock.Instant, step uint64, limit time.Duration) {
 	g.amount, g.since = 0, 0
-	if elapsed := at.Since(g.at); g.known && elapsed <= limit {
+	if elapsed := at.Since(g.at); g.based && elapsed <= limit {
 		g.amount, g.since = value*elapsed.Seconds(), g.step
 	}
-	g.known, g.value, g.at, g.step = true, value, at, step
+	g.known, g.based, g.value, g.at, g.step = true, true, value, at, step
 }
 
 // rest is what a growth does in a step without a new reading.
@@ -105,6 +102,9 @@ func (g *growth) rest() { g.amount, g.since = 0, 0 }
 
 // take moves the unit to a sample of this step.
 func (u *unit) take(sample device.Sample, step uint64, config Config) (resets int) {
+	if u.source != sample.Source {
+		u.forgetBases()
+	}
 	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
 	newer := !sample.At.IsZero() && sample.At != u.at
 	if !newer {
@@ -117,6 +117,17 @@ func (u *unit) take(sample device.Sample, step uint64, config Config) (resets in
 		u.size = size
 	}
 	return u.grow(step, config.Staleness())
+}
+
+// forgetBases is for a device that another source reads from now on: its
+// counters may have begun at another time.
+func (u *unit) forgetBases() {
+	for i := range u.growth {
+		u.growth[i].based = false
+	}
+	for i := range u.reason {
+		u.reason[i].based = false
+	}
 }
 
 func (u *unit) restGrowth() {
@@ -194,7 +205,7 @@ func (u *unit) attribution() attribution {
 	switch {
 	case u.holders.claims+u.holders.plugins > 1 || u.holders.related > 0:
 		return shared
-	case u.device.IsPartition():
+	case u.device.IsPartition(), !u.hardware && u.published.IsPartition():
 		return partition
 	default:
 		return exclusive
