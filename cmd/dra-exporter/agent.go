@@ -106,7 +106,7 @@ func (a *agent) gather() node.Facts {
 	}
 	if a.cluster != nil {
 		known := a.cluster.Latest()
-		facts.Cluster = node.Cluster{Enabled: true, Fresh: known.PodsFresh, Pods: known.Pods, Claims: known.Claims, Published: known.Published}
+		facts.Cluster = node.Cluster{Enabled: true, Fresh: known.PodsFresh, Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published}
 	}
 	return facts
 }
@@ -128,13 +128,18 @@ func (a *agent) statuses() []source.Status {
 }
 
 // settled reports whether every source has been read once, or has failed.
+// Claims are read one by one, after the pods that name them.
 func (a *agent) settled() bool {
+	claimsDown := false
 	for _, status := range a.statuses() {
-		if status.LastSuccess.IsZero() && status.Errors == 0 && status.Name != node.SourceClaims {
+		tried := !status.LastSuccess.IsZero() || status.Errors > 0
+		if status.Name == node.SourceClaims {
+			claimsDown = tried && !status.Up
+		} else if !tried {
 			return false
 		}
 	}
-	return true
+	return a.cluster == nil || claimsDown || len(a.cluster.Latest().Unread) == 0
 }
 
 // run serves until the context ends. A source that hangs does not hold it up.
@@ -149,7 +154,7 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { a.runner.Run(ctx) })
 	running.Go(func() { a.listen(ctx) })
 	if a.cluster != nil {
-		running.Go(func() { _ = a.cluster.Run(ctx) }) // its failures are in its statuses
+		running.Go(func() { a.cluster.Run(ctx) }) // its failures are in its statuses
 	}
 	return server.Serve(ctx)
 }
@@ -185,7 +190,7 @@ func (a *agent) listen(ctx context.Context) {
 func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 	pages, err := page.Handlers(page.Config{
 		Node: a.around.node, MetricsPath: flags.path, Rows: a.rows, Log: log,
-		Now: func() time.Time { return a.clock().Wall },
+		Now: func() time.Time { return a.clock().Wall }, Troubles: a.troubles,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
@@ -215,6 +220,17 @@ func (a *agent) rows() []metric.Row {
 		return latest.Rows
 	}
 	return nil
+}
+
+// troubles says in words what is amiss with each source.
+func (a *agent) troubles() map[string]string {
+	texts := make(map[string]string)
+	for _, status := range a.statuses() {
+		if status.Message != "" {
+			texts[status.Name] = status.Message
+		}
+	}
+	return texts
 }
 
 func (a *agent) ready() error {

@@ -10,6 +10,7 @@ import (
 // and is never read twice at once. It is not safe for concurrent use.
 type agenda[K comparable] struct {
 	appointments map[K]*appointment
+	urgent       func(K) bool // goes before what has been due longer
 }
 
 // appointment is one key's entry. Its address tells a read that began before
@@ -19,8 +20,8 @@ type appointment struct {
 	busy bool
 }
 
-func newAgenda[K comparable]() *agenda[K] {
-	return &agenda[K]{appointments: make(map[K]*appointment)}
+func newAgenda[K comparable](urgent func(K) bool) *agenda[K] {
+	return &agenda[K]{appointments: make(map[K]*appointment), urgent: urgent}
 }
 
 // set makes a key due; a key that is being read keeps that until done.
@@ -41,13 +42,20 @@ func (a *agenda[K]) bring(key K, due time.Duration) {
 
 func (a *agenda[K]) drop(key K) { delete(a.appointments, key) }
 
-// begin takes the key that has been due longest. Where none is due, wait is
-// how long until one will be; idle is how long it waits for nothing at all.
+// begin takes the key that has been due longest, an urgent one first. Where
+// none is due, wait is how long until one will be; idle is how long it waits
+// for nothing at all.
 func (a *agenda[K]) begin(now clock.Instant) (key K, taken *appointment, wait time.Duration) {
 	wait = idle
+	urgent := false
 	for candidate, entry := range a.appointments {
-		if left := entry.due - now.Elapsed; !entry.busy && left < wait {
-			key, taken, wait = candidate, entry, left
+		left := entry.due - now.Elapsed
+		if entry.busy || left >= idle {
+			continue
+		}
+		hurried := left <= 0 && a.urgent(candidate)
+		if hurried == urgent && left < wait || hurried && !urgent {
+			key, taken, wait, urgent = candidate, entry, left, hurried
 		}
 	}
 	if taken == nil || wait > 0 {

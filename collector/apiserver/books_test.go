@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +56,9 @@ func TestReadsAClaimUntilItIsSettled(t *testing.T) {
 		{settlingPeriod, "7", allocated(ref, "u", "pod-1")},
 		{claimRefresh, "7", allocated(ref, "u", "pod-1")},
 		{claimRefresh, "7", dra.Claim{Ref: ref, UID: "u"}},
+		{250 * time.Millisecond, "7", dra.Claim{Ref: ref, UID: "u"}},
+		{500 * time.Millisecond, "", allocated(ref, "u", "pod-1")},
+		{claimRefresh, "7", dra.Claim{Ref: ref, UID: "u"}},
 		{250 * time.Millisecond, "7", allocated(ref, "u", "pod-1")},
 		{claimRefresh, "7", allocated(ref, "u", "pod-1")},
 	}
@@ -84,9 +88,9 @@ func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
 		_, taken := due(t, book.agenda, now)
 		book.agenda.done(ref, taken)
 		if i%2 == 0 {
-			book.broken(at(now), ref)
-		} else if book.missing(at(now), ref) {
-			t.Error("a claim that was never there is missed")
+			book.broken(at(now), ref, errConnectionEnded)
+		} else {
+			book.missing(at(now), ref)
 		}
 		if version := book.version(ref); i%2 == 0 && version != "" {
 			t.Errorf("after a failure version %q is asked for", version)
@@ -98,7 +102,7 @@ func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
 	}
 	_, taken := due(t, book.agenda, now+30*time.Second)
 	book.agenda.done(ref, taken)
-	book.broken(at(now+30*time.Second), ref)
+	book.broken(at(now+30*time.Second), ref, errConnectionEnded)
 	book.hurry(at(now + 30*time.Second))
 	due(t, book.agenda, now+30*time.Second+startSpread/2)
 }
@@ -108,7 +112,7 @@ func TestKeepsAClaimThatCannotBeReadAndDropsOneThatIsGone(t *testing.T) {
 	book := newClaimBook(middle)
 	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	book.found(at(0), ref, allocated(ref, "u", "pod-1"), "7")
-	book.broken(at(1), ref)
+	book.broken(at(1), ref, errConnectionEnded)
 	if len(book.claims()) != 1 {
 		t.Error("a failed read forgets the claim")
 	}
@@ -164,84 +168,44 @@ func TestAReadOfADroppedClaimIsOfNoInterest(t *testing.T) {
 	}
 }
 
-func slice(name string, generation, count int64, devices ...string) poolSlice {
-	made := poolSlice{name: name, pool: poolID{"d", "p"}, generation: generation, count: count}
-	for _, device := range devices {
-		made.devices = append(made.devices, dra.PublishedDevice{ID: dra.DeviceID{Driver: "d", Pool: "p", Name: device}})
-	}
-	return made
-}
-
-func names(devices []dra.PublishedDevice) string {
-	all := ""
-	for _, device := range devices {
-		all += device.ID.Name
-	}
-	return all
-}
-
-func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
-	known := make(pools)
-	for i, step := range []struct {
-		present []poolSlice
-		want    string
+func TestTellsWhichClaimsAreUnread(t *testing.T) {
+	here, gone := dra.ClaimRef{Namespace: "lab", Name: "here"}, dra.ClaimRef{Namespace: "lab", Name: "gone"}
+	book := newClaimBook(middle)
+	wanted := map[dra.ClaimRef][]string{here: {"pod-1"}, gone: {"pod-1"}}
+	for _, step := range []struct {
+		what string
+		do   func() (changed bool)
+		news bool
+		want []dra.ClaimRef
 	}{
-		{[]poolSlice{slice("s1", 1, 2, "a")}, ""},
-		{[]poolSlice{slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s4", 2, 2, "d")}, "cd"},
-		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "d")}, "ed"},
-		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "e")}, "e"},
-		{nil, ""},
-		{[]poolSlice{slice("s5", 1, 1, "z")}, "z"},
+		{"nothing is wanted", func() bool { return false }, false, nil},
+		{"nothing is read", func() bool { return book.want(at(0), wanted, 0) }, true, []dra.ClaimRef{gone, here}},
+		{"one is found", func() bool { return book.found(at(0), here, dra.Claim{Ref: here}, "7") }, true, []dra.ClaimRef{gone}},
+		{"the other fails", func() bool { return book.broken(at(0), gone, errConnectionEnded) }, false, []dra.ClaimRef{gone}},
+		{"the other is missing", func() bool { return book.missing(at(0), gone) }, true, nil},
+		{"it is missing again", func() bool { return book.missing(at(0), gone) }, false, nil},
+		{"a pod more names it", func() bool {
+			return book.want(at(0), map[dra.ClaimRef][]string{here: {"pod-1"}, gone: {"pod-1", "pod-2"}}, 0)
+		}, false, nil},
+		{"the first fails later", func() bool { return book.broken(at(0), here, errConnectionEnded) }, false, nil},
+		{"so does the missing one", func() bool { return book.broken(at(0), gone, errConnectionEnded) }, true, []dra.ClaimRef{gone}},
+		{"it is not wanted", func() bool { return book.want(at(0), map[dra.ClaimRef][]string{here: {"pod-1"}}, 0) }, true, nil},
 	} {
-		known.update(step.present)
-		if got := names(known[poolID{"d", "p"}]); got != step.want {
-			t.Errorf("step %d: devices %q, want %q", i, got, step.want)
+		if news := step.do(); news != step.news || !slices.Equal(book.unread(), step.want) {
+			t.Errorf("%s: unread are %v (news: %v), want %v", step.what, book.unread(), news, step.want)
 		}
 	}
 }
 
-func TestListsFarPoolsAtNeed(t *testing.T) {
-	pool := poolID{"d", "p"}
-	far := newFarPools(middle)
-	wanted := func(devices ...string) map[poolID]map[string]bool {
-		set := map[string]bool{}
-		for _, device := range devices {
-			set[device] = true
+func TestUnreadClaimsGoBeforeThoseThatAreReadAgain(t *testing.T) {
+	old, young := dra.ClaimRef{Namespace: "lab", Name: "old"}, dra.ClaimRef{Namespace: "lab", Name: "young"}
+	book := newClaimBook(middle)
+	book.want(at(0), map[dra.ClaimRef][]string{old: {"pod-1"}}, 0)
+	book.found(at(0), old, allocated(old, "u", "pod-1"), "7")
+	book.want(at(time.Minute), map[dra.ClaimRef][]string{old: {"pod-1"}, young: {"pod-2"}}, 0)
+	for _, want := range []dra.ClaimRef{young, old} {
+		if ref, taken, _ := book.agenda.begin(at(time.Minute)); taken == nil || ref != want {
+			t.Errorf("read %v, want %v", ref, want)
 		}
-		return map[poolID]map[string]bool{pool: set}
-	}
-	far.want(at(0), wanted("b"))
-	_, taken := due(t, far.agenda, 0)
-	far.agenda.done(pool, taken)
-	far.broken(at(0), pool)
-	now := farPoolFirstRetry + farPoolFirstRetry/10
-	_, taken = due(t, far.agenda, now)
-	far.agenda.done(pool, taken)
-	if far.listed(at(now), pool, []poolSlice{slice("s1", 3, 2, "a", "b")}) || names(far.devices()) != "" {
-		t.Error("an incomplete generation is taken over")
-	}
-	now += 2 * now
-	_, taken, _ = far.agenda.begin(at(now))
-	if taken == nil {
-		t.Fatal("an incomplete generation is not listed again soon")
-	}
-	far.agenda.done(pool, taken)
-	whole := []poolSlice{slice("s1", 3, 2, "a", "b"), slice("s2", 3, 2, "c")}
-	if !far.listed(at(now), pool, whole) || names(far.devices()) != "b" {
-		t.Errorf("devices %q, want the wanted one", names(far.devices()))
-	}
-	far.want(at(now), wanted("b"))
-	if _, again, wait := far.agenda.begin(at(now)); again != nil || wait != farPoolRefresh {
-		t.Errorf("the pool is listed again after %v, want %v", wait, farPoolRefresh)
-	}
-	far.want(at(now), wanted("b", "c"))
-	if _, again, _ := far.agenda.begin(at(now)); again == nil {
-		t.Error("the pool is not listed for a device that is new")
-	}
-	if !far.want(at(now), nil) || len(far.devices()) != 0 {
-		t.Error("a pool that is not wanted stays")
 	}
 }

@@ -32,27 +32,20 @@ type claimBook struct {
 	spread func(limit time.Duration) time.Duration // random, in [0, limit)
 }
 
-type claimRecord struct {
-	consumers []string // UIDs of the pods, sorted
-	claim     *dra.Claim
-	version   string // resource version of the claim
-	tries     int    // reads since it was last settled
-	failed    bool   // the last read was
-	confirmed bool   // settled, and read again since
-}
-
 func newClaimBook(spread func(time.Duration) time.Duration) *claimBook {
-	return &claimBook{agenda: newAgenda[dra.ClaimRef](), known: make(map[dra.ClaimRef]*claimRecord), spread: spread}
+	book := &claimBook{known: make(map[dra.ClaimRef]*claimRecord), spread: spread}
+	book.agenda = newAgenda(func(ref dra.ClaimRef) bool { return book.known[ref].unread() })
+	return book
 }
 
 // want replaces the claims that are wanted, each with the UIDs of the pods
 // that name it. New ones become due within the given time, and one that is
-// not reserved for a pod that came to it at once. It reports whether claims
-// that were known are gone.
+// not reserved for a pod that came to it at once. It reports whether what is
+// known, or what is unread, is something else than before.
 func (b *claimBook) want(now clock.Instant, wanted map[dra.ClaimRef][]string, within time.Duration) (changed bool) {
 	for ref, record := range b.known {
 		if _, still := wanted[ref]; !still {
-			changed = changed || record.claim != nil
+			changed = changed || record.claim != nil || record.unread()
 			delete(b.known, ref)
 			b.agenda.drop(ref)
 		}
@@ -60,6 +53,7 @@ func (b *claimBook) want(now clock.Instant, wanted map[dra.ClaimRef][]string, wi
 	for ref, consumers := range wanted {
 		record, found := b.known[ref]
 		if !found {
+			changed = true
 			b.known[ref] = &claimRecord{consumers: consumers}
 			b.agenda.set(ref, now.Elapsed+b.spread(within))
 			continue
@@ -79,7 +73,7 @@ func (b *claimBook) want(now clock.Instant, wanted map[dra.ClaimRef][]string, wi
 // hurry brings reads forward that failed while the API server was away.
 func (b *claimBook) hurry(now clock.Instant) {
 	for ref, record := range b.known {
-		if record.failed {
+		if record.failure != nil {
 			b.agenda.bring(ref, now.Elapsed+b.spread(startSpread))
 		}
 	}
@@ -90,7 +84,7 @@ func (b *claimBook) hurry(now clock.Instant) {
 func (b *claimBook) version(ref dra.ClaimRef) string {
 	record := b.known[ref]
 	switch {
-	case record.failed, record.tries >= cachedReads:
+	case record.failure != nil, record.tries >= cachedReads:
 		return ""
 	case record.version != "":
 		return record.version
@@ -104,33 +98,38 @@ func (b *claimBook) version(ref dra.ClaimRef) string {
 func (b *claimBook) found(now clock.Instant, ref dra.ClaimRef, claim dra.Claim, version string) bool {
 	record := b.known[ref]
 	changed := record.claim == nil || !reflect.DeepEqual(*record.claim, claim)
-	record.claim, record.version, record.failed = &claim, version, false
-	switch {
-	case !record.settled():
+	record.claim, record.version, record.answered, record.failure = &claim, version, true, nil
+	if !record.settled() {
 		b.retry(now, ref, record)
-	case record.confirmed:
-		b.agenda.set(ref, now.Elapsed+b.jittered(claimRefresh))
-	default:
-		record.confirmed, record.tries = true, 0
-		b.agenda.set(ref, now.Elapsed+b.jittered(settlingPeriod))
+		return changed
 	}
+	period := settlingPeriod
+	if record.confirmed {
+		period = claimRefresh
+	}
+	record.confirmed, record.tries = true, 0
+	b.agenda.set(ref, now.Elapsed+b.jittered(period))
 	return changed
 }
 
-// missing notes that there is no such claim and reports whether one was known.
+// missing notes that there is no such claim and reports whether that is news.
 func (b *claimBook) missing(now clock.Instant, ref dra.ClaimRef) bool {
 	record := b.known[ref]
-	changed := record.claim != nil
-	record.claim, record.version, record.failed, record.confirmed = nil, "", false, false
+	changed := record.claim != nil || record.unread()
+	record.claim, record.version, record.confirmed = nil, "", false
+	record.answered, record.failure = true, nil
 	b.retry(now, ref, record)
 	return changed
 }
 
-// broken notes a read that failed; what is known of the claim stays.
-func (b *claimBook) broken(now clock.Instant, ref dra.ClaimRef) {
+// broken notes a read that failed; what is known of the claim stays. It
+// reports whether it has become unread.
+func (b *claimBook) broken(now clock.Instant, ref dra.ClaimRef, err error) bool {
 	record := b.known[ref]
-	record.failed = true
+	before := record.unread()
+	record.failure = err
 	b.retry(now, ref, record)
+	return record.unread() != before
 }
 
 func (b *claimBook) retry(now clock.Instant, ref dra.ClaimRef, record *claimRecord) {
@@ -147,31 +146,28 @@ func (b *claimBook) jittered(period time.Duration) time.Duration {
 	return period - period/10 + b.spread(period/5)
 }
 
-// settled reports whether nothing more is to come. A claim that is reserved
-// for a group of pods is never reserved for its single pods.
-func (r *claimRecord) settled() bool {
-	if r.claim == nil || !r.claim.Allocated {
-		return false
-	}
-	for _, uid := range r.consumers {
-		if !r.claim.ReservedForPod(uid) && !reservedForGroup(*r.claim) {
-			return false
-		}
-	}
-	return true
-}
-
-func reservedForGroup(claim dra.Claim) bool {
-	return slices.ContainsFunc(claim.ReservedFor, func(c dra.Consumer) bool { return c.Resource != "pods" })
-}
-
 // claims returns what is known, sorted by name.
 func (b *claimBook) claims() []dra.Claim {
 	var all []dra.Claim
-	for _, ref := range slices.SortedFunc(maps.Keys(b.known), compareClaims) {
+	for _, ref := range b.refs() {
 		if claim := b.known[ref].claim; claim != nil {
 			all = append(all, *claim)
 		}
 	}
 	return all
+}
+
+// unread returns the claims of which nothing is known, sorted by name.
+func (b *claimBook) unread() []dra.ClaimRef {
+	var all []dra.ClaimRef
+	for _, ref := range b.refs() {
+		if b.known[ref].unread() {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+func (b *claimBook) refs() []dra.ClaimRef {
+	return slices.SortedFunc(maps.Keys(b.known), compareClaims)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -31,14 +32,17 @@ type cluster struct {
 
 	mu       sync.Mutex
 	log      bytes.Buffer
-	refusals map[string]int // by resource: the status to answer
+	refusals map[string]int // by resource, or resource and name: the status to answer
 	requests map[string]int // by verb, resource and name
 }
 
 // startCluster puts the objects into a new server and starts a Node.
 func startCluster(t *testing.T, refusals map[string]int, objects ...simulated.Object) *cluster {
 	t.Helper()
-	c := &cluster{T: t, refusals: refusals, requests: make(map[string]int)}
+	c := &cluster{T: t, refusals: maps.Clone(refusals), requests: make(map[string]int)}
+	if c.refusals == nil {
+		c.refusals = make(map[string]int)
+	}
 	var err error
 	c.server, err = simulated.Start(t.Context(), simulated.Options{Intercept: c.intercept})
 	if err != nil {
@@ -54,14 +58,9 @@ func startCluster(t *testing.T, refusals map[string]int, objects ...simulated.Ob
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.node.Run(ctx) }()
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
+	done := make(chan struct{})
+	go func() { c.node.Run(ctx); close(done) }()
+	c.stop = sync.OnceFunc(func() { cancel(); <-done })
 	t.Cleanup(c.stop)
 	return c
 }
@@ -70,7 +69,16 @@ func (c *cluster) intercept(r simulated.Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[strings.TrimRight(r.Verb+" "+r.Resource+" "+r.Name, " ")]++
+	if status := c.refusals[r.Resource+" "+r.Name]; status != 0 {
+		return status
+	}
 	return c.refusals[r.Resource]
+}
+
+func (c *cluster) refuse(what string, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refusals[what] = status
 }
 
 // Write takes the log.

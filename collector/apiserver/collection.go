@@ -13,7 +13,7 @@ import (
 // is decoded at once, and only the decoded value is kept; an object that
 // changed in nothing that is decoded makes no stir.
 type collection[O metav1.Object, V any] struct {
-	lock   sync.Locker // held while items are used, and during all calls below but replaced
+	lock   sync.Locker // held while items are used, and during all calls below but replaced and heard
 	items  map[string]V
 	strip  func(O) any       // a lighter object that decodes to the same
 	decode func(O) (V, bool) // false: of no interest
@@ -21,6 +21,12 @@ type collection[O metav1.Object, V any] struct {
 	changed  func(before, after *V) // one item; nil for none
 	settled  func()                 // after one or many changed
 	replaced func()                 // after the whole collection was listed
+	heard    func()                 // at each event of the watch, also one that only says how far it is
+}
+
+// newCollection returns a collection that a reflector fills for a watched.
+func newCollection[O metav1.Object, V any](lock sync.Locker, from *watched) *collection[O, V] {
+	return &collection[O, V]{lock: lock, items: make(map[string]V), replaced: from.replaced, heard: from.heard}
 }
 
 // Add implements cache.ReflectorStore.
@@ -28,6 +34,7 @@ func (c *collection[O, V]) Add(object any) error { return c.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (c *collection[O, V]) Update(object any) error {
+	c.heard()
 	typed, ok := object.(O)
 	if !ok {
 		return fmt.Errorf("keep a watched object: %T is not what is watched", object)
@@ -43,6 +50,7 @@ func (c *collection[O, V]) Update(object any) error {
 
 // Delete implements cache.ReflectorStore.
 func (c *collection[O, V]) Delete(object any) error {
+	c.heard()
 	typed, ok := object.(O)
 	if !ok {
 		return fmt.Errorf("forget a watched object: %T is not what is watched", object)
@@ -60,6 +68,12 @@ func (c *collection[O, V]) Delete(object any) error {
 func (c *collection[O, V]) Replace(objects []any, _ string) error {
 	c.exchange(objects)
 	c.replaced()
+	return nil
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (c *collection[O, V]) Bookmark(string) error {
+	c.heard()
 	return nil
 }
 

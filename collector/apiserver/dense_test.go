@@ -93,7 +93,7 @@ func takeIn(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*
 	for i := range pods {
 		ref := dra.ClaimRef{Namespace: "lab", Name: fmt.Sprintf("claim-%d", i)}
 		object := claim(ref.Name, fmt.Sprintf("uid-%d", i), "node-a", published.Spec.Devices[i%56].Name, fmt.Sprintf("pod-%d", i))
-		node.noteClaim(ref, object, false, nil)
+		node.noteClaim(ref, object, nil)
 	}
 	node.touch()
 	return node, node.Latest()

@@ -16,6 +16,7 @@ func (n *Node) Latest() Facts {
 		n.stale = false
 		n.facts.Pods = n.podsWithClaims()
 		n.facts.Claims = n.book.claims()
+		n.facts.Unread = n.book.unread()
 		n.facts.Published = n.published()
 	}
 	return n.facts
@@ -44,7 +45,6 @@ func (n *Node) published() []dra.PublishedDevice {
 // touch notes, under the lock, that the facts are behind.
 func (n *Node) touch() {
 	n.stale = true
-	n.facts.Sequence++
 	signal(n.changed)
 }
 
@@ -67,7 +67,7 @@ func (n *Node) podsTurned(alive bool) {
 	if alive {
 		n.book.hurry(n.now())
 		signal(n.claimReader.wake)
-		n.restClaims()
+		n.tellClaims(false)
 	}
 }
 

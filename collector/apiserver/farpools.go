@@ -30,7 +30,7 @@ type farPool struct {
 }
 
 func newFarPools(spread func(time.Duration) time.Duration) *farPools {
-	return &farPools{agenda: newAgenda[poolID](), known: make(map[poolID]*farPool), spread: spread}
+	return &farPools{agenda: newAgenda(func(poolID) bool { return false }), known: make(map[poolID]*farPool), spread: spread}
 }
 
 // want replaces the devices that are wanted. A pool is due at once when it
@@ -61,30 +61,35 @@ func (f *farPools) want(now clock.Instant, wanted map[poolID]map[string]bool) (c
 }
 
 // listed notes the slices that a list of the pool brought. Where some of the
-// newest generation are missing, its driver is at work: soon there is more.
-// It reports whether the wanted devices are others than were known.
+// newest generation are missing, or more than there should be, its driver is
+// at work: soon there is news. It reports whether the wanted devices are
+// others than were known.
 func (f *farPools) listed(now clock.Instant, pool poolID, present []poolSlice) (changed bool) {
 	record := f.known[pool]
+	newest := newestGeneration(present)
+	if newest.missing {
+		f.broken(now, pool)
+		return false
+	}
 	var devices []dra.PublishedDevice
-	if len(present) > 0 {
-		published, complete := newestGeneration(present)
-		if !complete {
-			f.broken(now, pool)
-			return false
-		}
-		for _, device := range published {
-			if record.wanted[device.ID.Name] {
-				devices = append(devices, device)
-			}
+	for _, device := range newest.devices {
+		if record.wanted[device.ID.Name] {
+			devices = append(devices, device)
 		}
 	}
 	changed = !reflect.DeepEqual(record.devices, devices)
-	record.devices, record.retries = devices, 0
+	record.devices = devices
+	if newest.surplus {
+		f.broken(now, pool)
+		return changed
+	}
+	record.retries = 0
 	f.agenda.set(pool, now.Elapsed+farPoolRefresh-farPoolRefresh/10+f.spread(farPoolRefresh/5))
 	return changed
 }
 
-// broken notes a list that failed; what is known of the pool stays.
+// broken notes a list that failed or was not the last word; what is known of
+// the pool stays.
 func (f *farPools) broken(now clock.Instant, pool poolID) {
 	record := f.known[pool]
 	wait := farPoolRefresh

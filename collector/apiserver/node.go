@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -20,9 +21,10 @@ import (
 // Node gathers what the API server knows of one node. All methods but Run
 // may be called at any time from any goroutine; Run once.
 type Node struct {
-	now    clock.Clock
-	client *client
-	claims *source.Tracker
+	now       clock.Clock
+	client    *client
+	claims    *source.Tracker
+	claimTook func(seconds float64) // one read
 
 	pods        *collection[*corev1.Pod, podRecord]
 	slices      *collection[*resourcev1.ResourceSlice, poolSlice]
@@ -43,6 +45,9 @@ type Node struct {
 	facts        Facts
 }
 
+// claimsSource is the name of the source that claims are read from.
+const claimsSource = "resourceclaims"
+
 // New prepares to read; nothing is sent before Run.
 func New(options Options) (*Node, error) {
 	if err := options.check(); err != nil {
@@ -55,16 +60,16 @@ func New(options Options) (*Node, error) {
 	n := &Node{
 		now:        options.Clock,
 		client:     connection,
-		claims:     options.tracker("resourceclaims"),
+		claims:     source.NewTracker(claimsSource, options.Log, options.Clock, nil),
+		claimTook:  options.observer(claimsSource),
 		changed:    make(chan struct{}, 1),
 		podChanged: make(chan struct{}, 1),
 		book:       newClaimBook(spread),
 		pools:      make(pools),
 		far:        newFarPools(spread),
 	}
-	n.watchPods(options)
-	n.watchSlices(options)
-	n.claimReader = &reader{parallel: 4, pace: 50 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
+	n.follow(options)
+	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
 	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
 	return n, nil
 }
@@ -81,65 +86,44 @@ func spread(limit time.Duration) time.Duration {
 	return rand.N(limit)
 }
 
-func (n *Node) watchPods(options Options) {
-	selector := fields.OneTermEqualSelector("spec.nodeName", options.Node).String()
-	n.podWatch = &watched{
-		resource: "pods",
-		tracker:  options.tracker("pods"),
+// follow has pods and slices watched by the names of their node.
+func (n *Node) follow(options Options) {
+	pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
+	n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
+	n.podWatch.turned = n.podsTurned
+	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
+	n.pods.strip, n.pods.decode = stripPod, recordPod
+	n.pods.changed, n.pods.settled = n.podDiffers, n.wantClaims
+
+	slices := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
+	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", slices, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+	n.sliceWatch.turned = n.slicesTurned
+	n.slices = newCollection[*resourcev1.ResourceSlice, poolSlice](&n.mu, n.sliceWatch)
+	n.slices.strip, n.slices.decode = stripSlice, recordSlice
+	n.slices.changed, n.slices.settled = func(_, _ *poolSlice) {}, n.slicesDiffer
+}
+
+// newWatched is the part of a collection that the selector picks.
+func (n *Node) newWatched(options Options, group rest.Interface, resource string, selector fields.Selector, empty func() runtime.Object) *watched {
+	return &watched{
+		resource: resource,
+		tracker:  options.tracker(resource),
 		now:      options.Clock,
-		turned:   n.podsTurned,
 		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-			query.FieldSelector = selector
-			list := &corev1.PodList{}
-			return list, n.client.list(ctx, n.client.core, "pods", query, list)
+			query.FieldSelector = selector.String()
+			list := empty()
+			return list, n.client.list(ctx, group, resource, query, list)
 		},
 		watch: func(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {
-			query.FieldSelector = selector
-			return n.client.watch(ctx, n.client.core, "pods", query)
+			query.FieldSelector = selector.String()
+			return n.client.watch(ctx, group, resource, query)
 		},
-	}
-	n.pods = &collection[*corev1.Pod, podRecord]{
-		lock:     &n.mu,
-		items:    make(map[string]podRecord),
-		strip:    stripPod,
-		decode:   recordPod,
-		changed:  n.podDiffers,
-		settled:  n.wantClaims,
-		replaced: n.podWatch.replaced,
 	}
 }
 
-func (n *Node) watchSlices(options Options) {
-	selector := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node).String()
-	n.sliceWatch = &watched{
-		resource: "resourceslices",
-		tracker:  options.tracker("resourceslices"),
-		now:      options.Clock,
-		turned:   n.slicesTurned,
-		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-			query.FieldSelector = selector
-			list := &resourcev1.ResourceSliceList{}
-			return list, n.client.list(ctx, n.client.resource, "resourceslices", query, list)
-		},
-		watch: func(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {
-			query.FieldSelector = selector
-			return n.client.watch(ctx, n.client.resource, "resourceslices", query)
-		},
-	}
-	n.slices = &collection[*resourcev1.ResourceSlice, poolSlice]{
-		lock:     &n.mu,
-		items:    make(map[string]poolSlice),
-		strip:    stripSlice,
-		decode:   func(slice *resourcev1.ResourceSlice) (poolSlice, bool) { return decodePoolSlice(slice), true },
-		changed:  func(_, _ *poolSlice) {},
-		settled:  n.slicesDiffer,
-		replaced: n.sliceWatch.replaced,
-	}
-}
-
-// Run reads until ctx ends. It returns nil then: what fails meanwhile is
-// told by Statuses, and tried again.
-func (n *Node) Run(ctx context.Context) error {
+// Run reads until ctx ends. What fails meanwhile is told by Statuses, and
+// tried again.
+func (n *Node) Run(ctx context.Context) {
 	defer n.client.close()
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -147,7 +131,6 @@ func (n *Node) Run(ctx context.Context) error {
 	running.Go(func() { n.sliceWatch.run(ctx, &resourcev1.ResourceSlice{}, n.slices) })
 	running.Go(func() { n.claimReader.run(ctx) })
 	running.Go(func() { n.poolReader.run(ctx) })
-	return nil
 }
 
 // Changed receives after Latest has something new to tell. It never holds

@@ -28,6 +28,10 @@ func (o Options) check() error {
 		return errors.New("read from the API server: no configuration of the connection is given")
 	case o.Node == "":
 		return errors.New("read from the API server: the name of the node is not given")
+	case o.Log == nil:
+		return errors.New("read from the API server: no logger is given")
+	case o.Clock == nil:
+		return errors.New("read from the API server: no clock is given")
 	default:
 		return nil
 	}
@@ -35,7 +39,7 @@ func (o Options) check() error {
 
 func (o Options) observer(source string) func(seconds float64) {
 	if o.Observe == nil {
-		return nil
+		return func(float64) {}
 	}
 	return o.Observe(source)
 }
@@ -51,5 +55,9 @@ type Facts struct {
 	// is all there is, and as new as can be.
 	PodsFresh bool
 
-	Sequence uint64 // rises with every change of the above
+	// Unread are the claims that pods name which have not ended and of
+	// which nothing is known: they have not been answered yet, or could
+	// not be read. A claim that is known not to exist is not among them.
+	// Sorted by namespace and name.
+	Unread []dra.ClaimRef
 }

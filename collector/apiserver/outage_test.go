@@ -1,14 +1,18 @@
 package apiserver
 
 import (
+	"log/slog"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -29,7 +33,10 @@ func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
 	if err := c.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the pods are fresh and new", pods("two"))
+	fresh := c.until("the pods are fresh and new", pods("two"))
+	if len(fresh.Unread) != 1 && !hasClaim("claim-2")(fresh) {
+		t.Errorf("the pods are fresh, and of the new pod's claim is not said that it is unread: %+v", fresh)
+	}
 	c.until("the new pod's claim is known", func(f Facts) bool { return len(f.Claims) == 1 && f.Claims[0].UID == "claim-2" })
 	if status := c.status("pods"); !status.Up || c.logged("is down", "=pods") != 1 || c.logged("is up again", "=pods") != 1 {
 		t.Errorf("the source is %+v, logged %s", status, c.log.String())
@@ -93,9 +100,9 @@ func TestSaysThatTheAPIServerIsTooOld(t *testing.T) {
 	if n := c.logged("Kubernetes 1.34 or newer"); n != 1 {
 		t.Errorf("said %d times: %s", n, c.log.String())
 	}
-	time.Sleep(time.Second)
-	if n := c.asked("list resourceslices"); n != 1 {
-		t.Errorf("asked %d times in a second", n)
+	time.Sleep(2 * time.Second)
+	if n := c.asked("list resourceslices"); n > 2 {
+		t.Errorf("asked %d times in two seconds, want once more at most", n)
 	}
 }
 
@@ -114,12 +121,19 @@ func TestEndsPromptlyThoughNobodyAnswers(t *testing.T) {
 }
 
 func TestRefusesToReadForNobody(t *testing.T) {
-	for name, options := range map[string]Options{
-		"no configuration": {Node: "node-a"},
-		"no node":          {Config: (&simulated.Server{}).Config()},
+	for name, spoil := range map[string]func(*Options){
+		"configuration": func(o *Options) { o.Config = nil },
+		"node":          func(o *Options) { o.Node = "" },
+		"logger":        func(o *Options) { o.Log = nil },
+		"clock":         func(o *Options) { o.Clock = nil },
 	} {
-		if _, err := New(options); err == nil {
-			t.Errorf("%s: accepted", name)
+		options := Options{Config: &rest.Config{}, Node: "node-a", Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
+		if _, err := New(options); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&options)
+		if _, err := New(options); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
 		}
 	}
 }

@@ -122,8 +122,9 @@ func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 // slice; its devices are decoded as soon as all slices have come.
 func stripSlice(slice *resourcev1.ResourceSlice) any {
 	light := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{
-		Name:            slice.Name,
-		ResourceVersion: slice.ResourceVersion,
+		Name:              slice.Name,
+		ResourceVersion:   slice.ResourceVersion,
+		CreationTimestamp: slice.CreationTimestamp,
 	}}
 	light.Spec = slice.Spec
 	light.Spec.SharedCounters = nil

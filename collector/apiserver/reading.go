@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // wantClaims is called, under the lock, when pods have changed: the claims
@@ -41,15 +42,34 @@ func (n *Node) wantClaims() {
 		n.touch()
 	}
 	signal(n.claimReader.wake)
-	n.restClaims()
+	n.tellClaims(false)
 	n.wantPools()
 }
 
-// restClaims says, under the lock, that all is well with the claims where
-// none has to be read.
-func (n *Node) restClaims() {
-	if len(n.book.known) == 0 && n.facts.PodsFresh && !n.claims.Status().Up {
-		n.claims.Report(nil)
+// tellClaims says, under the lock, how it goes with the claims as a whole:
+// the source is down when none of those that were asked for could be read,
+// and impaired when some could not. It says it again where nothing is
+// different, if told to: so that times of success and failures count.
+func (n *Node) tellClaims(again bool) {
+	sum, before := n.book.outcome(), n.claims.Status()
+	rest := len(n.book.known) == 0 && n.facts.PodsFresh
+	failure := sum.failure
+	if sum.failed > 1 {
+		failure = fmt.Errorf("%d of %d claims cannot be read: %w", sum.failed, len(n.book.known), failure)
+	}
+	switch {
+	case sum.failed > 0 && sum.succeeded == 0:
+		if again || before.Up {
+			n.claims.Report(failure)
+		}
+	case sum.failed > 0:
+		if again || !before.Up || before.Reason == source.ReasonNone {
+			n.claims.Impair(failure)
+		}
+	case sum.succeeded > 0 || rest:
+		if again || !before.Up || before.Reason != source.ReasonNone {
+			n.claims.Report(nil)
+		}
 	}
 }
 
@@ -66,34 +86,33 @@ func (n *Node) nextClaim() (read func(context.Context), wait time.Duration) {
 }
 
 func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, taken *appointment, version string) {
-	end := n.claims.Begin()
+	began := n.now()
 	claim, err := n.client.claim(ctx, ref.Namespace, ref.Name, version)
-	missing := apierrors.IsNotFound(err) && !isUnsupported(err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	wanted := n.book.agenda.done(ref, taken)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case err == nil, missing:
-		end(nil)
-	default:
-		end(failure(err))
 	}
-	if wanted && n.noteClaim(ref, claim, missing, err) {
+	n.claimTook(n.now().Since(began).Seconds())
+	if !wanted {
+		return
+	}
+	if n.noteClaim(ref, claim, err) {
 		n.touch()
 	}
+	failed := n.book.known[ref].failure != nil
+	n.tellClaims(failed || n.book.outcome().failed == 0)
 	n.wantPools()
 }
 
 // noteClaim reports whether the claim is another than was known.
-func (n *Node) noteClaim(ref dra.ClaimRef, claim *resourcev1.ResourceClaim, missing bool, err error) bool {
+func (n *Node) noteClaim(ref dra.ClaimRef, claim *resourcev1.ResourceClaim, err error) bool {
 	switch {
-	case missing:
+	case apierrors.IsNotFound(err) && !isUnsupported(err):
 		return n.book.missing(n.now(), ref)
 	case err != nil:
-		n.book.broken(n.now(), ref)
-		return false
+		return n.book.broken(n.now(), ref, failure(err))
 	default:
 		return n.book.found(n.now(), ref, decodeClaim(claim), claim.ResourceVersion)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"sync"
 	"time"
@@ -23,16 +22,19 @@ import (
 )
 
 const (
-	watchPatience = 10 * time.Second       // for the API server to answer that it will watch
-	firstPause    = 250 * time.Millisecond // after a cycle of list and watch has ended
-	longestPause  = 2500 * time.Millisecond
-	lastingPause  = 30 * time.Second // where somebody must mend something first
-	calmCycle     = 30 * time.Second // a cycle as long as this starts the pauses anew
+	watchPatience = 10 * time.Second       // for the answer to a watch, and to the end of a streamed list
+	watchSilence  = 3 * time.Minute        // of an open watch; a bookmark comes about every minute
+	watchSpacing  = time.Second            // from the start of one watch to that of the next
+	endPatience   = 500 * time.Millisecond // for a cycle to end with its context
 )
 
-// errConnectionEnded stands for a request whose connection ended or timed
-// out before it was answered; client-go hides that behind an empty watch.
-var errConnectionEnded = errors.New("the connection to the API server ended or timed out")
+var (
+	// errConnectionEnded stands for a request whose connection ended or
+	// timed out before it was answered; client-go hides that behind an
+	// empty watch.
+	errConnectionEnded = errors.New("the connection to the API server ended or timed out")
+	errStreamEnded     = errors.New("the stream ended before its list did")
+)
 
 // watched is one collection that a reflector keeps up to date, and what is
 // known about how well that goes.
@@ -40,6 +42,9 @@ var errConnectionEnded = errors.New("the connection to the API server ended or t
 // It is alive from the moment when a list has been taken over and a watch
 // goes on from there, until an attempt to list or to watch again fails. A
 // watch that simply ends, and can be taken up again, leaves it alive.
+//
+// A cycle is a list and the watches that go on from it. An alarm ends one
+// that does not come along, see alarm.go.
 type watched struct {
 	resource string
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
@@ -48,10 +53,14 @@ type watched struct {
 	now      clock.Clock
 	turned   func(alive bool) // called at every success and failure
 
-	mu        sync.Mutex
-	end       func(error) // ends the attempt that is going on
-	streaming bool        // the list comes as a stream, which then is the watch
-	alive     bool
+	mu         sync.Mutex
+	end        func(error) // ends the attempt that is going on
+	streaming  bool        // the list comes as a stream, which then is the watch
+	unfinished bool        // the last stream was opened, but its list has not come to its end
+	alive      bool
+	opened     clock.Instant // the last watch
+	giveUp     context.CancelFunc
+	alarm      *time.Timer
 }
 
 // run keeps the store up to date until ctx ends. example is an object of the
@@ -63,41 +72,66 @@ func (w *watched) run(ctx context.Context, example any, store cache.ReflectorSto
 		ListWithContextFunc:  w.tryList,
 		WatchFuncWithContext: w.tryWatch,
 	}, example, store, cache.ReflectorOptions{Name: w.resource, Logger: &silent})
-	pause := firstPause
+	pauses := newPauses(spread)
 	for ctx.Err() == nil {
 		began := w.now()
-		err := reflector.ListAndWatchWithContext(ctx)
-		if w.now().Since(began) > calmCycle {
-			pause = firstPause
-		}
-		wait := pause + rand.N(pause)
-		if err != nil && !isExpired(err) && ctx.Err() == nil {
-			if w.fail(err); isLasting(cause(err)) {
-				wait = lastingPause
-			}
-		}
-		sleep(ctx, wait)
-		pause = min(2*pause, longestPause)
+		err := w.cycle(ctx, reflector.ListAndWatchWithContext)
+		sleep(ctx, pauses.after(err, w.now().Since(began)))
 	}
+}
+
+// cycle lists and watches once and returns the failure that ended it, if it
+// was one. When ctx ends it waits for no more than a moment: where the API
+// server asks for patience within a stream, client-go sleeps beyond that.
+func (w *watched) cycle(ctx context.Context, listAndWatch func(context.Context) error) error {
+	cycle, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	w.start(giveUp)
+	defer w.stop()
+	ended := make(chan error, 1)
+	go func() { ended <- listAndWatch(cycle) }()
+	select {
+	case err := <-ended:
+		if err == nil || isExpired(err) || cycle.Err() != nil {
+			return nil
+		}
+		w.fail(err)
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(endPatience):
+	}
+	return nil
 }
 
 // tryList is what the reflector lists by, where it cannot have a stream.
 func (w *watched) tryList(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	w.begin(false)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	w.beginList()
 	list, err := w.list(ctx, options)
 	return list, final(err)
 }
 
-// tryWatch is what the reflector watches by, and streams its list by.
+// tryWatch is what the reflector watches by, and streams its list by. It
+// would open the next stream at once where one has ended before its list,
+// and likewise the next watch: the former gives way to a plain list instead,
+// the latter waits.
 func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	streaming := options.SendInitialEvents != nil && *options.SendInitialEvents
-	if streaming {
-		w.begin(true)
+	if streaming && w.abandonStream() {
+		return nil, fmt.Errorf("stream %s: %w", w.resource, errStreamEnded)
 	}
-	impatience := time.AfterFunc(watchPatience, func() {
-		w.fail(fmt.Errorf("watch %s: no answer: %w", w.resource, context.DeadlineExceeded))
-	})
-	defer impatience.Stop()
+	if !streaming {
+		sleep(ctx, w.untilNextWatch())
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	w.beginWatch(streaming)
 	opened, err := w.watch(ctx, options)
 	if err == nil && reflect.TypeOf(opened) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		err = errConnectionEnded
@@ -105,45 +139,8 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 	if err != nil {
 		return nil, final(fmt.Errorf("watch %s: %w", w.resource, err))
 	}
-	if !streaming {
-		w.succeed()
-	}
+	w.answered(streaming)
 	return opened, nil
-}
-
-// replaced is called once a list has been taken over. Only a streamed one
-// is sure to be followed by a watch.
-func (w *watched) replaced() {
-	w.mu.Lock()
-	streaming := w.streaming
-	w.mu.Unlock()
-	if streaming {
-		w.succeed()
-	}
-}
-
-func (w *watched) begin(streaming bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.streaming = streaming
-	if w.end == nil {
-		w.end = w.tracker.Begin()
-	}
-}
-
-func (w *watched) succeed()       { w.finish(nil) }
-func (w *watched) fail(err error) { w.finish(failure(cause(err))) }
-
-func (w *watched) finish(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	end := w.end
-	if end == nil {
-		end = w.tracker.Report
-	}
-	end(err)
-	w.end, w.alive = nil, err == nil
-	w.turned(w.alive)
 }
 
 // aside notes how a request went that was made beside an open watch.

@@ -7,11 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,56 +21,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-func TestAWatchThatIsNotAnsweredGoesStale(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answer := make(chan struct{})
-		var alive atomic.Bool
-		alive.Store(true)
-		w := &watched{
-			resource: "pods",
-			tracker:  source.NewTracker("pods", slog.New(slog.DiscardHandler), clock.System(), nil),
-			turned:   alive.Store,
-			watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-				<-answer
-				return watch.NewFake(), nil
-			},
-		}
-		done := make(chan error)
-		go func() {
-			_, err := w.tryWatch(t.Context(), metav1.ListOptions{})
-			done <- err
-		}()
-		time.Sleep(watchPatience - time.Millisecond)
-		synctest.Wait()
-		if !alive.Load() {
-			t.Error("given up too early")
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if alive.Load() || w.status(clock.Instant{}).Reason != source.ReasonTimeout {
-			t.Errorf("after %v: alive %v, %+v", watchPatience, alive.Load(), w.status(clock.Instant{}))
-		}
-		close(answer)
-		if err := <-done; err != nil || !alive.Load() {
-			t.Errorf("once answered: alive %v, %v", alive.Load(), err)
-		}
-	})
-}
-
 func TestAListIsFreshOnlyOnceAWatchGoesOnFromIt(t *testing.T) {
 	alive := false
 	w := &watched{
 		resource: "pods",
 		tracker:  source.NewTracker("pods", slog.New(slog.DiscardHandler), clock.System(), nil),
+		now:      clock.System(),
 		turned:   func(now bool) { alive = now },
 		watch:    func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}
+	defer w.stop()
 	try := func(options metav1.ListOptions) {
 		if _, err := w.tryWatch(t.Context(), options); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.begin(false)
+	w.beginList()
 	w.replaced()
 	if alive {
 		t.Error("a list alone is taken for fresh")
@@ -119,6 +82,7 @@ func TestAConnectionThatEndsUnansweredIsAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.client.close()
+	defer node.podWatch.stop()
 	if _, err := node.podWatch.tryWatch(t.Context(), metav1.ListOptions{ResourceVersion: "7"}); !errors.Is(err, errConnectionEnded) {
 		t.Errorf("the watch fails with %v", err)
 	}

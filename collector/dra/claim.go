@@ -62,6 +62,18 @@ func (c Claim) ReservedForPod(uid string) bool {
 	return false
 }
 
+// HeldBy reports whether a pod that names the claim holds it: it is reserved
+// for the pod itself or for a group of pods. A group's members are not listed
+// in the claim, but a pod that names the claim and is bound can only be one.
+func (c Claim) HeldBy(podUID string) bool {
+	for _, consumer := range c.ReservedFor {
+		if consumer.Resource == "podgroups" {
+			return true
+		}
+	}
+	return c.ReservedForPod(podUID)
+}
+
 // ClassOf returns the device class of the request that a result names; empty
 // if the claim has no such request.
 func (c Claim) ClassOf(request string) string {

@@ -28,7 +28,7 @@ func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.C
 			claim, known := claims[ref]
 			switch {
 			case named.Claim == "":
-			case known && claim.Allocated && reserved(claim, pod):
+			case known && claim.Allocated && claim.HeldBy(pod.UID):
 				at, seen := index[ref]
 				if !seen {
 					at = len(views)
@@ -48,21 +48,6 @@ func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.C
 	}
 	sortClaims(views)
 	return views
-}
-
-// reserved reports whether the claim is reserved for the pod, by itself or
-// through a pod group: a group's members are not listed in the claim, but a
-// pod that names the claim and is bound can only be one of them.
-func reserved(claim *dra.Claim, pod dra.Pod) bool {
-	if claim.ReservedForPod(pod.UID) {
-		return true
-	}
-	for _, consumer := range claim.ReservedFor {
-		if consumer.Resource == "podgroups" {
-			return true
-		}
-	}
-	return false
 }
 
 func viewOf(claim *dra.Claim, template string, uuid resolve) claimView {

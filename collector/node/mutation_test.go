@@ -20,7 +20,7 @@ func trapMutations() []mutation {
 		{"init_containers", "join.go", "if use.Claim == v.ref.Name {", "if use.Claim == v.ref.Name && container.Name != \"warm\" {"},
 		{"every_device", "claim.go", "if use.Covers(d.request) {", "if true {"},
 		{"empty_after_restart", "listing.go", "const absenceSpan = 5 * time.Second", "const absenceSpan = 0 * time.Second"},
-		{"before_preparation", "join.go", "case known && claim.Allocated && reserved(claim, pod):", "case known && claim.Allocated && false:"},
+		{"before_preparation", "join.go", "case known && claim.Allocated && claim.HeldBy(pod.UID):", "case known && claim.Allocated && false:"},
 		{"two_shares", "holders.go", "if u.holders.shares[i].claim == claim {", "if false {"},
 		{"driver_dies", "devices.go", "s.known[id] = uuids[i]", "defer delete(s.known, id)"},
 	}

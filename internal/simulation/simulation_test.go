@@ -43,7 +43,7 @@ func observe(t *testing.T, s *simulation.Simulation) *agent {
 		cdi:     cdi.New(cdi.Options{Dirs: []string{s.CDIDir()}, Interval: 50 * time.Millisecond, Clock: now}),
 		cluster: cluster,
 	}
-	run(t, a.sampler.Run, a.kubelet.Run, a.cdi.Run, func(ctx context.Context) { _ = cluster.Run(ctx) })
+	run(t, a.sampler.Run, a.kubelet.Run, a.cdi.Run, cluster.Run)
 	return a
 }
 

@@ -1,0 +1,151 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// start takes note of what ends the cycle that begins.
+func (w *watched) start(giveUp context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.giveUp = giveUp
+}
+
+// stop is called when the cycle has ended.
+func (w *watched) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.disarm()
+}
+
+// beginList sets no alarm: a list has a timeout of its own.
+func (w *watched) beginList() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.disarm()
+	w.streaming = false
+	w.measure()
+}
+
+// beginWatch begins to wait for an answer, and where the list is streamed
+// for all of it.
+func (w *watched) beginWatch(streaming bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streaming = streaming
+	if streaming {
+		w.measure()
+	}
+	w.arm(watchPatience, fmt.Errorf("watch %s: no answer: %w", w.resource, context.DeadlineExceeded))
+}
+
+// measure begins an attempt, unless one is going on.
+func (w *watched) measure() {
+	if w.end == nil {
+		w.end = w.tracker.Begin()
+	}
+}
+
+// answered is called when a watch has been opened. A stream has then told
+// nothing yet.
+func (w *watched) answered(streaming bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opened = w.now()
+	if w.unfinished = streaming; !streaming {
+		w.conclude(nil)
+	}
+}
+
+// abandonStream reports whether the last stream did not bring its list to
+// an end; the one after the next may try again.
+func (w *watched) abandonStream() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unfinished := w.unfinished
+	w.unfinished = false
+	return unfinished
+}
+
+func (w *watched) untilNextWatch() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.opened.IsZero() {
+		return 0
+	}
+	return watchSpacing - w.now().Since(w.opened)
+}
+
+// replaced is called once a list has been taken over. Only a streamed one
+// is sure to be followed by a watch.
+func (w *watched) replaced() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.streaming {
+		w.unfinished = false
+		w.conclude(nil)
+	}
+}
+
+// heard is called at each event and bookmark of an open watch.
+func (w *watched) heard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.alive {
+		w.arm(watchSilence, nil)
+	}
+}
+
+func (w *watched) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conclude(err)
+}
+
+// conclude notes, under the lock, how an attempt ended.
+func (w *watched) conclude(err error) {
+	end := w.end
+	if end == nil {
+		end = w.tracker.Report
+	}
+	end(failure(cause(err)))
+	w.end, w.alive = nil, err == nil
+	if w.alive {
+		w.arm(watchSilence, nil)
+	} else {
+		w.disarm()
+	}
+	w.turned(w.alive)
+}
+
+// arm makes, under the lock, the alarm give the cycle up after a time, in
+// place of what it was set to. Without a failure the source stays as it is:
+// the API server promises no bookmarks where nothing changes at all, so a
+// silent watch may be a good one, and the list of the next cycle will tell.
+func (w *watched) arm(wait time.Duration, failure error) {
+	w.disarm()
+	giveUp := w.giveUp
+	var alarm *time.Timer
+	alarm = time.AfterFunc(wait, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.alarm != alarm {
+			return // it was set anew while it rang
+		}
+		w.alarm = nil
+		if failure != nil {
+			w.conclude(failure)
+		}
+		giveUp()
+	})
+	w.alarm = alarm
+}
+
+func (w *watched) disarm() {
+	if w.alarm != nil {
+		w.alarm.Stop()
+		w.alarm = nil
+	}
+}

@@ -1,0 +1,123 @@
+package apiserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func slice(name string, generation, count int64, devices ...string) poolSlice {
+	made := poolSlice{name: name, pool: poolID{"d", "p"}, generation: generation, count: count}
+	for _, device := range devices {
+		made.devices = append(made.devices, dra.PublishedDevice{ID: dra.DeviceID{Driver: "d", Pool: "p", Name: device}})
+	}
+	return made
+}
+
+func names(devices []dra.PublishedDevice) string {
+	all := ""
+	for _, device := range devices {
+		all += device.ID.Name
+	}
+	return all
+}
+
+func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
+	known := make(pools)
+	for i, step := range []struct {
+		present []poolSlice
+		want    string
+	}{
+		{[]poolSlice{slice("s1", 1, 2, "a")}, ""},
+		{[]poolSlice{slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
+		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
+		{[]poolSlice{slice("s3", 2, 2, "c")}, "ab"},
+		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s4", 2, 2, "d")}, "cd"},
+		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "d")}, "ed"},
+		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "e")}, "e"},
+		{nil, ""},
+		{[]poolSlice{slice("s5", 1, 1, "z")}, "z"},
+	} {
+		known.update(step.present)
+		if got := names(known[poolID{"d", "p"}]); got != step.want {
+			t.Errorf("step %d: devices %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+func TestListsFarPoolsAtNeed(t *testing.T) {
+	pool := poolID{"d", "p"}
+	far := newFarPools(middle)
+	wanted := func(devices ...string) map[poolID]map[string]bool {
+		set := map[string]bool{}
+		for _, device := range devices {
+			set[device] = true
+		}
+		return map[poolID]map[string]bool{pool: set}
+	}
+	far.want(at(0), wanted("b"))
+	_, taken := due(t, far.agenda, 0)
+	far.agenda.done(pool, taken)
+	far.broken(at(0), pool)
+	now := farPoolFirstRetry + farPoolFirstRetry/10
+	_, taken = due(t, far.agenda, now)
+	far.agenda.done(pool, taken)
+	if far.listed(at(now), pool, []poolSlice{slice("s1", 3, 2, "a", "b")}) || names(far.devices()) != "" {
+		t.Error("an incomplete generation is taken over")
+	}
+	now += 2 * now
+	_, taken, _ = far.agenda.begin(at(now))
+	if taken == nil {
+		t.Fatal("an incomplete generation is not listed again soon")
+	}
+	far.agenda.done(pool, taken)
+	whole := []poolSlice{slice("s1", 3, 2, "a", "b"), slice("s2", 3, 2, "c")}
+	if !far.listed(at(now), pool, whole) || names(far.devices()) != "b" {
+		t.Errorf("devices %q, want the wanted one", names(far.devices()))
+	}
+	far.want(at(now), wanted("b"))
+	if _, again, wait := far.agenda.begin(at(now)); again != nil || wait != farPoolRefresh {
+		t.Errorf("the pool is listed again after %v, want %v", wait, farPoolRefresh)
+	}
+	far.want(at(now), wanted("b", "c"))
+	if _, again, _ := far.agenda.begin(at(now)); again == nil {
+		t.Error("the pool is not listed for a device that is new")
+	}
+	if !far.want(at(now), nil) || len(far.devices()) != 0 {
+		t.Error("a pool that is not wanted stays")
+	}
+}
+
+func TestTheNewerOfTwoSlicesStands(t *testing.T) {
+	made := func(name string, seconds int64, version, device, model string) poolSlice {
+		made := slice(name, 1, 1, device)
+		made.created, made.version = time.Unix(seconds, 0), version
+		made.devices[0].Model = model
+		return made
+	}
+	for name, c := range map[string]struct{ old, young poolSlice }{
+		"by the time of creation": {made("a", 1, "9", "x", "old"), made("b", 2, "8", "x", "young")},
+		"by the resource version": {made("a", 1, "9", "x", "old"), made("b", 1, "10", "x", "young")},
+		"by the name":             {made("b", 1, "9", "x", "old"), made("a", 1, "9", "x", "young")},
+	} {
+		for _, present := range [][]poolSlice{{c.old, c.young}, {c.young, c.old}} {
+			newest := newestGeneration(present)
+			if len(newest.devices) != 1 || newest.devices[0].Model != "young" || newest.missing || !newest.surplus {
+				t.Errorf("%s: %+v", name, newest)
+			}
+		}
+	}
+}
+
+func TestListsAFarPoolSoonAgainWhileItHasSlicesTooMany(t *testing.T) {
+	pool := poolID{"d", "p"}
+	far := newFarPools(middle)
+	far.want(at(0), map[poolID]map[string]bool{pool: {"a": true}})
+	_, taken := due(t, far.agenda, 0)
+	far.agenda.done(pool, taken)
+	if !far.listed(at(0), pool, []poolSlice{slice("s1", 1, 1, "a"), slice("s2", 1, 1, "a")}) || names(far.devices()) != "a" {
+		t.Errorf("devices %q", names(far.devices()))
+	}
+	due(t, far.agenda, farPoolFirstRetry+farPoolFirstRetry/10)
+}
