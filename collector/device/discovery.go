@@ -140,7 +140,7 @@ func (l *loop) noteHang() {
 		}
 	}
 	for _, s := range l.seats {
-		if s.late(l.round, l.open) {
+		if l.overdue(s) {
 			older(s.began)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,8 +127,9 @@ func hanging(uuid string, from int, release <-chan struct{}) *fakeReader {
 // sampling runs a sampler in a bubble of fake time until the test ends.
 type sampling struct {
 	*Sampler
-	stop  func()
-	start time.Time
+	stop   func()
+	start  time.Time
+	logged lineCounter
 }
 
 // sample starts a sampler over the sources and waits until it is idle.
@@ -143,7 +146,7 @@ func sampleEvery(t *testing.T, interval time.Duration, sources ...Source) *sampl
 		Interval:     interval,
 		SlowInterval: 30 * interval,
 		Clock:        clock.System(),
-		Log:          slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log:          slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &s.logged), nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -205,6 +208,17 @@ func (s *sampling) expect(t *testing.T, text, status string) {
 	if got, want := s.status(), unindent(status); got != want {
 		t.Errorf("after %s the sources are\n%swant\n%s", time.Since(s.start), got, want)
 	}
+}
+
+// lines is how many lines have been logged.
+func (s *sampling) lines() int { return int(s.logged.count.Load()) }
+
+// lineCounter counts what is written to it, a line at a time.
+type lineCounter struct{ count atomic.Int64 }
+
+func (c *lineCounter) Write(line []byte) (int, error) {
+	c.count.Add(1)
+	return len(line), nil
 }
 
 // unindent takes the tabs and the first newline from a text in the source.

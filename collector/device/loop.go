@@ -15,8 +15,14 @@ import (
 // loop takes one source through its rounds. In a round every reader that is
 // free is asked once; the round ends when all have answered, and at the
 // latest when its patience is over. A reader that has not answered by then
-// keeps its seat, is asked no more until its call comes back, and what it
-// then says is dropped.
+// keeps its seat and is asked no more until its call comes back. What it then
+// says is taken, because nothing newer can be known of it, unless the read
+// began longer ago than the staleness limit.
+//
+// How the source is, is what its readers said last, so that one that always
+// takes a little longer than a round counts as well. A read that takes twice
+// the patience of a round is overdue: its reader counts as failed until a
+// read of it comes back sooner.
 //
 // Patience is counted in ticks, so that a deadline and the tick that opens
 // the next round never race: one interval, or as many of a shorter interval
@@ -33,6 +39,7 @@ type loop struct {
 	publish  func([]Sample)
 	interval time.Duration
 	slow     time.Duration
+	stale    time.Duration // how long after it began the answer of a read is of use
 	patience int
 
 	ticker  *time.Ticker
@@ -44,9 +51,10 @@ type loop struct {
 	seats      []*seat // sorted by the readers' keys
 	round      uint64  // number of the present or last round
 	open       bool
-	waited     int // ticks since the present round began
-	pending    int // readers that have not answered in it
-	end        context.CancelFunc
+	ticks      int  // so far
+	opened     int  // the tick at which the present or last round began
+	pending    int  // readers that have not answered in it
+	heard      bool // a reader has answered since the last report
 	discovery  discoveryState
 	duplicates []string
 }
@@ -71,6 +79,7 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		publish:   publish,
 		interval:  o.Interval,
 		slow:      o.SlowInterval,
+		stale:     StaleAfter(o.Interval),
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
 		answers:   make(chan answer),
 		found:     make(chan discovery),
@@ -105,8 +114,9 @@ func (l *loop) run(ctx context.Context) {
 
 // tick ends the round whose patience is over and opens the next.
 func (l *loop) tick(ctx context.Context) {
+	l.ticks++
 	if l.open {
-		if l.waited++; l.waited < l.patience {
+		if l.ticks-l.opened < l.patience {
 			return
 		}
 		l.finish()
@@ -122,28 +132,29 @@ func (l *loop) begin(ctx context.Context) {
 		return
 	}
 	l.round++
-	l.open, l.waited, l.pending = true, 0, 0
-	reading, end := context.WithTimeout(ctx, time.Duration(l.patience)*l.interval)
-	l.end = end
+	l.open, l.opened, l.pending = true, l.ticks, 0
 	now := l.now()
 	for _, s := range l.seats {
 		if s.busy() || s.gone {
 			continue
 		}
 		l.pending++
-		l.ask(reading, s, s.ask(l.round, now, l.slow))
+		s.tick = l.ticks
+		l.ask(ctx, s, s.ask(l.round, now, l.slow))
 	}
 	if l.pending == 0 {
 		l.finish()
 	}
 }
 
-// ask starts one read. Its context ends with the round.
+// ask starts one read. Its context ends when its answer is of no use any more.
 func (l *loop) ask(ctx context.Context, s *seat, tier Tier) {
 	began, round := s.began, l.round
 	l.calls.Add(1)
 	go func() {
-		observations, err := s.reader.Read(ctx, tier)
+		reading, end := context.WithTimeout(ctx, l.stale)
+		defer end()
+		observations, err := s.reader.Read(reading, tier)
 		at := l.now()
 		l.calls.Add(-1)
 		l.observe(l.source.Name(), at.Since(began).Seconds())
@@ -154,31 +165,47 @@ func (l *loop) ask(ctx context.Context, s *seat, tier Tier) {
 	}()
 }
 
-// take receives an answer, and drops it where its round is over.
+// take receives an answer, and drops it where it comes too late to be of use.
 func (l *loop) take(a answer) {
-	a.seat.asked = 0
+	s, overdue := a.seat, l.overdue(a.seat)
 	inTime := l.open && a.round == l.round
+	s.asked, l.heard = 0, true
 	switch {
-	case a.seat.gone:
-		l.dismiss(a.seat)
-	case inTime:
-		a.seat.take(a)
-	case a.tier == Slow:
-		a.seat.retrySlow(a.at)
+	case s.gone:
+		l.dismiss(s)
+	case a.at.Since(s.began) > l.stale:
+		s.drop(a, l.tooLate())
+	default:
+		s.take(a)
+		if overdue {
+			s.fail(a.tier, l.tooLate())
+		}
 	}
-	if !inTime {
-		l.noteHang()
-		return
+	if inTime {
+		l.pending--
 	}
-	if l.pending--; l.pending == 0 {
+	switch {
+	case inTime && l.pending == 0:
 		l.finish()
+	case !l.open:
+		l.conclude()
 	}
 }
 
-// finish ends the round, says how it went and publishes what is known.
+// overdue reports whether the reader of a seat takes so long for a read that
+// it counts as failed.
+func (l *loop) overdue(s *seat) bool {
+	return s.busy() && l.ticks-s.tick >= 2*l.patience
+}
+
+// finish ends the round.
 func (l *loop) finish() {
 	l.open = false
-	l.end()
+	l.conclude()
+}
+
+// conclude says how the source is and publishes what is known.
+func (l *loop) conclude() {
 	var samples []Sample
 	for _, s := range l.seats {
 		if !s.gone {

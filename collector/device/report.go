@@ -1,30 +1,42 @@
 package device
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// errNothingSeen is what a read failed with that came back with no device
-// and without an error.
-var errNothingSeen = errors.New("no device was seen")
+// tally is how the readers of a source are: what each said last, or that it
+// has not answered for too long. One that has never answered says nothing
+// before that.
+type tally struct {
+	useful  int // readers that were of use, wholly or in part
+	failed  int // readers that failed, wholly or in part
+	overdue int // those of them that have not answered
+	first   *seat
+	err     error // what the first one failed with, an overdue one before all others
+}
 
-// report tells the tracker how the round went: a failure when no reader was
-// of use, an impairment when something is amiss, else a success.
+// report tells the tracker how the source is: a failure when no reader was of
+// use, an impairment when something is amiss, else a success. Nothing is told
+// where nothing has happened since the last report.
 func (l *loop) report() {
-	useful, failed, first := l.count()
+	t := l.count()
+	if !l.heard && t.overdue == 0 {
+		return
+	}
+	l.heard = false
 	switch {
-	case useful == 0 && failed == 0:
+	case t.useful == 0 && t.failed == 0:
 		// Nothing is there to be read: what discovery said stands.
-	case useful == 0:
-		l.tracker.Report(l.failure(first, failed, source.ReasonTimeout))
+	case t.useful == 0:
+		l.tracker.Report(l.failure(t, source.ReasonTimeout))
 		l.discovery.hasten(l.now())
 	default:
 		l.discovery.calm()
-		if err := l.impairment(first, failed); err != nil {
+		if err := l.impairment(t); err != nil {
 			l.tracker.Impair(err)
 		} else {
 			l.tracker.Report(nil)
@@ -32,34 +44,44 @@ func (l *loop) report() {
 	}
 }
 
-// count says how many readers were of use in the round and how many failed,
-// wholly or in part, and which was the first to fail, those that hang before
-// all others. A reader that was not asked in the round says nothing.
-func (l *loop) count() (useful, failed int, first *seat) {
+// count makes the tally.
+func (l *loop) count() (t tally) {
 	for _, s := range l.seats {
-		late := s.busy()
-		if s.gone || !late && s.taken != l.round {
+		overdue := l.overdue(s)
+		if s.gone || !overdue && !s.answered {
 			continue
 		}
-		if !late && !s.empty {
-			useful++
+		err := cmp.Or(s.err, s.slowErr)
+		if overdue {
+			err = l.tooLate()
 		}
-		if !late && s.err == nil && !s.empty {
+		if !overdue && !s.failed {
+			t.useful++
+		}
+		if err == nil {
 			continue
 		}
-		failed++
-		if first == nil || late && !first.busy() {
-			first = s
+		if t.failed++; t.first == nil || overdue && t.overdue == 0 {
+			t.first, t.err = s, err
+		}
+		if overdue {
+			t.overdue++
 		}
 	}
-	return useful, failed, first
+	return t
+}
+
+// tooLate is what an overdue read failed with.
+func (l *loop) tooLate() error {
+	limit := time.Duration(2*l.patience) * l.interval
+	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("no answer within %s", limit)}
 }
 
 // impairment is what is amiss with a source that works, or nil.
-func (l *loop) impairment(first *seat, failed int) error {
+func (l *loop) impairment(t tally) error {
 	switch {
-	case failed > 0:
-		return l.failure(first, failed, source.ReasonDeviceTimeout)
+	case t.failed > 0:
+		return l.failure(t, source.ReasonDeviceTimeout)
 	case len(l.duplicates) > 0:
 		return &source.Failure{
 			Reason: source.ReasonDuplicateUUID,
@@ -71,24 +93,15 @@ func (l *loop) impairment(first *seat, failed int) error {
 }
 
 // failure describes the readers that failed by the first of them. late is the
-// reason where that one has not answered.
-func (l *loop) failure(first *seat, failed int, late source.Reason) error {
-	if first.busy() {
-		limit := time.Duration(l.patience) * l.interval
-		return &source.Failure{Reason: late, Err: fmt.Errorf(
-			"%d of %d readers failed, the first: read %s: no answer within %s", failed, len(l.seats), first.key, limit)}
-	}
-	reason := source.ReasonOf(first.err)
+// reason where that one did not answer in time.
+func (l *loop) failure(t tally, late source.Reason) error {
+	reason := source.ReasonOf(t.err)
 	switch reason {
 	case source.ReasonTimeout:
 		reason = late
 	case source.ReasonNone, source.ReasonOther:
 		reason = source.ReasonDeviceError
 	}
-	err := first.err
-	if err == nil {
-		err = errNothingSeen
-	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf(
-		"%d of %d readers failed, the first: read %s: %w", failed, len(l.seats), first.key, err)}
+		"%d of %d readers failed, the first: read %s: %w", t.failed, len(l.seats), t.first.key, t.err)}
 }

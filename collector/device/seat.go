@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -16,12 +17,16 @@ type seat struct {
 	reader Reader
 	gone   bool
 	asked  uint64        // the round of the read that is under way; 0: none is
-	began  clock.Instant // when the last read began; zero: never
-	taken  uint64        // the round of the last read that came back in time
-	err    error         // what that read failed with
-	empty  bool          // it found nothing
+	tick   int           // the tick of the loop at which the last read began
+	began  clock.Instant // when that was; zero: never
 	retry  backoff       // of slow reads that fail
 	again  time.Duration // when, in elapsed time, the next slow read is due
+
+	// What the last read that came back has said.
+	answered bool  // one ever has
+	failed   bool  // it found nothing, or was overdue
+	err      error // what it failed with, wholly or in part
+	slowErr  error // what the last slow one failed with: fast ones do not ask for the same
 
 	devices []record
 }
@@ -40,12 +45,6 @@ type record struct {
 // busy reports whether a read of the seat's reader has not come back.
 func (s *seat) busy() bool { return s.asked != 0 }
 
-// late reports whether that read was meant for an earlier round than the one
-// given, or for that one and it is over.
-func (s *seat) late(round uint64, open bool) bool {
-	return s.busy() && (s.asked != round || !open)
-}
-
 // ask notes that a read begins and says which tier is due.
 func (s *seat) ask(round uint64, now clock.Instant, slow time.Duration) Tier {
 	s.asked, s.began = round, now
@@ -57,14 +56,23 @@ func (s *seat) ask(round uint64, now clock.Instant, slow time.Duration) Tier {
 	return Slow
 }
 
-// take learns what a read in time has found.
+// errNothingSeen is what a read failed with that came back with no device
+// and without an error.
+var errNothingSeen = errors.New("no device was seen")
+
+// take learns what a read has found.
 func (s *seat) take(a answer) {
-	s.taken, s.err, s.empty = a.round, a.err, !useful(a.observations, a.err)
-	switch {
-	case a.tier == Slow && s.empty:
-		s.retrySlow(a.at)
-	case a.tier == Slow:
-		s.retry.reset()
+	s.answered, s.failed, s.err = true, !useful(a.observations, a.err), a.err
+	if s.failed && a.err == nil {
+		s.err = errNothingSeen
+	}
+	if a.tier == Slow {
+		s.slowErr = s.err
+		if s.failed {
+			s.retrySlow(a.at)
+		} else {
+			s.retry.reset()
+		}
 	}
 	if len(a.observations) == 0 {
 		return
@@ -75,6 +83,22 @@ func (s *seat) take(a answer) {
 		devices[i].take(observation, a)
 	}
 	s.devices = devices
+}
+
+// drop learns nothing from a read but that it failed.
+func (s *seat) drop(a answer, err error) {
+	s.fail(a.tier, err)
+	if a.tier == Slow {
+		s.retrySlow(a.at)
+	}
+}
+
+// fail notes that a read counts as failed, whatever it found.
+func (s *seat) fail(tier Tier, err error) {
+	s.answered, s.failed, s.err = true, true, err
+	if tier == Slow {
+		s.slowErr = err
+	}
 }
 
 // retrySlow tries a slow read that gave nothing again before its time, but

@@ -14,7 +14,8 @@ type Reader interface {
 	// ones alone, or the fast and the slow. A quantity that a device does
 	// not have is left out. Failures of single calls are joined into err
 	// beside the observations that succeeded; no observation at all means
-	// that the read failed.
+	// that the read failed. ctx ends when an answer would be too old to be
+	// of use.
 	Read(ctx context.Context, tier Tier) ([]Observation, error)
 }
 

@@ -21,9 +21,9 @@ type meter struct {
 }
 
 // newMeter returns the meter of a device over a library that has only some of
-// the functions.
-func newMeter(d nvml.Device, rows []row, has symbols) *meter {
-	m := &meter{device: d, rows: rows, absent: make([]bool, len(rows)), links: newLinks()}
+// the functions. The links are those that the device is known to have had.
+func newMeter(d nvml.Device, rows []row, has symbols, known *links) *meter {
+	m := &meter{device: d, rows: rows, absent: make([]bool, len(rows)), links: known}
 	for i, r := range rows {
 		m.absent[i] = !has.has(r.symbol)
 	}
@@ -122,7 +122,7 @@ func unknown(ret nvml.Return) bool {
 // lost reports whether further questions to the device are of no use.
 func lost(ret nvml.Return) bool {
 	switch ret {
-	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_GPU_NOT_FOUND,
+	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_GPU_NOT_FOUND, nvml.ERROR_RESET_REQUIRED,
 		nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED:
 		return true
 	}

@@ -102,6 +102,42 @@ func TestNVLinkOfSingleLinks(t *testing.T) {
 	}
 }
 
+// What the links counted outlives a look for GPUs, whatever the number of
+// links is then, until the hardware counts anew.
+func TestLinksAreRemembered(t *testing.T) {
+	s := fitted(dgxb200.New())
+	f := fields{{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}: 3}
+	set := func(link uint32, value uint64) { f[[2]uint32{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, link}] = value }
+	for link := range uint32(3) {
+		set(link, 1000)
+	}
+	gpu(s, 0).GetFieldValuesFunc = f.answer
+	from := NewOver(s)
+	expect := func(when, sum string) {
+		t.Helper()
+		for range 2 {
+			if text := read(t, from, 0, device.Fast); !strings.Contains(text, "nvlink_transmit  "+sum+" bytes") {
+				t.Errorf("%s: want %s:\n%s", when, sum, text)
+			}
+		}
+	}
+	expect("at first", "3000")
+	delete(f, [2]uint32{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, 2})
+	expect("one link is down", "3000")
+	f[[2]uint32{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}] = 2
+	expect("it is not counted any more", "3000")
+	f[[2]uint32{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}] = 4
+	set(2, 1001)
+	set(3, 10)
+	expect("it is back, with another", "3011")
+	delete(f, [2]uint32{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, 2})
+	from.connection.connected = false
+	expect("it is down and the library was initialized anew", "3011")
+	set(0, 5)
+	set(1, 6)
+	expect("the hardware counts anew", "21")
+}
+
 func TestOneFieldFails(t *testing.T) {
 	s := fitted(dgxh100.New())
 	well := gpu(s, 0).GetFieldValuesFunc

@@ -83,7 +83,7 @@ func (r *reader) partition(handle nvml.Device, uuid string) partition {
 	id.Placement = r.placement(handle)
 	return partition{
 		handle: handle, identity: id, identified: true,
-		meter: newMeter(handle, migRows(), r.taken.symbols),
+		meter: newMeter(handle, migRows(), r.taken.symbols, newLinks()),
 	}
 }
 

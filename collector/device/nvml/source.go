@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -16,18 +15,8 @@ import (
 
 // Source finds the GPUs that NVIDIA's library sees.
 type Source struct {
-	library nvml.Interface
-
-	// calls is read-locked during every call into the library, and locked
-	// while the connection to it is made or ended: the library must not be
-	// shut down under a call. It is only ever tried, because a call that
-	// hangs never lets it go.
-	calls sync.RWMutex
-
-	// What follows belongs to Readers and Close.
-	connected   bool
-	initialized bool
-	readers     map[string]*reader // by UUID, of every GPU ever seen: a few
+	connection *connection
+	readers    map[string]*reader // by UUID, of every GPU ever seen: a few
 }
 
 // New returns a source over the library at the path, or over the one that the
@@ -41,7 +30,7 @@ func New(path string) *Source {
 
 // NewOver returns a source over a library that is not yet initialized.
 func NewOver(library nvml.Interface) *Source {
-	return &Source{library: library, readers: make(map[string]*reader)}
+	return &Source{connection: &connection{library: library}, readers: make(map[string]*reader)}
 }
 
 // Name is "nvml".
@@ -49,29 +38,37 @@ func (s *Source) Name() string { return "nvml" }
 
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
 // cannot be told are joined into the error beside the readers of the others.
-func (s *Source) Readers(context.Context) ([]device.Reader, error) {
-	if err := s.connect(); err != nil {
+func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
+	leave, err := s.connection.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
-	s.calls.RLock()
-	defer s.calls.RUnlock()
-	symbols := lookUp(s.library.Extensions())
+	defer leave()
+	found, err := s.look()
+	s.connection.note(err)
+	return found, err
+}
+
+// look finds the GPUs that are there.
+func (s *Source) look() ([]device.Reader, error) {
+	library := s.connection.library
+	symbols := lookUp(library.Extensions())
 	if missing := symbols.missing(); missing != "" {
 		return nil, failure("find "+missing, nvml.ERROR_FUNCTION_NOT_FOUND)
 	}
-	count, ret := s.library.DeviceGetCount()
+	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		s.connected = false
+		s.connection.connected = false
 		return nil, failure("count GPUs", ret)
 	}
-	driver, ret := s.library.SystemGetDriverVersion()
+	driver, ret := library.SystemGetDriverVersion()
 	if ret != nvml.SUCCESS {
 		driver = ""
 	}
 	var found []device.Reader
 	var errs []error
 	for i := range count {
-		r, err := s.identify(i, &finding{driver: text(driver), symbols: symbols})
+		r, err := s.identify(i, &finding{driver: text(driver), symbols: symbols, connection: s.connection.number})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -84,7 +81,7 @@ func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 // identify finds the reader of the GPU with the index, or makes it, and hands
 // it what was found.
 func (s *Source) identify(index int, f *finding) (*reader, error) {
-	gpu, ret := s.library.DeviceGetHandleByIndex(index)
+	gpu, ret := s.connection.library.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("get a handle of GPU %d: %w", index, ret)
 	}
@@ -95,48 +92,21 @@ func (s *Source) identify(index int, f *finding) (*reader, error) {
 	f.gpu = gpu
 	r, known := s.readers[uuid]
 	if !known {
-		r = newReader(&s.calls, text(uuid))
+		r = newReader(s.connection, text(uuid))
 		s.readers[uuid] = r
 	}
 	r.found.Store(f)
 	return r, nil
 }
 
-// connect initializes the library, anew where the connection was lost.
-func (s *Source) connect() error {
-	if s.connected {
-		return nil
-	}
-	if !s.calls.TryLock() {
-		return &source.Failure{
-			Reason: source.ReasonTimeout,
-			Err:    errors.New("connect anew: a call into the library has not come back"),
-		}
-	}
-	defer s.calls.Unlock()
-	s.shutdown()
-	if ret := s.library.Init(); ret != nvml.SUCCESS {
-		return failure("initialize the library", ret)
-	}
-	s.connected, s.initialized = true, true
-	return nil
-}
-
-// shutdown ends the connection. That it fails changes nothing.
-func (s *Source) shutdown() {
-	if s.initialized {
-		_ = s.library.Shutdown()
-	}
-	s.connected, s.initialized = false, false
-}
-
 // Close ends the connection, unless a call into the library hangs.
 func (s *Source) Close() error {
-	if !s.calls.TryLock() {
+	c := s.connection
+	if !c.calls.TryLock() {
 		return errors.New("close: a call into the library has not come back")
 	}
-	defer s.calls.Unlock()
-	s.shutdown()
+	defer c.calls.Unlock()
+	c.shutdown()
 	return nil
 }
 

@@ -1,6 +1,6 @@
 // Package simulated is a device.Source without hardware. It is driven by a
 // YAML file, and what it shows is a function of that file, its seed and the
-// time since the source was made, plus what SetLoad and SetFaults were told.
+// time since the source was made, plus what SetLoad and Replace were told.
 // A source that was opened from a file follows it when it changes.
 //
 //	seed: 7

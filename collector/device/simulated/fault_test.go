@@ -100,27 +100,28 @@ func TestHangIgnoresTheContext(t *testing.T) {
 	})
 }
 
-func TestSetFaults(t *testing.T) {
+func TestFaultsAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(parsed(t, faulty("[]")), clock.System())
 		time.Sleep(10 * time.Second)
-		if !s.SetFaults("GPU-a", Fault{Kind: "reset"}) || s.SetFaults("GPU-z") {
-			t.Error("SetFaults knows the wrong devices")
-		}
+		s.Replace(parsed(t, faulty("[{kind: reset}]")))
 		time.Sleep(time.Second)
 		expect(t, read(t, s, device.Fast), "GPU-a: power=5 energy=10\nGPU-b: power=6\n")
 
-		for _, hung := range []string{"", "GPU-a"} {
-			s.SetFaults(hung, Fault{Kind: "hang"})
+		for of, file := range map[string]string{
+			"the source": faulty("[]") + "faults: [{kind: hang}]\n",
+			"a device":   faulty("[{kind: hang}]"),
+		} {
+			s.Replace(parsed(t, file))
 			answer := make(chan string, 1)
 			go func() { answer <- read(t, s, device.Fast) }()
 			time.Sleep(time.Hour)
 			select {
 			case text := <-answer:
-				t.Errorf("a call came back while %q hangs: %s", hung, text)
+				t.Errorf("a call came back while %s hangs: %s", of, text)
 			default:
 			}
-			s.SetFaults(hung)
+			s.Replace(parsed(t, faulty("[]")))
 			if text := <-answer; !strings.Contains(text, "GPU-a: power=5") {
 				t.Errorf("after the hang: %s", text)
 			}

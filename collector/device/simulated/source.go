@@ -95,7 +95,7 @@ func (s *Source) built(d Device, key string, old simulatedDevice, now float64) s
 	return built
 }
 
-// name is what SetLoad and SetFaults call a device.
+// name is what SetLoad calls a device.
 func name(d device.Device) string {
 	if d.UUID != "" {
 		return d.UUID
@@ -119,32 +119,6 @@ func (s *Source) SetLoad(uuid string, load float64) bool {
 			}
 		}
 	}
-	return there
-}
-
-// SetFaults puts faults in place of those of the whole device with this UUID,
-// or address where it has none; an empty uuid means the whole source. Their
-// times count from now, and a hang that is not among them ends. It reports
-// whether there is such a device.
-func (s *Source) SetFaults(uuid string, list ...Fault) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, there := s.elapsed(), uuid == ""
-	if there {
-		s.faults = faults{list, now}
-	}
-	for i := range s.devices {
-		d := &s.devices[i]
-		if name(d.units[0].identity) != uuid {
-			continue
-		}
-		for j := range d.units {
-			d.units[j].settle(now, d.faults)
-			d.units[j].expect(now)
-		}
-		d.faults, there = faults{list, now}, true
-	}
-	s.wake()
 	return there
 }
 

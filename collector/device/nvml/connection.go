@@ -1,0 +1,143 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// A GPU that was reset, or unbound and bound back, is seen again only once
+// the library is initialized anew. While a GPU is lost this is done at these
+// intervals, ever more seldom because it may disturb the other GPUs.
+const (
+	renewFirst = 30 * time.Second
+	renewMost  = 5 * time.Minute
+)
+
+// lockPatience is how long a lock waits for the calls that are under way.
+const lockPatience = 200 * time.Millisecond
+
+// connection is what lies between two initializations of the library, over
+// and over again.
+type connection struct {
+	library nvml.Interface
+
+	// calls is read-locked during every call into the library, and locked
+	// while the connection is ended, made and looked through: the library
+	// must not be shut down under a call, and handles from before are not
+	// to be used after. It is only ever tried to be locked, because a call
+	// that hangs never lets it go.
+	calls  sync.RWMutex
+	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
+
+	lost atomic.Bool // a GPU has been lost since the connection was made
+
+	// What follows belongs to Readers and Close.
+	connected   bool
+	initialized bool
+	since       time.Time
+	pause       time.Duration // at least, before lost GPUs make it be renewed
+}
+
+// enter makes calls into the library possible until leave is called. It
+// connects where there is no connection, or where lost GPUs ask for another
+// and no call is under way.
+func (c *connection) enter(ctx context.Context) (leave func(), err error) {
+	switch {
+	case !c.connected:
+		if !c.lock(ctx) {
+			return nil, &source.Failure{
+				Reason: source.ReasonTimeout,
+				Err:    errors.New("connect anew: a call into the library has not come back"),
+			}
+		}
+		c.pause = renewFirst
+	case c.aged() && c.lock(ctx):
+		c.pause = min(2*c.pause, renewMost)
+	default:
+		c.calls.RLock()
+		return c.calls.RUnlock, nil
+	}
+	if err := c.connect(); err != nil {
+		c.calls.Unlock()
+		return nil, err
+	}
+	return c.calls.Unlock, nil
+}
+
+// lock waits a moment for the calls that are under way, which as a rule are
+// short. It reports whether it has locked calls.
+func (c *connection) lock(ctx context.Context) bool {
+	ctx, end := context.WithTimeout(ctx, lockPatience)
+	defer end()
+	return try(ctx, c.calls.TryLock)
+}
+
+// share waits while the connection is being made anew. It reports whether it
+// has read-locked calls.
+func (c *connection) share(ctx context.Context) bool { return try(ctx, c.calls.TryRLock) }
+
+// try tries a lock until it has it or ctx ends.
+func try(ctx context.Context, lock func() bool) bool {
+	for !lock() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// aged reports whether lost GPUs ask for another connection.
+func (c *connection) aged() bool {
+	if time.Since(c.since) < c.pause {
+		return false
+	}
+	if !c.lost.Load() {
+		c.pause = renewFirst
+		return false
+	}
+	return true
+}
+
+// connect initializes the library, anew where it has been before. calls is
+// locked.
+//
+// The binding counts an initialization that fails as a use of the library and
+// has no way to take that back, so the library's file stays open from then on
+// until the process ends. Another one in its place is not seen before.
+func (c *connection) connect() error {
+	c.shutdown()
+	if ret := c.library.Init(); ret != nvml.SUCCESS {
+		return failure("initialize the library", ret)
+	}
+	c.connected, c.initialized, c.since = true, true, time.Now()
+	c.lost.Store(false)
+	return nil
+}
+
+// shutdown ends the connection. That it fails changes nothing. calls is
+// locked.
+func (c *connection) shutdown() {
+	if c.initialized {
+		_ = c.library.Shutdown()
+	}
+	c.connected, c.initialized = false, false
+	c.number++
+}
+
+// note remembers that a GPU was lost, if that is what the error says.
+func (c *connection) note(err error) {
+	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) || errors.Is(err, nvml.ERROR_RESET_REQUIRED) {
+		c.lost.Store(true)
+	}
+}
