@@ -100,7 +100,7 @@ func (w *watched) cycle(ctx context.Context, listAndWatch func(context.Context) 
 	case <-ctx.Done():
 	}
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // whatever it says: it was told to end
 	case <-time.After(endPatience):
 	}
 	return nil

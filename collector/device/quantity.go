@@ -47,7 +47,10 @@ const (
 type Tier uint8
 
 // Fast quantities are read at every sample (a second), slow ones, and the
-// identity of the devices, every half minute.
+// identity of the devices, every half minute. What claims accrue (utilization,
+// energy, traffic, throttled time) is fast in every source: the growth of a
+// slow counter could not be told apart between those that held the device in
+// turn.
 const (
 	Fast Tier = iota
 	Slow

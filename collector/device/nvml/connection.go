@@ -99,7 +99,7 @@ func try(ctx context.Context, lock func() bool) bool {
 
 // aged reports whether lost GPUs ask for another connection.
 func (c *connection) aged() bool {
-	if time.Since(c.since) < c.pause {
+	if time.Since(c.since) < c.pause { //nolint:forbidigo // a pause between two calls: its elapsed part counts alone
 		return false
 	}
 	if !c.lost.Load() {
@@ -120,7 +120,7 @@ func (c *connection) connect() error {
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
 		return failure("initialize the library", ret)
 	}
-	c.connected, c.initialized, c.since = true, true, time.Now()
+	c.connected, c.initialized, c.since = true, true, time.Now() //nolint:forbidigo // for the pause alone
 	c.lost.Store(false)
 	return nil
 }
