@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"testing"
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
@@ -66,22 +65,4 @@ func devicesOf(container *podresources.ContainerResources) []string {
 		}
 	}
 	return devices
-}
-
-// injected returns the variables by which the drivers told a running container
-// of its devices, sorted by name: the truth of who holds what.
-func injected(t *testing.T, namespace, pod, container string) []string {
-	t.Helper()
-	env, err := shared.ContainerEnv(running(t, namespace, pod), container)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for name := range env {
-		if strings.HasPrefix(name, "SHAPES_") || strings.HasSuffix(name, "_RESOURCE_CLAIM") {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,6 +1,6 @@
-// Package e2e tests against a real Kubernetes node. All tests share one
-// cluster and its drivers, each in namespaces of its own; one that kills a
-// component brings it back before it ends, and none runs in parallel.
+// Package e2e tests the agent on a real Kubernetes node. All tests share one
+// cluster, its drivers and the agent, each in namespaces of its own; one that
+// kills a component brings it back before it ends, and none runs in parallel.
 //
 // Run them with `make e2e` in test/, which builds what they need.
 package e2e
@@ -31,8 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runWithCluster runs the tests between the start and the end of the cluster,
-// and prints every component's last words when one of them failed.
+// runWithCluster runs the tests between the start and the end of the cluster
+// and its agent, and prints every component's last words when one of them
+// failed. What the agent's page must always be is judged at the end.
 func runWithCluster(m *testing.M) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -46,8 +47,19 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		fmt.Fprintln(os.Stderr, shared.Logs(40))
 		return 1, err
 	}
+	if err := startAgent(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+		return 1, err
+	}
 	if code = m.Run(); code != 0 {
-		fmt.Fprintln(os.Stderr, shared.Logs(40))
+		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+	}
+	if !verdict() {
+		code = 1
+	}
+	fmt.Printf("the agent's page was read %d times\n", watcher.Pages())
+	if err := watcher.Broken(); err != nil {
+		return 1, fmt.Errorf("the agent's page broke its rules:\n%w", err)
 	}
 	return code, nil
 }

@@ -29,7 +29,10 @@ func deploy(t *testing.T, name string) {
 func deployText(t *testing.T, namespace, manifests string) {
 	t.Helper()
 	t.Cleanup(func() { sweep(t, namespace) })
-	if err := shared.Apply(t.Context(), manifests); err != nil {
+	err := cluster.Eventually(t.Context(), "manifests of "+namespace, func(ctx context.Context) error {
+		return shared.Apply(ctx, manifests) // a new namespace has no service account at first
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -35,10 +35,29 @@ func (p *Process) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
+	if err := p.wait(ctx, exited); err != nil {
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.LogTail(20))
+	}
+	return nil
+}
+
+// WaitReady waits until the process is ready, again: what it needs may have
+// been away. It is an error if it does not run.
+func (p *Process) WaitReady(ctx context.Context) error {
+	p.mu.Lock()
+	isRunning, exited := p.running(), p.exited
+	p.mu.Unlock()
+	if !isRunning {
+		return fmt.Errorf("wait for %s: it is not running", p.name)
+	}
+	return p.wait(ctx, exited)
+}
+
+func (p *Process) wait(ctx context.Context, exited <-chan struct{}) error {
 	if p.ready == nil {
 		return nil
 	}
-	err = Eventually(ctx, p.name+" ready", func(ctx context.Context) error {
+	return Eventually(ctx, p.name+" ready", func(ctx context.Context) error {
 		select {
 		case <-exited:
 			return permanent(errors.New("the process ended"))
@@ -46,10 +65,6 @@ func (p *Process) Start(ctx context.Context) error {
 			return p.ready(ctx)
 		}
 	})
-	if err != nil {
-		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.LogTail(20))
-	}
-	return nil
 }
 
 func (p *Process) spawn() (<-chan struct{}, error) {

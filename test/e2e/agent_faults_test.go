@@ -1,0 +1,307 @@
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// namespaces of the claims that live through the faults.
+func survivors() []string { return []string{"exclusive", "mig"} }
+
+// deploySurvivors runs a claim of each driver whose hardware is known and waits
+// until the page is as it should be; it returns that page.
+func deploySurvivors(t *testing.T) *scrape.Page {
+	t.Helper()
+	for _, namespace := range survivors() {
+		deploy(t, namespace)
+	}
+	for namespace, pods := range map[string][]string{"exclusive": {"train"}, "mig": {"whole", "static", "on-demand"}} {
+		for _, pod := range pods {
+			running(t, namespace, pod)
+		}
+	}
+	shownAs(t, "exclusive", train())
+	_, p := shownAs(t, "mig", shapes()...)
+	return p
+}
+
+// series are what a page says of the survivors' claims, by claim and without
+// the values.
+func series(p *scrape.Page) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	for _, name := range p.Names("dra_claim_") {
+		for _, namespace := range survivors() {
+			for _, row := range p.Rows(name, scrape.Labels{"namespace": namespace}) {
+				claim := namespace + "/" + row.Labels["resourceclaim"]
+				if found[claim] == nil {
+					found[claim] = map[string]bool{}
+				}
+				found[claim][name+row.Labels.String()] = true
+			}
+		}
+	}
+	return found
+}
+
+// held are the survivors' claims that hold devices, by the same names.
+func held(p *scrape.Page) (claims []string) {
+	for _, namespace := range survivors() {
+		for _, row := range p.Rows("dra_claim_held", scrape.Labels{"namespace": namespace}) {
+			claims = append(claims, namespace+"/"+row.Labels["resourceclaim"])
+		}
+	}
+	return claims
+}
+
+// same: each page says of the survivors what the first one says, no less and
+// no more: nothing is gone, renamed, or attributed otherwise.
+func same(first *scrape.Page) scrape.Rule {
+	want, holders, others := series(first), held(first), nothingElse(first)
+	return func(p *scrape.Page) (broken []error) {
+		got := series(p)
+		for _, claim := range holders {
+			for row := range want[claim] {
+				if !got[claim][row] {
+					broken = append(broken, fmt.Errorf("%s is gone", row))
+				}
+			}
+		}
+		return append(broken, others(p)...)
+	}
+}
+
+// nothingElse: each page says of the survivors only what the first one says.
+func nothingElse(first *scrape.Page) scrape.Rule {
+	want := series(first)
+	return func(p *scrape.Page) (broken []error) {
+		for claim, rows := range series(p) {
+			for row := range rows {
+				if !want[claim][row] {
+					broken = append(broken, fmt.Errorf("%s has come", row))
+				}
+			}
+		}
+		return broken
+	}
+}
+
+// sourceUp waits until a source of the agent is up (1) or down (0).
+func sourceUp(t *testing.T, source string, want float64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("source %s %v", source, want), func(p *scrape.Page) error {
+		row, err := p.One("dra_exporter_source_up", scrape.Labels{"source": source})
+		if err == nil && row.Value != want {
+			err = fmt.Errorf("it is %v", row.Value)
+		}
+		return err
+	})
+}
+
+func kill(t *testing.T, p *cluster.Process) {
+	t.Helper()
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func start(t *testing.T, p *cluster.Process) {
+	t.Helper()
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDriverKilled: both drivers are away for a minute, for half of which their
+// slices are gone.
+func TestDriverKilled(t *testing.T) {
+	shows(t)
+	before := deploySurvivors(t)
+	vigil := watcher.Keep(same(before))
+	began := time.Now()
+	drivers := []string{"gpu.example.com", "gpu.nvidia.com"}
+	for _, driver := range drivers {
+		kill(t, shared.Process("driver-"+driver))
+	}
+	for _, driver := range drivers {
+		eventually(t, "the slices of "+driver+" to be gone", func(*scrape.Page) error {
+			return noSlices(t, driver)
+		})
+	}
+	time.Sleep(time.Until(began.Add(time.Minute)))
+	for _, driver := range drivers {
+		if err := noSlices(t, driver); err != nil {
+			t.Errorf("%s: %v", driver, err)
+		}
+		start(t, shared.Process("driver-"+driver))
+	}
+	settled(t)
+	riseAlike(t, "mig")
+	keptTo(t, vigil, 60)
+}
+
+func noSlices(t *testing.T, driver string) error {
+	t.Helper()
+	found, err := shared.Client().ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.driver=" + driver})
+	if err != nil {
+		return err
+	}
+	if len(found.Items) > 0 {
+		return fmt.Errorf("there are %d slices", len(found.Items))
+	}
+	return nil
+}
+
+// TestKubeletKilled: from the kubelet's death until all is as before, through
+// its empty answers and the loss of every slice, no claim loses a label.
+func TestKubeletKilled(t *testing.T) {
+	shows(t)
+	before := deploySurvivors(t)
+	vigil := watcher.Keep(same(before))
+	kubelet := shared.Process("kubelet")
+	kill(t, kubelet)
+	sourceUp(t, "podresources", 0)
+	start(t, kubelet)
+	sourceUp(t, "podresources", 1)
+	listed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
+	settled(t)
+	riseAlike(t, "mig")
+	keptTo(t, vigil, 40)
+
+	deploy(t, "prioritized")
+	running(t, "prioritized", "infer")
+	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
+}
+
+// TestAPIServerDown: for half a minute there is no API server.
+func TestAPIServerDown(t *testing.T) {
+	shows(t)
+	before := deploySurvivors(t)
+	vigil := watcher.Keep(same(before))
+	apiserver := shared.Process("apiserver")
+	began := time.Now()
+	kill(t, apiserver)
+	for _, source := range []string{"pods", "resourceslices"} {
+		sourceUp(t, source, 0)
+	}
+	time.Sleep(time.Until(began.Add(30 * time.Second)))
+	riseAlike(t, "mig")
+	start(t, apiserver)
+	for _, source := range []string{"pods", "resourceclaims", "resourceslices"} {
+		sourceUp(t, source, 1)
+	}
+	riseAlike(t, "mig")
+	keptTo(t, vigil, 60)
+
+	// They would come back by themselves, in half a minute.
+	for _, component := range []string{"controller-manager", "scheduler"} {
+		restart(t, shared.Process(component), (*cluster.Process).Kill)
+	}
+	deploy(t, "prioritized")
+	running(t, "prioritized", "infer")
+	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
+}
+
+// TestAgentKilled: the agent comes back with the same series, and shows no
+// other in between, after its process was killed and after its pod was deleted.
+func TestAgentKilled(t *testing.T) {
+	shows(t)
+	before := deploySurvivors(t)
+	for _, end := range []struct {
+		name string
+		of   func(t *testing.T)
+	}{
+		{"its process is killed", killAgent},
+		{"its pod is deleted", deleteAgent},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			old := processStart(t, page(t))
+			vigil := watcher.KeepWhenUp(nothingElse(before))
+			end.of(t)
+			eventually(t, "the same series", func(p *scrape.Page) error {
+				if processStart(t, p) == old {
+					return fmt.Errorf("the old agent still runs")
+				}
+				if broken := same(before)(p); broken != nil {
+					return broken[0]
+				}
+				return nil
+			})
+			riseAlike(t, "mig")
+			keptTo(t, vigil, 5)
+		})
+	}
+}
+
+func killAgent(t *testing.T) {
+	pod, err := agentPod(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := shared.ContainerPID(pod, agentContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func deleteAgent(t *testing.T) {
+	pod, err := agentPod(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, agentNamespace, pod.Name)
+}
+
+func processStart(t *testing.T, p *scrape.Page) float64 {
+	t.Helper()
+	row, err := p.One("process_start_time_seconds", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row.Value
+}
+
+// TestIdleDevices: with no claim at all, every device shows what it does and
+// that nobody holds it. That it always does is a rule of every page of the run.
+func TestIdleDevices(t *testing.T) {
+	shows(t)
+	p := eventually(t, "no claim to hold a device", func(p *scrape.Page) error {
+		if n := p.Count("dra_claim_held", nil); n > 0 {
+			return fmt.Errorf("%d do", n)
+		}
+		return nil
+	})
+	devices.each(func(c *chip) {
+		device := scrape.Labels{"uuid": c.UUID}
+		for name, want := range map[string]bool{
+			"dra_device_info":                        true,
+			"dra_device_utilization_ratio":           true,
+			"dra_device_memory_size_bytes":           true,
+			"dra_device_busy_seconds_total":          true,
+			"dra_device_power_watts":                 c.Profile == "",
+			"dra_device_nvlink_transmit_bytes_total": c.Profile == "",
+			"dra_device_published_info":              c.published != "",
+		} {
+			if got := p.Count(name, device) == 1; got != want {
+				t.Errorf("%s%s is there: %v, want %v", name, device, got, want)
+			}
+		}
+		for _, row := range p.Rows("dra_device_holders", device) {
+			if row.Value != 0 {
+				t.Errorf("dra_device_holders%s is %v", row.Labels, row.Value)
+			}
+		}
+	})
+	if err := watcher.Broken(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+const (
+	agentNamespace = "dra-exporter"
+	agentContainer = "dra-exporter"
+	agentAccount   = "dra-exporter-node"
+	agentSelector  = "app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=node"
+
+	// grace is short, so that a test can wait for its end.
+	grace = 30 * time.Second
+)
+
+// The agent of all tests: what it sees of the node, and who watches its page.
+var (
+	devices *hardware
+	watcher *scrape.Watcher
+)
+
+// overlay is all that differs from what is shipped: where the image comes from,
+// where this kubelet has its folders, and the simulated devices. It wants the
+// base's path, the arguments and three folders.
+const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [%q]
+images:
+- {name: ghcr.io/dra-exporter/dra-exporter, newName: localhost/dra-exporter, newTag: e2e}
+configMapGenerator:
+- {name: simulated-devices, namespace: dra-exporter, files: [devices.yaml], options: {disableNameSuffixHash: true}}
+patches:
+- patch: |
+    apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: {name: dra-exporter-node, namespace: dra-exporter}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: dra-exporter
+            imagePullPolicy: Never
+            args: %s
+            volumeMounts:
+            - {name: simulated-devices, mountPath: /etc/dra-exporter, readOnly: true}
+          volumes:
+          - {name: pod-resources, hostPath: {path: %q}}
+          - {name: cdi-run, hostPath: {path: %q}}
+          - {name: cdi-etc, hostPath: {path: %q}}
+          - {name: simulated-devices, configMap: {name: simulated-devices}}
+`
+
+// startAgent runs the agent as it is shipped, and waits for its first page.
+func startAgent(ctx context.Context) (err error) {
+	if devices, err = behind(ctx); err != nil {
+		return err
+	}
+	err = shared.ImportImage(ctx, cluster.Image{
+		Name:       "localhost/dra-exporter:e2e",
+		Files:      map[string]string{"/dra-exporter": agentBinary()},
+		Entrypoint: []string{"/dra-exporter"},
+		User:       "nonroot",
+	})
+	if err != nil {
+		return err
+	}
+	manifests, err := agentManifests(ctx)
+	if err != nil {
+		return err
+	}
+	if err := shared.Apply(ctx, manifests); err != nil {
+		return fmt.Errorf("deploy the agent: %w", err)
+	}
+	rules := append(scrape.Rules(grace), scrape.DevicesStay(devices.uuids()...))
+	watcher = scrape.Watch(ctx, 250*time.Millisecond, agentURL, rules...)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	_, err = watcher.Next(ctx)
+	return err
+}
+
+// agentBinary is built by the Makefile, as the image's build does it.
+func agentBinary() string {
+	return filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent", "dra-exporter")
+}
+
+// agentManifests renders the shipped base beneath the overlay.
+func agentManifests(ctx context.Context) (string, error) {
+	folder, err := os.MkdirTemp(shared.Dir(), "overlay-")
+	if err != nil {
+		return "", fmt.Errorf("render the agent's manifests: %w", err)
+	}
+	working, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("render the agent's manifests: %w", err)
+	}
+	base, err := filepath.Rel(folder, filepath.Join(working, "..", "..", "deploy", "kustomize", "base"))
+	if err != nil {
+		return "", fmt.Errorf("render the agent's manifests: %w", err)
+	}
+	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
+	text := fmt.Sprintf(overlay, base, args, filepath.Dir(shared.KubeletSocket()), shared.CDIDir(), filepath.Join(shared.Dir(), "no-such-folder"))
+	for name, content := range map[string]string{"kustomization.yaml": text, "devices.yaml": devices.yaml()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			return "", fmt.Errorf("render the agent's manifests: %w", err)
+		}
+	}
+	return shared.Kubectl(ctx, "kustomize", folder)
+}
+
+// agentURL is where the agent serves its metrics at present.
+func agentURL(ctx context.Context) (string, error) {
+	pod, err := agentPod(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("http://%s:9420/metrics", pod.Status.PodIP), nil
+}
+
+// agentPod is the agent's only pod, ready.
+func agentPod(ctx context.Context) (*corev1.Pod, error) {
+	pods, err := shared.Client().CoreV1().Pods(agentNamespace).List(ctx, metav1.ListOptions{LabelSelector: agentSelector})
+	if err != nil {
+		return nil, fmt.Errorf("find the agent: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for _, condition := range pod.Status.Conditions {
+			if pod.DeletionTimestamp == nil && condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return pod, nil
+			}
+		}
+	}
+	return nil, errors.New("the agent's pod is not ready")
+}
+
+// agentWords describes the agent's pod and its log, for a failure's report.
+func agentWords(ctx context.Context) string {
+	var words strings.Builder
+	for _, args := range [][]string{
+		{"describe", "pods", "--namespace", agentNamespace},
+		{"logs", "--namespace", agentNamespace, "--selector", agentSelector, "--tail", "60"},
+		{"logs", "--namespace", agentNamespace, "--selector", agentSelector, "--tail", "20", "--previous"},
+	} {
+		text, err := shared.Kubectl(ctx, args...)
+		if err != nil {
+			text = err.Error()
+		}
+		fmt.Fprintf(&words, "=== kubectl %s\n%s\n", args, text)
+	}
+	return words.String()
+}
+
+// page is the agent's page, asked for now.
+func page(t *testing.T) *scrape.Page {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	p, err := watcher.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// eventually waits for a page on which all is as it is to be, and returns it.
+func eventually(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+	t.Helper()
+	var last error // of check: more telling than that time ran out
+	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
+		p, err := watcher.Next(ctx)
+		if err != nil {
+			return err
+		}
+		found, last = p, check(p)
+		return last
+	})
+	if err != nil {
+		t.Fatalf("%v; the last page: %v", err, last)
+	}
+	return found
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// TestBrowser reads a claim's utilization from the page for people and from
+// /metrics, in Chromium with and without JavaScript, while all is well and
+// while a source hangs.
+func TestBrowser(t *testing.T) {
+	shows(t)
+	deploySurvivors(t)
+	for _, javascript := range []bool{true, false} {
+		t.Run(fmt.Sprintf("JavaScript %v", javascript), func(t *testing.T) {
+			a := runHostAgent(t, steady(0.42), shared.KubeletSocket())
+			tab := openTab(t, a.url, javascript)
+			for _, moment := range []struct {
+				name    string
+				devices *hardware
+				want    float64 // NaN: the page and /metrics show nothing
+				ails    string
+			}{
+				{"all is well", steady(0.42), 0.42, ""},
+				{"the load changes", steady(0.77), 0.77, ""},
+				{"another device hangs", oneHangs(0.58), 0.58, "simulated"},
+				{"the source hangs", allHang(0.63), math.NaN(), "simulated"},
+				{"all is well again", steady(0.31), 0.31, ""},
+			} {
+				t.Run(moment.name, func(t *testing.T) {
+					a.change(t, moment.devices)
+					if moment.ails != "" {
+						a.eventually(t, moment.ails+" to hang", func(p *scrape.Page) error { return ails(p, moment.ails) })
+					}
+					agreeOn(tab, t, a, moment.want)
+				})
+			}
+			screenshot(tab, t, fmt.Sprintf("page-javascript-%v.png", javascript))
+		})
+	}
+	t.Run("the kubelet hangs", func(t *testing.T) {
+		a := runHostAgent(t, steady(0.42), deafKubelet(t))
+		a.eventually(t, "the kubelet to hang", func(p *scrape.Page) error { return ails(p, "podresources") })
+		agreeOn(openTab(t, a.url, true), t, a, 0.42)
+	})
+}
+
+// oneHangs: the GPU of no claim that the test reads answers no more.
+func oneHangs(utilization float64) *hardware {
+	h := steady(utilization)
+	for _, gpu := range h.Devices {
+		if gpu.published == "gpu.nvidia.com/gpu-4" {
+			gpu.Faults = []fault{{Kind: "hang", For: "20s"}}
+		}
+	}
+	return h
+}
+
+func allHang(utilization float64) *hardware {
+	h := steady(utilization)
+	h.Faults = []fault{{Kind: "hang", For: "25s"}}
+	return h
+}
+
+// agreeOn waits until the claim's utilization is as wanted in /metrics, and then
+// until an open page shows the same without being asked.
+func agreeOn(tab context.Context, t *testing.T, a *hostAgent, want float64) {
+	t.Helper()
+	claim := scrape.Labels{"namespace": "exclusive"}
+	var held scrape.Row
+	a.eventually(t, fmt.Sprintf("/metrics to show %v", want), func(p *scrape.Page) (err error) {
+		if held, err = p.One("dra_claim_held", claim); err != nil {
+			return err
+		}
+		got := math.NaN()
+		if rows := p.Rows("dra_claim_utilization_ratio", claim); len(rows) == 1 {
+			got = rows[0].Value
+		}
+		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+			return fmt.Errorf("it shows %v", got)
+		}
+		return nil
+	})
+	selector := fmt.Sprintf(`[data-claim="%s/%s"][data-uuid="%s"][data-field="utilization"]`,
+		held.Labels["namespace"], held.Labels["resourceclaim"], held.Labels["uuid"])
+	deadline := time.Now().Add(time.Minute)
+	for {
+		got, err := shownValue(tab, selector)
+		if err == nil && (got == want || math.IsNaN(got) && math.IsNaN(want)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the page shows %v, /metrics %v (%v)", got, want, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// shownValue is the data-value of the only element; NaN where it is empty.
+func shownValue(tab context.Context, selector string) (float64, error) {
+	ctx, cancel := context.WithTimeout(tab, 5*time.Second)
+	defer cancel()
+	elements, err := chromedp.Run(ctx, chromedp.AttributesAll(chromedp.CSSAll(selector)))
+	if err != nil {
+		return 0, fmt.Errorf("find %s: %w", selector, err)
+	}
+	if len(elements) != 1 {
+		return 0, fmt.Errorf("there are %d of %s", len(elements), selector)
+	}
+	value, has := elements[0]["data-value"]
+	switch {
+	case !has:
+		return 0, errors.New("the element has no value")
+	case value == "":
+		return math.NaN(), nil
+	}
+	return strconv.ParseFloat(value, 64)
+}
+
+// openTab opens a page in a Chromium of its own.
+func openTab(t *testing.T, url string, javascript bool) context.Context {
+	t.Helper()
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath("/usr/bin/chromium"), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 1400),
+	}
+	for _, off := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+		options = append(options, chromedp.Flag(off, true))
+	}
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	tab, closeTab := chromedp.NewContext(allocator)
+	t.Cleanup(closeTab)
+	script := emulation.SetScriptExecutionDisabledParams{Value: !javascript}
+	if _, err := chromedp.Call(tab, emulation.SetScriptExecutionDisabled, script); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	if err := chromedp.Do(tab, chromedp.Navigate(url)); err != nil {
+		t.Fatalf("open %s in Chromium: %v", url, err)
+	}
+	return tab
+}
+
+// screenshot keeps a picture of the page beside the logs, if they are kept.
+func screenshot(tab context.Context, t *testing.T, name string) {
+	t.Helper()
+	folder := os.Getenv("DRA_E2E_LOGS")
+	if folder == "" {
+		return
+	}
+	picture, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(folder, name), picture, 0o644); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// hostAgent is a second agent of the node, a process of this test alone: its
+// devices can be changed at once, and it can be ended. It has the permissions
+// of the first one.
+type hostAgent struct {
+	url     string // of its page for people
+	process *exec.Cmd
+	config  string // path of the simulated devices
+	log     string // path
+}
+
+// runHostAgent starts an agent on these devices that asks this kubelet.
+func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAgent {
+	t.Helper()
+	folder := t.TempDir()
+	address := freeAddress(t)
+	a := &hostAgent{url: "http://" + address + "/", config: filepath.Join(folder, "devices.yaml"), log: filepath.Join(folder, "log")}
+	a.change(t, devices)
+	log, err := os.Create(a.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	a.process = exec.Command(agentBinary(),
+		"node", "--node.name="+shared.NodeName(), "--kubeconfig="+agentKubeconfig(t, folder),
+		"--cdi.dir="+shared.CDIDir(), "--device.source=simulated", "--simulated.config="+a.config,
+		"--web.listen-address="+address, "--kubelet.pod-resources-socket="+kubeletSocket,
+	)
+	a.process.Stdout, a.process.Stderr = log, log
+	if err := a.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.cleanUp(t) })
+	return a
+}
+
+func (a *hostAgent) cleanUp(t *testing.T) {
+	a.process.Process.Kill()
+	a.process.Wait() // an agent that a test has waited for is no error
+	if t.Failed() {
+		text, _ := os.ReadFile(a.log)
+		t.Logf("the agent's log:\n%s", text)
+	}
+}
+
+// change replaces the agent's devices; it takes them up within a second or two.
+func (a *hostAgent) change(t *testing.T, devices *hardware) {
+	t.Helper()
+	draft := a.config + ".draft"
+	if err := os.WriteFile(draft, []byte(devices.yaml()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(draft, a.config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a page of this agent on which all is as it is to be.
+func (a *hostAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
+		p, err := scrape.Fetch(ctx, a.url+"metrics")
+		if err != nil {
+			return err
+		}
+		return check(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// agentKubeconfig writes how to reach the API server as the agent's account.
+func agentKubeconfig(t *testing.T, folder string) string {
+	t.Helper()
+	admin := shared.RESTConfig()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["e2e"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: token(t, agentNamespace, agentAccount)}
+	config.Contexts["e2e"] = &clientcmdapi.Context{Cluster: "e2e", AuthInfo: "agent"}
+	config.CurrentContext = "e2e"
+	path := filepath.Join(folder, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// steady is the hardware of the node with constant values, so that two reads of
+// a page at different times must agree.
+func steady(utilization float64) *hardware {
+	h := &hardware{Seed: devices.Seed}
+	for _, gpu := range devices.Devices {
+		constant := *gpu
+		constant.Quantities = map[string]any{"utilization": utilization, "memory_used": 1e9, "memory_size": 80e9, "power": 300}
+		constant.Partitions = nil
+		for _, part := range gpu.Partitions {
+			own := *part
+			own.Quantities = map[string]any{"utilization": utilization / 2, "memory_used": 5e8}
+			constant.Partitions = append(constant.Partitions, &own)
+		}
+		h.Devices = append(h.Devices, &constant)
+	}
+	return h
+}
+
+// deafKubelet is the path of a socket on which nobody ever answers.
+func deafKubelet(t *testing.T) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return socket
+}
+
+// TestSIGTERM: the agent ends in time whatever hangs.
+func TestSIGTERM(t *testing.T) {
+	shows(t)
+	hung, oneHung := steady(0.5), steady(0.5)
+	hung.Faults = []fault{{Kind: "hang", After: "3s"}}
+	oneHung.Devices[0].Faults = []fault{{Kind: "hang", After: "3s"}}
+	for name, agent := range map[string]struct {
+		devices *hardware
+		kubelet string
+		hangs   string // the source that must be seen to hang
+	}{
+		"all is well":       {steady(0.5), shared.KubeletSocket(), ""},
+		"the source hangs":  {hung, shared.KubeletSocket(), "simulated"},
+		"a device hangs":    {oneHung, shared.KubeletSocket(), "simulated"},
+		"the kubelet hangs": {steady(0.5), deafKubelet(t), "podresources"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := runHostAgent(t, agent.devices, agent.kubelet)
+			a.eventually(t, "the first page", func(*scrape.Page) error { return nil })
+			if agent.hangs != "" {
+				a.eventually(t, agent.hangs+" to hang", func(p *scrape.Page) error { return ails(p, agent.hangs) })
+			}
+			began := time.Now()
+			if err := a.process.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.process.Wait(); err != nil {
+				t.Errorf("the agent did not end well: %v", err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// ails: the page gives a reason why a source does not answer.
+func ails(p *scrape.Page, source string) error {
+	for _, row := range p.Rows("dra_exporter_source_error_info", scrape.Labels{"source": source}) {
+		if strings.HasSuffix(row.Labels["reason"], "timeout") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%v", p.Rows("dra_exporter_source_error_info", nil))
+}

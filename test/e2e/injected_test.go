@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// usedAsInjected compares, for every container of a namespace that runs, the
+// devices and claims that the page says it may use with those that the drivers
+// told it of by variables: the truth.
+func usedAsInjected(t *testing.T, p *scrape.Page, namespace string) {
+	t.Helper()
+	pods, err := shared.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		for _, container := range pod.Spec.Containers {
+			truth, err := injectedClaims(pod, container.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := saidOf(p, pod, container.Name); !slices.Equal(said, truth) {
+				t.Errorf("%s/%s is said to use %q, and has injected %q", pod.Name, container.Name, said, truth)
+			}
+		}
+	}
+}
+
+// injectedClaims are the variables of a container that name a device and have
+// its claim's UID as their value.
+func injectedClaims(pod *corev1.Pod, container string) ([]string, error) {
+	env, err := shared.ContainerEnv(pod, container)
+	if err != nil {
+		return nil, err
+	}
+	var truth []string
+	for name, value := range env {
+		if strings.HasPrefix(name, "SHAPES_") || strings.HasSuffix(name, "_RESOURCE_CLAIM") {
+			truth = append(truth, name+"="+value)
+		}
+	}
+	slices.Sort(truth)
+	return truth, nil
+}
+
+// saidOf writes what the page says in the same way.
+func saidOf(p *scrape.Page, pod *corev1.Pod, container string) []string {
+	var said []string
+	consumers := scrape.Labels{"namespace": pod.Namespace, "pod": pod.Name, "pod_uid": string(pod.UID), "container": container}
+	for _, consumer := range p.Rows("dra_claim_consumer_info", consumers) {
+		claim := scrape.Labels{"namespace": pod.Namespace, "resourceclaim": consumer.Labels["resourceclaim"]}
+		info, err := p.One("dra_claim_info", claim)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, device := range p.Rows("dra_claim_device_info", with(claim, "uuid", consumer.Labels["uuid"])) {
+			said = append(said, variableOf(device.Labels)+"="+info.Labels["claim_uid"])
+		}
+	}
+	slices.Sort(said)
+	return said
+}
+
+// variableOf is the variable by which a driver tells a container of a device.
+func variableOf(device scrape.Labels) string {
+	name := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(device["device"]))
+	if strings.HasSuffix(device["driver"], ".nvidia.com") {
+		return "SHAPES_" + name
+	}
+	return "GPU_DEVICE_" + name + "_RESOURCE_CLAIM"
+}

@@ -1,0 +1,129 @@
+// Package scrape reads an exporter's pages as Prometheus does, again and again,
+// and holds each of them to what must be true of every page.
+package scrape
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Page is one scraped page. It is not changed once it is made.
+type Page struct {
+	At       time.Time // when it was asked for
+	Families map[string]*dto.MetricFamily
+}
+
+// Labels select rows: those that have all of these, and perhaps others.
+type Labels map[string]string
+
+// Row is one series of a counter or gauge.
+type Row struct {
+	Labels Labels
+	Value  float64
+}
+
+// Parse reads a page in the text format. A label set that is there twice is
+// an error, as it is for Prometheus.
+func Parse(at time.Time, text io.Reader) (*Page, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse page: %w", err)
+	}
+	page := &Page{At: at, Families: families}
+	for name, family := range families {
+		seen := make(map[string]bool, len(family.Metric))
+		for _, m := range family.Metric {
+			key := labelsOf(m).String()
+			if seen[key] {
+				return nil, fmt.Errorf("%s%s is there twice", name, key)
+			}
+			seen[key] = true
+		}
+	}
+	return page, nil
+}
+
+// Rows returns the series of a counter or gauge family that have the labels,
+// in a fixed order.
+func (p *Page) Rows(family string, want Labels) []Row {
+	var rows []Row
+	for _, m := range p.Families[family].GetMetric() {
+		if labels := labelsOf(m); labels.has(want) {
+			rows = append(rows, Row{labels, valueOf(m)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+	return rows
+}
+
+// One returns the only series with the labels. It is an error if there is
+// none, or if there are several.
+func (p *Page) One(family string, want Labels) (Row, error) {
+	rows := p.Rows(family, want)
+	if len(rows) != 1 {
+		return Row{}, fmt.Errorf("%s%s: there are %d rows: %v", family, want, len(rows), rows)
+	}
+	return rows[0], nil
+}
+
+// Count is the number of series with the labels.
+func (p *Page) Count(family string, want Labels) int { return len(p.Rows(family, want)) }
+
+// Names are the page's families with a prefix, sorted.
+func (p *Page) Names(prefix string) []string {
+	var names []string
+	for name := range p.Families {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (l Labels) has(want Labels) bool {
+	for name, value := range want {
+		if got, there := l[name]; !there || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// String writes the labels as an exposition does, sorted by name.
+func (l Labels) String() string {
+	var pairs []string
+	for name, value := range l {
+		pairs = append(pairs, fmt.Sprintf("%s=%q", name, value))
+	}
+	slices.Sort(pairs)
+	return "{" + strings.Join(pairs, ",") + "}"
+}
+
+func labelsOf(m *dto.Metric) Labels {
+	labels := make(Labels, len(m.Label))
+	for _, pair := range m.Label {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
+}
+
+// valueOf is 0 for histograms, which are not ours to compare.
+func valueOf(m *dto.Metric) float64 {
+	switch {
+	case m.Counter != nil:
+		return m.Counter.GetValue()
+	case m.Gauge != nil:
+		return m.Gauge.GetValue()
+	default:
+		return m.Untyped.GetValue()
+	}
+}

@@ -1,0 +1,209 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// errNotReady is what a page is before the exporter's first look at the node.
+var errNotReady = errors.New("the exporter has no snapshot yet")
+
+// Watcher scrapes a page at a period, from Watch on, and keeps every rule that
+// was broken. Its methods may be called concurrently.
+type Watcher struct {
+	target func(context.Context) (string, error)
+	rules  []Rule
+	client *http.Client
+
+	mu      sync.Mutex
+	url     string
+	news    chan struct{} // closed at the next page or failure
+	page    *Page         // of the last scrape; nil if it failed
+	failure error
+	pages   int
+	broken  []error
+	vigils  map[*Vigil]bool
+}
+
+// Watch scrapes until ctx ends. target finds the page's URL, at the start and
+// whenever the last one no longer answers.
+func Watch(ctx context.Context, period time.Duration, target func(context.Context) (string, error), rules ...Rule) *Watcher {
+	w := &Watcher{
+		target: target, rules: rules, news: make(chan struct{}), vigils: map[*Vigil]bool{},
+		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+	go w.run(ctx, period)
+	return w
+}
+
+func (w *Watcher) run(ctx context.Context, period time.Duration) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		page, err := w.scrape(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.take(page, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// scrape reads the page from where it was last, and looks for it anew only
+// when it is not there: what watches an agent must not need the API server.
+func (w *Watcher) scrape(ctx context.Context) (*Page, error) {
+	if w.url != "" {
+		page, err := fetch(ctx, w.client, w.url)
+		if err == nil || errors.Is(err, errNotReady) {
+			return page, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	url, err := w.target(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the page: %w", err)
+	}
+	w.url = url
+	return fetch(ctx, w.client, url)
+}
+
+// Fetch scrapes a page once.
+func Fetch(ctx context.Context, url string) (*Page, error) {
+	return fetch(ctx, &http.Client{Timeout: 5 * time.Second}, url)
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) (*Page, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("scrape %s: %w", url, err)
+	}
+	at := time.Now()
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("scrape %s: %w", url, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("scrape %s: %s", url, response.Status)
+	}
+	page, err := Parse(at, response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("scrape %s: %w", url, err)
+	}
+	if page.Count("dra_exporter_build_info", nil) == 0 {
+		return nil, fmt.Errorf("scrape %s: %w", url, errNotReady)
+	}
+	return page, nil
+}
+
+func (w *Watcher) take(page *Page, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.page, w.failure = page, err
+	if page != nil {
+		w.pages++
+		for _, rule := range w.rules {
+			for _, broken := range rule(page) {
+				w.broken = append(w.broken, fmt.Errorf("%s: %w", page.At.Format(time.TimeOnly), broken))
+			}
+		}
+	}
+	for vigil := range w.vigils {
+		vigil.take(page, err)
+	}
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// Next waits for a page that is asked for after the call.
+func (w *Watcher) Next(ctx context.Context) (*Page, error) {
+	began := time.Now()
+	for {
+		w.mu.Lock()
+		page, failure, news := w.page, w.failure, w.news
+		w.mu.Unlock()
+		if page != nil && page.At.After(began) {
+			return page, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a page: %w (%w)", failure, ctx.Err())
+		}
+	}
+}
+
+// Pages is how many pages were read.
+func (w *Watcher) Pages() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pages
+}
+
+// Broken is every rule that was broken, at most the first few of them.
+func (w *Watcher) Broken() error {
+	const most = 20
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.broken) > most {
+		return errors.Join(append(w.broken[:most:most], fmt.Errorf("and %d more", len(w.broken)-most))...)
+	}
+	return errors.Join(w.broken...)
+}
+
+// Vigil holds every page of some time to a rule of its own.
+type Vigil struct {
+	watcher *Watcher
+	rule    Rule
+	patient bool // failed scrapes do not break it
+	pages   int
+	broken  []error
+}
+
+// Keep begins a vigil. A scrape that fails breaks it.
+func (w *Watcher) Keep(rule Rule) *Vigil { return w.begin(&Vigil{watcher: w, rule: rule}) }
+
+// KeepWhenUp begins a vigil during which scrapes may fail.
+func (w *Watcher) KeepWhenUp(rule Rule) *Vigil {
+	return w.begin(&Vigil{watcher: w, rule: rule, patient: true})
+}
+
+func (w *Watcher) begin(v *Vigil) *Vigil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.vigils[v] = true
+	return v
+}
+
+// take is called with the watcher's lock held.
+func (v *Vigil) take(page *Page, err error) {
+	if err != nil && v.patient {
+		return
+	}
+	if err != nil {
+		v.broken = append(v.broken, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
+		return
+	}
+	v.pages++
+	for _, broken := range v.rule(page) {
+		v.broken = append(v.broken, fmt.Errorf("%s: %w", page.At.Format(time.TimeOnly), broken))
+	}
+}
+
+// End ends the vigil and returns how many pages it saw, and the first of what
+// was wrong with them.
+func (v *Vigil) End() (pages int, err error) {
+	v.watcher.mu.Lock()
+	defer v.watcher.mu.Unlock()
+	delete(v.watcher.vigils, v)
+	return v.pages, errors.Join(v.broken[:min(len(v.broken), 10)]...)
+}

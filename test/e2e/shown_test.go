@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// shownWhen is what the agent is to be shown to do on a real node, and the test
+// that shows it. A run without -run fails if one of them is missing.
+var shownWhen = []struct{ item, test string }{
+	{"exclusive claim from a template", "TestExclusiveClaim"},
+	{"one claim of two devices with two containers, each on its own request", "TestTwoRequests"},
+	{"one claim shared by two pods", "TestSharedClaim"},
+	{"two claims sharing one device (consumable capacity)", "TestConsumableCapacity"},
+	{"admin access", "TestAdminAccess"},
+	{"prioritized list", "TestPrioritizedList"},
+	{"extended resource", "TestExtendedResource"},
+	{"partitions with and without UUID", "TestPartitions"},
+	{"init container → attributed while it runs", "TestInitContainer"},
+	{"driver killed for 60 s → no claim loses its labels", "TestDriverKilled"},
+	{"pod deleted → dra_claim_held and gauges gone at once, counters through the grace", "TestPodDeleted"},
+	{"claim re-created under its name → counters never go backwards", "TestClaimRecreated"},
+	{"kubelet killed and restarted", "TestKubeletKilled"},
+	{"API server down for 30 s → still claim-labelled, source_up 0, then recovers", "TestAPIServerDown"},
+	{"agent killed and restarted", "TestAgentKilled"},
+	{"idle devices exported throughout", "TestIdleDevices"},
+	{"one claim's utilization on the page and in /metrics, with JavaScript on and off, also while a source hangs", "TestBrowser"},
+	{"promtool check metrics is silent; OpenMetrics and protobuf say the same", "TestFormats"},
+	{"SIGTERM ends the agent within 2 s, also with a hung source", "TestSIGTERM"},
+	{"no capability, a read-only root, no permission but the listed ones", "TestPodSecurity"},
+}
+
+// outcomes remembers how each test that shows something ended.
+var outcomes struct {
+	sync.Mutex
+	of map[string]string
+}
+
+// shows is called first by a test of shownWhen.
+func shows(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		outcome := "ok"
+		switch {
+		case t.Failed():
+			outcome = "FAILED"
+		case t.Skipped():
+			outcome = "SKIPPED"
+		}
+		outcomes.Lock()
+		defer outcomes.Unlock()
+		if outcomes.of == nil {
+			outcomes.of = map[string]string{}
+		}
+		outcomes.of[t.Name()] = outcome
+	})
+}
+
+// verdict prints a line for each item and reports whether all were shown.
+// Those that a -run filter left out are not asked for.
+func verdict() bool {
+	outcomes.Lock()
+	defer outcomes.Unlock()
+	filter := flag.Lookup("test.run")
+	filtered := filter != nil && filter.Value.String() != ""
+	all := true
+	for _, row := range shownWhen {
+		outcome, ran := outcomes.of[row.test]
+		switch {
+		case !ran && filtered:
+			continue
+		case !ran:
+			outcome = "MISSING"
+		}
+		all = all && outcome == "ok"
+		fmt.Printf("shown: %s — %s — %s\n", row.item, row.test, outcome)
+	}
+	return all
+}

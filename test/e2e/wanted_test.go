@@ -1,0 +1,276 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// wanted is all that the page is to say of one claim. Names are patterns.
+type wanted struct {
+	claim           string
+	class           string
+	template        string
+	sharing         string // default none
+	admin, extended bool
+	devices         []wantedDevice
+}
+
+// wantedDevice is one device of a claim. The hardware behind it is found by
+// what it turns out to be called.
+type wantedDevice struct {
+	device      string // driver/device
+	request     string
+	attribution string   // empty: the claim does not hold it
+	consumers   []string // pod/container, sorted
+}
+
+// shownAs waits until the page says exactly this of a namespace, compares who
+// uses what with what the drivers injected, and how counters rise with how the
+// devices' own do. It returns the pages between which they rose.
+func shownAs(t *testing.T, namespace string, claims ...wanted) (before, after *scrape.Page) {
+	t.Helper()
+	p := eventually(t, "the claims of "+namespace, func(p *scrape.Page) error {
+		infos, err := living(t, p, namespace)
+		if err != nil {
+			return err
+		}
+		if len(infos) != len(claims) {
+			return fmt.Errorf("there are %d claims of %d", len(infos), len(claims))
+		}
+		for _, claim := range claims {
+			if err := claim.check(p, infos); err != nil {
+				return fmt.Errorf("%s: %w", claim.claim, err)
+			}
+		}
+		return nil
+	})
+	usedAsInjected(t, p, namespace)
+	return riseAlike(t, namespace)
+}
+
+// living are the info rows of the claims that there are. Those of claims that
+// are gone live on through the grace, under names that a test may have used.
+func living(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row, error) {
+	t.Helper()
+	claims, err := shared.Client().ResourceV1().ResourceClaims(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	var infos []scrape.Row
+	for _, claim := range claims.Items {
+		infos = append(infos, p.Rows("dra_claim_info", scrape.Labels{"namespace": namespace, "claim_uid": string(claim.UID)})...)
+	}
+	return infos, nil
+}
+
+// check looks for the claim among those that there are.
+func (w wanted) check(p *scrape.Page, infos []scrape.Row) error {
+	info, err := w.info(infos)
+	if err != nil {
+		return err
+	}
+	claim := scrape.Labels{"namespace": info.Labels["namespace"], "resourceclaim": info.Labels["resourceclaim"]}
+	held := 0
+	for _, device := range w.devices {
+		if device.attribution != "" {
+			held++
+		}
+		if err := device.check(p, claim, w.class); err != nil {
+			return fmt.Errorf("%s of request %s: %w", device.device, device.request, err)
+		}
+	}
+	if n := p.Count("dra_claim_device_info", claim); n != len(w.devices) {
+		return fmt.Errorf("it has %d devices", n)
+	}
+	if n := p.Count("dra_claim_held", claim); n != held {
+		return fmt.Errorf("it holds %d devices", n)
+	}
+	return nil
+}
+
+// info finds the claim by its name's pattern.
+func (w wanted) info(infos []scrape.Row) (scrape.Row, error) {
+	want := scrape.Labels{
+		"deviceclass": w.class, "template": w.template, "sharing": "none",
+		"admin_access": fmt.Sprint(w.admin), "extended_resource": fmt.Sprint(w.extended), "node": shared.NodeName(),
+	}
+	if w.sharing != "" {
+		want["sharing"] = w.sharing
+	}
+	for _, row := range infos {
+		if !matches(row.Labels["resourceclaim"], w.claim) {
+			continue
+		}
+		for name, value := range want {
+			if row.Labels[name] != value {
+				return row, fmt.Errorf("dra_claim_info%s: %s is not %q", row.Labels, name, value)
+			}
+		}
+		return row, nil
+	}
+	return scrape.Row{}, errors.New("there is no dra_claim_info")
+}
+
+func (w wantedDevice) check(p *scrape.Page, claim scrape.Labels, class string) error {
+	var found []scrape.Row
+	for _, row := range p.Rows("dra_claim_device_info", claim) {
+		named := matches(row.Labels["driver"]+"/"+row.Labels["device"], w.device)
+		if named && row.Labels["request"] == w.request && row.Labels["deviceclass"] == class {
+			found = append(found, row)
+		}
+	}
+	// Several alike are told apart by their order: each has its own turn.
+	if len(found) == 0 {
+		return fmt.Errorf("there is no such dra_claim_device_info among %v", p.Rows("dra_claim_device_info", claim))
+	}
+	for _, row := range found {
+		if err := w.checkHold(p, claim, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w wantedDevice) checkHold(p *scrape.Page, claim scrape.Labels, info scrape.Row) error {
+	device := info.Labels["driver"] + "/" + info.Labels["device"]
+	uuid := devices.uuidOf(device)
+	if uuid == "" {
+		uuid = path.Join(shared.NodeName(), info.Labels["driver"], info.Labels["pool"], info.Labels["device"])
+	}
+	if info.Labels["uuid"] != uuid {
+		return fmt.Errorf("%s is taken for %s, not %s", device, info.Labels["uuid"], uuid)
+	}
+	hold := with(claim, "uuid", uuid)
+	var consumers []string
+	for _, row := range p.Rows("dra_claim_consumer_info", hold) {
+		consumers = append(consumers, row.Labels["pod"]+"/"+row.Labels["container"])
+	}
+	slices.Sort(consumers)
+	if !slices.Equal(consumers, w.consumers) {
+		return fmt.Errorf("%s is used by %s, not %s", device, consumers, w.consumers)
+	}
+	return w.checkQuantities(p, hold, devices.chip(uuid))
+}
+
+// checkQuantities: what the hardware has is there, under the attribution, and
+// nothing else is. Counters may also be there under another, which they had
+// before. That the values are the device's own is a rule of each page.
+func (w wantedDevice) checkQuantities(p *scrape.Page, hold scrape.Labels, behind *chip) error {
+	isHeld, known := w.attribution != "", behind != nil
+	whole := known && behind.Profile == ""
+	for name, there := range map[string]bool{
+		"dra_claim_held":                        isHeld,
+		"dra_claim_held_seconds_total":          isHeld,
+		"dra_claim_device_seconds_total":        isHeld,
+		"dra_claim_memory_allocated_bytes":      isHeld,
+		"dra_claim_utilization_ratio":           isHeld && known,
+		"dra_claim_memory_used_bytes":           isHeld && known,
+		"dra_claim_busy_seconds_total":          isHeld && known,
+		"dra_claim_power_watts":                 isHeld && whole,
+		"dra_claim_energy_joules_total":         isHeld && whole,
+		"dra_claim_nvlink_transmit_bytes_total": isHeld && whole,
+		"dra_claim_nvlink_receive_bytes_total":  isHeld && whole,
+	} {
+		now := 0
+		for _, row := range p.Rows(name, hold) {
+			attribution, has := row.Labels["attribution"]
+			isNow := !has || attribution == w.attribution
+			if isNow {
+				now++
+			} else if !there || !strings.HasSuffix(name, "_total") {
+				return fmt.Errorf("%s is %s, not %s", name, attribution, w.attribution)
+			}
+		}
+		if there != (now == 1) {
+			return fmt.Errorf("%s%s has %d rows", name, hold, now)
+		}
+	}
+	return nil
+}
+
+func with(labels scrape.Labels, more ...string) scrape.Labels {
+	all := scrape.Labels{}
+	for name, value := range labels {
+		all[name] = value
+	}
+	for i := 0; i < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
+}
+
+// alike are counters of a claim and what they are counted from.
+func alike() map[string]string {
+	return map[string]string{
+		"dra_claim_busy_seconds_total":          "dra_device_busy_seconds_total",
+		"dra_claim_energy_joules_total":         "dra_device_energy_joules_total",
+		"dra_claim_nvlink_transmit_bytes_total": "dra_device_nvlink_transmit_bytes_total",
+		"dra_claim_nvlink_receive_bytes_total":  "dra_device_nvlink_receive_bytes_total",
+	}
+}
+
+// riseAlike compares by how much the counters of a namespace's claims rise in
+// three seconds, and the devices' own. It begins when all have been seen to rise:
+// what came before a claim's first whole interval is nobody's.
+func riseAlike(t *testing.T, namespace string) (before, after *scrape.Page) {
+	t.Helper()
+	claims := scrape.Labels{"namespace": namespace}
+	first := page(t)
+	before = eventually(t, "counters to rise", func(p *scrape.Page) error {
+		for claimed := range alike() {
+			for _, row := range rising(p, claimed, claims) {
+				if old, err := first.One(claimed, row.Labels); row.Value == 0 || err == nil && row.Value == old.Value {
+					return fmt.Errorf("%s%s stays at %v", claimed, row.Labels, row.Value)
+				}
+			}
+		}
+		return nil
+	})
+	after = eventually(t, "three seconds of counters", func(p *scrape.Page) error {
+		if p.At.Sub(before.At) < 3*time.Second {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	for claimed, owned := range alike() {
+		for _, row := range rising(before, claimed, claims) {
+			device := scrape.Labels{"uuid": row.Labels["uuid"]}
+			gets, own := risen(before, after, claimed, row.Labels), risen(before, after, owned, device)
+			if !(gets > 0) || math.Abs(gets-own) > 1e-6*own {
+				t.Errorf("%s%s rose by %v, the device's own by %v", claimed, row.Labels, gets, own)
+			}
+		}
+	}
+	return before, after
+}
+
+// rising are the rows of the attribution that the claim has now; what it got
+// under another has stopped.
+func rising(p *scrape.Page, name string, claims scrape.Labels) (rows []scrape.Row) {
+	for _, row := range p.Rows(name, claims) {
+		if p.Count("dra_claim_utilization_ratio", row.Labels) == 1 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// risen is NaN where one of the pages does not have the row.
+func risen(before, after *scrape.Page, name string, labels scrape.Labels) float64 {
+	old, errBefore := before.One(name, labels)
+	last, errAfter := after.One(name, labels)
+	if errBefore != nil || errAfter != nil {
+		return math.NaN()
+	}
+	return last.Value - old.Value
+}
