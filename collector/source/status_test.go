@@ -1,0 +1,86 @@
+package source_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// A tracker speaks when something changes, and not at every tick.
+func TestTrackerLogsChanges(t *testing.T) {
+	var log bytes.Buffer
+	now := clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour}
+	tracker := source.NewTracker("kubelet", slog.New(slog.NewTextHandler(&log, nil)), func() clock.Instant { return now }, nil)
+	refused := &source.Failure{Reason: source.ReasonUnavailable, Err: errors.New("connection refused")}
+	for _, step := range []struct {
+		what   string
+		report func()
+		lines  int // written by this step
+		want   source.Status
+	}{
+		{"well from the start", func() { tracker.Report(nil) }, 0, source.Status{Up: true}},
+		{"down", func() { tracker.Report(refused) }, 1, source.Status{Reason: source.ReasonUnavailable, Message: "connection refused", Errors: 1}},
+		{"still down", func() { tracker.Report(refused) }, 0, source.Status{Reason: source.ReasonUnavailable, Message: "connection refused", Errors: 2}},
+		{"down for another reason", func() { tracker.Report(fs.ErrNotExist) }, 1, source.Status{Reason: source.ReasonNotFound, Message: "file does not exist", Errors: 3}},
+		{"up again", func() { tracker.Report(nil) }, 1, source.Status{Up: true, Errors: 3}},
+		{"impaired", func() { tracker.Impair(refused) }, 1, source.Status{Up: true, Reason: source.ReasonUnavailable, Message: "connection refused", Errors: 4}},
+		{"still impaired", func() { tracker.Impair(refused) }, 0, source.Status{Up: true, Reason: source.ReasonUnavailable, Message: "connection refused", Errors: 5}},
+		{"wholly well", func() { tracker.Report(nil) }, 1, source.Status{Up: true, Errors: 5}},
+	} {
+		log.Reset()
+		now = now.Add(time.Second)
+		step.report()
+		got := tracker.Status()
+		if got.Up && got.LastSuccess != now {
+			t.Errorf("%s: last success at %v, want now", step.what, got.LastSuccess)
+		}
+		step.want.Name, step.want.LastSuccess = "kubelet", got.LastSuccess
+		if got != step.want {
+			t.Errorf("%s: %+v, want %+v", step.what, got, step.want)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != step.lines {
+			t.Errorf("%s: %d lines in the log, want %d:\n%s", step.what, lines, step.lines, log.String())
+		}
+	}
+}
+
+func TestTrackerTimesAttempts(t *testing.T) {
+	now := clock.Instant{Elapsed: time.Hour}
+	var took []float64
+	tracker := source.NewTracker("nvml", slog.New(slog.DiscardHandler), func() clock.Instant { return now }, func(seconds float64) { took = append(took, seconds) })
+	end := tracker.Begin()
+	tracker.Hang(now)
+	now = now.Add(1500 * time.Millisecond)
+	if hung := tracker.Status().HungFor(now); hung != 1500*time.Millisecond {
+		t.Errorf("hung for %v, want 1.5 s", hung)
+	}
+	end(nil)
+	tracker.Hang(clock.Instant{})
+	if status := tracker.Status(); len(took) != 1 || took[0] != 1.5 || !status.Up || status.HungFor(now) != 0 {
+		t.Errorf("took %v s, status %+v", took, status)
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	for want, err := range map[source.Reason]error{
+		source.ReasonNone:       nil,
+		source.ReasonTimeout:    fmt.Errorf("read: %w", context.DeadlineExceeded),
+		source.ReasonNotFound:   fmt.Errorf("read: %w", fs.ErrNotExist),
+		source.ReasonPermission: fmt.Errorf("read: %w", fs.ErrPermission),
+		source.ReasonInvalid:    fmt.Errorf("read: %w", &source.Failure{Reason: source.ReasonInvalid, Err: context.DeadlineExceeded}),
+		source.ReasonOther:      errors.New("anything else"),
+	} {
+		if got := source.ReasonOf(err); got != want {
+			t.Errorf("the reason of %v is %q, want %q", err, got, want)
+		}
+	}
+}
