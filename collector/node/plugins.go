@@ -23,6 +23,13 @@ type plugins struct {
 	consumers []pluginConsumer
 	absent    absences
 	rows      infoRows[pluginConsumer]
+	causes    pluginCauses // what consumers follow from
+}
+
+// pluginCauses is all that the consumers depend on while pods are listed.
+type pluginCauses struct {
+	listed   span[dra.PluginAssignment]
+	hardware uint64
 }
 
 // updatePlugins takes in what the kubelet lists. A List without any pod is
@@ -34,8 +41,13 @@ func (s *State) updatePlugins(facts Facts, now clock.Instant) {
 		return
 	case len(facts.Listing.Pods) > 0:
 		clear(p.absent)
-		p.consumers = s.pluginConsumers(facts.Listing.Plugins)
+		causes := pluginCauses{spanOf(facts.Listing.Plugins), s.hardwareChanges}
+		if causes == p.causes {
+			return
+		}
+		p.causes, p.consumers = causes, s.pluginConsumers(facts.Listing.Plugins)
 	default:
+		p.causes = pluginCauses{}
 		gone := p.absent.note(p.pods(), facts.Listing, facts.ListedAt)
 		p.consumers = slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return gone[c.pod] })
 	}

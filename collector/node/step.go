@@ -84,26 +84,30 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	var events []Event
 	events = s.takeSamples(facts.Samples, now, events)
-	s.join(facts)
+	joined := s.join(facts)
 	s.updatePlugins(facts, now)
 	s.countHolders(now)
-	events = s.describeClaims(now, events)
+	if joined {
+		events = s.describeClaims(now, events)
+		s.countUnmatched(facts)
+	}
 	s.keepLedger(now, elapsed)
-	s.countUnmatched(facts)
 	s.evict(now)
 	s.last = now
 	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
 }
 
-// join says who holds what, anew where anything that it depends on has changed.
-func (s *State) join(facts Facts) {
+// join says who holds what, anew where anything that it depends on has
+// changed, and reports whether it did.
+func (s *State) join(facts Facts) bool {
 	causes, timeless := s.causesOf(facts)
 	if timeless && s.settled && causes == s.causes {
-		return
+		return false
 	}
 	s.doubtful = nil
 	s.views = s.joinClaims(facts, s.matchDevices(facts))
 	s.causes, s.settled = causes, timeless
+	return true
 }
 
 func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events []Event) []Event {
