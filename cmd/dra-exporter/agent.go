@@ -90,7 +90,10 @@ func (a *agent) liveMetrics() *prometheus.HistogramVec {
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 160,
 	}, family.Labels)
-	a.registry.MustRegister(durations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// The older memory statistics stop the world at each scrape, and name one
+	// family twice in OpenMetrics.
+	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
+	a.registry.MustRegister(durations, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return durations
 }
 

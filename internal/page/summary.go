@@ -1,7 +1,8 @@
 package page
 
-// Summary is the node in a few numbers, over whole devices. Sums are over
-// the devices of which both parts are known, and say of how many.
+// Summary is the node in a few numbers, over whole devices. A sum is over the
+// devices whose use is known; what it is a part of is known only where it is
+// known for each of them.
 type Summary struct {
 	Devices, Partitions, Free int
 	ClaimsHeld                int
@@ -15,7 +16,7 @@ type Mean struct {
 	Count int
 }
 
-// Sum is how much of how much, over Count devices; nil over none.
+// Sum is how much of how much, over Count devices; Used is nil over none.
 type Sum struct {
 	Used, Whole *float64
 	Count       int
@@ -55,12 +56,22 @@ func (m *Mean) add(value *float64) {
 }
 
 func (s *Sum) add(used, whole *float64) {
-	if used == nil || whole == nil {
+	if used == nil {
 		return
 	}
-	usedSum, wholeSum := *used, *whole
-	if s.Count > 0 {
-		usedSum, wholeSum = usedSum+*s.Used, wholeSum+*s.Whole
+	if s.Count == 0 {
+		s.Used, s.Whole = plus(used, new(float64)), plus(whole, new(float64))
+	} else {
+		s.Used, s.Whole = plus(s.Used, used), plus(s.Whole, whole)
 	}
-	s.Used, s.Whole, s.Count = &usedSum, &wholeSum, s.Count+1
+	s.Count++
+}
+
+// plus is nil where one of the two is unknown.
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }

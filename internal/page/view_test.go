@@ -176,3 +176,19 @@ func TestNatural(t *testing.T) {
 		t.Errorf("sorted %q, want %q", names, want)
 	}
 }
+
+// A device without a known limit counts with what it draws; the share of the
+// whole is then unknown.
+func TestSumOfDevicesWithoutALimit(t *testing.T) {
+	watts, limit := 300.0, 700.0
+	var s Sum
+	s.add(&watts, &limit)
+	if s.Used == nil || *s.Used != 300 || s.Whole == nil || *s.Whole != 700 {
+		t.Errorf("one device: %v of %v", s.Used, s.Whole)
+	}
+	s.add(&watts, nil)
+	s.add(nil, &limit)
+	if *s.Used != 600 || s.Whole != nil || s.Count != 2 {
+		t.Errorf("two devices, one of unknown limit: %v of %v, %d devices", *s.Used, s.Whole, s.Count)
+	}
+}

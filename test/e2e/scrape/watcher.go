@@ -137,7 +137,7 @@ func (w *Watcher) Next(ctx context.Context) (*Page, error) {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for a page: %w (%w)", failure, ctx.Err())
+			return nil, fmt.Errorf("wait for a page: %w", errors.Join(failure, ctx.Err()))
 		}
 	}
 }
