@@ -9,8 +9,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// service answers the calls. GetAllocatableResources is not implemented: it
-// says nothing of claims.
+// service answers the calls of the agent. GetAllocatableResources, which nobody
+// here calls, says nothing of claims and answers Unimplemented.
 type service struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 	kubelet *Kubelet
