@@ -122,7 +122,7 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 func TestNothingIsThere(t *testing.T) {
 	address := serve(t, testFlags(), surroundings{
 		node: "n", socket: filepath.Join(t.TempDir(), "kubelet.sock"), cdiDirs: []string{t.TempDir()},
-		cluster: &rest.Config{Host: "http://127.0.0.1:1"}, sources: []device.Source{nvml.New("/does/not/exist.so")},
+		cluster: &rest.Config{Host: "http://127.0.0.1:1"}, sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})},
 	})
 	eventually(t, address+"/metrics",
 		`dra_exporter_source_up{source="nvml"} 0`, `dra_exporter_source_error_info{reason="library_not_found",source="nvml"} 1`,
@@ -143,7 +143,7 @@ func TestNothingIsThere(t *testing.T) {
 // --device.source=auto says nothing of a library that is not on the node.
 func TestAutoIsSilentWithoutALibrary(t *testing.T) {
 	address := serve(t, testFlags(), surroundings{
-		node: "n", socket: "/does/not/exist", sources: []device.Source{nvml.New("/does/not/exist.so")}, optional: map[string]bool{"nvml": true},
+		node: "n", socket: "/does/not/exist", sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})}, optional: map[string]bool{"nvml": true},
 	})
 	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="podresources"} 0`)
 	if strings.Contains(page, `source_up{source="nvml"}`) {

@@ -31,7 +31,7 @@ type sourceFlags struct {
 
 func deviceSources() []deviceSource {
 	return []deviceSource{
-		{"nvml", true, func(f sourceFlags) (device.Source, error) { return nvml.New(f.nvmlLibrary), nil }},
+		{"nvml", true, func(f sourceFlags) (device.Source, error) { return nvml.New(nvml.Options{Library: f.nvmlLibrary}), nil }},
 		{"simulated", false, openSimulated},
 	}
 }

@@ -8,17 +8,19 @@ import "github.com/dra-exporter/dra-exporter/collector/clock"
 // Device is the identity of one piece of hardware, or of one partition of
 // it. Unknown strings are empty; all strings are valid UTF-8.
 type Device struct {
-	UUID          string // the vendor's; empty where it gives none (then PCIBusID is set)
-	ParentUUID    string // of a partition: the UUID of the whole device
-	Vendor        string // nvidia, amd, intel, …
-	Model         string
-	PCIBusID      string // lower case, domain of four digits: 0000:c1:00.0
-	Minor         int    // the N of /dev/nvidiaN, or Unknown
-	RenderMinor   int    // the N of /dev/dri/renderDN, or Unknown
-	Profile       string // of a partition: 1g.10gb
-	Placement     int    // of a partition: its first memory slice, or Unknown
-	DriverVersion string
-	Nodes         []string // its own device files, e.g. /dev/nvidia3
+	UUID            string // the vendor's; empty where it gives none (then PCIBusID is set)
+	ParentUUID      string // of a partition: the UUID of the whole device
+	Vendor          string // nvidia, amd, intel, …
+	Model           string
+	PCIBusID        string // lower case, domain of four digits: 0000:c1:00.0
+	Minor           int    // the N of /dev/nvidiaN, or Unknown
+	RenderMinor     int    // the N of /dev/dri/renderDN, or Unknown
+	Profile         string // of a partition: 1g.10gb
+	Placement       int    // of a partition: its first memory slice, or Unknown
+	GPUInstance     int    // of a MIG partition: the id of its GPU instance, or Unknown
+	ComputeInstance int    // of a MIG partition: the id of its compute instance, or Unknown
+	DriverVersion   string
+	Nodes           []string // its own device files, e.g. /dev/nvidia3
 }
 
 // Unknown is the value of a number of an identity that the source does not tell.
@@ -46,6 +48,7 @@ type Sample struct {
 	Source   string        // name of the source that saw it, the first in precedence
 	At       clock.Instant // the newest successful fast read; zero: none yet
 	Readings []Reading     // sorted by quantity, then details
+	XIDs     []XID         // sorted by code; nil: nobody listens for them
 
 	answers quantitySet // what the source has ever read of the device
 }

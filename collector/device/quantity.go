@@ -38,9 +38,16 @@ const (
 	PCIeReplays
 	NVLinkErrors
 	RecoveryAction
+	RetiredPages
+	NVLinks
+	FabricState
+	HealthCheck
+	NetworkLinks
+	NetworkErrors
+	Lost
 
 	// Quantities is how many there are.
-	Quantities = int(RecoveryAction) + 1
+	Quantities = int(Lost) + 1
 )
 
 // Tier says how often a quantity is read.
@@ -104,6 +111,13 @@ func Specs() [Quantities]Spec {
 		PCIeReplays:        {"pcie_replays", "", Counter, nil},
 		NVLinkErrors:       {"nvlink_errors", "", Counter, []string{"kind"}},
 		RecoveryAction:     {"recovery_action", "", Gauge, []string{"action"}},
+		RetiredPages:       {"retired_pages", "", Gauge, []string{"severity"}},
+		NVLinks:            {"nvlinks", "", Gauge, []string{"state"}},
+		FabricState:        {"fabric_state", "", Gauge, []string{"state"}},
+		HealthCheck:        {"health_check", "", Gauge, []string{"system", "result"}},
+		NetworkLinks:       {"network_links", "", Gauge, []string{"port", "state"}},
+		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}},
+		Lost:               {"lost", "", Gauge, nil},
 	}
 }
 

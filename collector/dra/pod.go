@@ -18,6 +18,17 @@ type Pod struct {
 
 	Claims     []PodClaim
 	Containers []Container
+	Health     []ResourceHealth // what the kubelet says of the devices
+}
+
+// ResourceHealth is the kubelet's word on a device that a container of a pod
+// was given: an entry of allocatedResourcesStatus in the container's status
+// (KEP-4680).
+type ResourceHealth struct {
+	PodClaim   string // the claim's name within the pod
+	Request    string // empty: of whichever request
+	ResourceID string // the device's first CDI id, else <driver>/<pool>/<device>
+	Healthy    bool   // entries that say neither are left out
 }
 
 // PodClaim is a claim that a pod names in its spec, or the claim that the

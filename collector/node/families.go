@@ -127,6 +127,13 @@ func (f *families) addQuantities() {
 		{device.PCIeReplays, "dra_device_pcie_replays_total", "", "PCIe packets that had to be sent again"},
 		{device.NVLinkErrors, "dra_device_nvlink_errors_total", "", "NVLink errors, by kind"},
 		{device.RecoveryAction, "dra_device_recovery_action", "", "What the hardware asks for to recover: 1 for the present action, 0 for the others"},
+		{device.RetiredPages, "dra_device_retired_pages", "", "Memory pages that were retired, by the severity of the error that caused it"},
+		{device.NVLinks, "dra_device_nvlink_links", "", "How many NVLinks are in each state: active, inactive"},
+		{device.FabricState, "dra_device_fabric_state", "", "How far the device is registered with the NVLink fabric: 1 for the present state, 0 for the others"},
+		{device.HealthCheck, "dra_device_health_check", "", "Result of DCGM's health watch of a system of the device: 1 for the present one of pass, warn and fail, 0 for the others"},
+		{device.NetworkLinks, "dra_device_network_link_state", "", "State of a port of a network or RDMA device: 1 for the present one, 0 for the others"},
+		{device.NetworkErrors, "dra_device_network_errors_total", "", "Errors of a network or RDMA device, by kind"},
+		{device.Lost, "dra_device_lost", "", "1 if the driver has lost the device (it fell off the bus, or needs a reset to be seen again)"},
 	}
 	for _, row := range table {
 		spec := &f.specs[row.quantity]

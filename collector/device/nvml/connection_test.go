@@ -37,7 +37,7 @@ func failUUID(d *server.Device, ret nvml.Return) {
 func TestConnectsAnewBesideAShortRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
-		from := NewOver(s)
+		from := NewOver(s, Options{})
 		r := readers(t, from)[0]
 		loseConnection(t, s, from)
 		gpu(s, 0).GetPowerUsageFunc = func() (uint32, nvml.Return) {
@@ -56,7 +56,7 @@ func TestConnectsAnewBesideAShortRead(t *testing.T) {
 // A handle from before is not used after the library was shut down.
 func TestOldHandlesAreNotUsed(t *testing.T) {
 	s := fitted(dgxh100.New())
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	found := readers(t, from)
 	read := func(i int) error {
 		_, err := found[i].Read(t.Context(), device.Fast)
@@ -96,7 +96,7 @@ func TestOldHandlesAreNotUsed(t *testing.T) {
 func TestLostGPUsAreLookedForAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
-		from := NewOver(s)
+		from := NewOver(s, Options{})
 		readers(t, from)
 		failUUID(gpu(s, 3), nvml.ERROR_GPU_IS_LOST)
 		began := time.Now()
@@ -132,7 +132,7 @@ func TestReadsTellLostGPUs(t *testing.T) {
 	for _, ret := range []nvml.Return{nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_UNKNOWN} {
 		synctest.Test(t, func(t *testing.T) {
 			s := fitted(dgxh100.New())
-			from := NewOver(s)
+			from := NewOver(s, Options{})
 			r := readers(t, from)[0]
 			gpu(s, 0).GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, ret }
 			if _, err := r.Read(t.Context(), device.Fast); !errors.Is(err, ret) {
@@ -174,7 +174,7 @@ func TestReadsWaitForAnotherConnection(t *testing.T) {
 			return nvml.SUCCESS
 		}
 		failUUID(gpu(s, 3), nvml.ERROR_GPU_IS_LOST)
-		sampler := device.NewSampler(device.Options{Sources: []device.Source{NewOver(s)}, Clock: clock.System()})
+		sampler := device.NewSampler(device.Options{Sources: []device.Source{NewOver(s, Options{})}, Clock: clock.System()})
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Second)
 		defer cancel()
 		go sampler.Run(ctx)

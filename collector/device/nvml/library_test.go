@@ -24,7 +24,7 @@ func TestLibraryOpenedAtRunTime(t *testing.T) {
 	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "testdata/library.c").CombinedOutput(); err != nil {
 		t.Fatalf("compile the library: %v\n%s", err, out)
 	}
-	s := New(path)
+	s := New(Options{Library: path})
 	var text strings.Builder
 	for range 2 { // it can be closed and opened again
 		text.Reset()

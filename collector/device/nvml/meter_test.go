@@ -29,7 +29,7 @@ func TestUnsupportedIsAbsent(t *testing.T) {
 		}
 		return nvml.SUCCESS
 	}
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	r := readers(t, from)[0]
 	for range 3 {
 		text := written(r.Read(t.Context(), device.Fast))
@@ -52,7 +52,7 @@ func TestOlderMemoryCallIsTheSecondChoice(t *testing.T) {
 	s := fitted(dgxa100.New())
 	d := gpu(s, 0)
 	d.MemoryInfo.Used = 7 << 30
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	if text := read(t, from, 0, device.Fast); !strings.Contains(text, "memory_used  1073741824 bytes") {
 		t.Errorf("with the newer call:\n%s", text)
 	}
@@ -84,7 +84,7 @@ func TestNVLinkOfSingleLinks(t *testing.T) {
 		f[[2]uint32{nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, link}] = 1000
 	}
 	d.GetFieldValuesFunc = f.answer
-	r := readers(t, NewOver(s))[0]
+	r := readers(t, NewOver(s, Options{}))[0]
 	expect := func(transmit, receive string) {
 		t.Helper()
 		text := written(r.Read(t.Context(), device.Fast))
@@ -112,7 +112,7 @@ func TestLinksAreRemembered(t *testing.T) {
 		set(link, 1000)
 	}
 	gpu(s, 0).GetFieldValuesFunc = f.answer
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	expect := func(when, sum string) {
 		t.Helper()
 		for range 2 {
@@ -151,7 +151,7 @@ func TestOneFieldFails(t *testing.T) {
 		}
 		return ret
 	}
-	text := read(t, NewOver(s), 0, device.Fast)
+	text := read(t, NewOver(s, Options{}), 0, device.Fast)
 	if strings.Contains(text, "nvlink_transmit  ") || !strings.Contains(text, "nvlink_receive  4096 bytes") ||
 		!strings.Contains(text, "error: read nvlink_transmit of GPU-0: ERROR_UNKNOWN") {
 		t.Errorf("one field fails:\n%s", text)
@@ -162,7 +162,7 @@ func TestValueThatIsNotThereYet(t *testing.T) {
 	s := fitted(dgxh100.New())
 	d := gpu(s, 0)
 	d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NO_DATA }
-	r := readers(t, NewOver(s))[0]
+	r := readers(t, NewOver(s, Options{}))[0]
 	if text := written(r.Read(t.Context(), device.Fast)); strings.Contains(text, "\tpower ") || strings.Contains(text, "error:") {
 		t.Errorf("no data gave\n%s", text)
 	}
@@ -188,7 +188,7 @@ func TestCoreLibrary(t *testing.T) {
 	bare.UUID = "GPU-0"
 	bare.GetMemoryInfoFunc, bare.GetMigModeFunc = nil, nil // calling them would end the process
 	s.Devices = []nvml.Device{bare}
-	observations, err := readers(t, NewOver(s))[0].Read(t.Context(), device.Slow)
+	observations, err := readers(t, NewOver(s, Options{}))[0].Read(t.Context(), device.Slow)
 	if err != nil || len(observations) != 1 || len(observations[0].Readings)+len(observations[0].Slow) != 0 {
 		t.Errorf("a core library gave\n%s", written(observations, err))
 	}
@@ -196,7 +196,7 @@ func TestCoreLibrary(t *testing.T) {
 
 func TestFastReadsAskLess(t *testing.T) {
 	s := fitted(dgxh100.New())
-	if text := read(t, NewOver(s), 0, device.Fast); strings.Contains(text, "slow") || strings.Contains(text, "power_limit") {
+	if text := read(t, NewOver(s, Options{}), 0, device.Fast); strings.Contains(text, "slow") || strings.Contains(text, "power_limit") {
 		t.Errorf("a fast read gave\n%s", text)
 	}
 	if calls := len(gpu(s, 0).GetFieldValuesCalls()); calls != 1 {

@@ -14,7 +14,7 @@ import (
 type Source struct{}
 
 // New returns a source that says that this binary was built without cgo.
-func New(string) *Source { return &Source{} }
+func New(Options) *Source { return &Source{} }
 
 // Name is "nvml".
 func (*Source) Name() string { return "nvml" }

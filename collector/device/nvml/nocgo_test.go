@@ -10,7 +10,7 @@ import (
 )
 
 func TestSaysThatItWasBuiltWithoutCgo(t *testing.T) {
-	var s device.Source = New("")
+	var s device.Source = New(Options{})
 	if _, err := s.Readers(t.Context()); source.ReasonOf(err) != source.ReasonLibraryMissing {
 		t.Errorf("without cgo there is %v", err)
 	}

@@ -39,7 +39,7 @@ type finding struct {
 func newReader(c *connection, uuid string) *reader {
 	return &reader{uuid: uuid, connection: c, links: newLinks(), identity: device.Device{
 		UUID: uuid, Vendor: "nvidia",
-		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
+		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 	}}
 }
 

@@ -19,17 +19,17 @@ type Source struct {
 	readers    map[string]*reader // by UUID, of every GPU ever seen: a few
 }
 
-// New returns a source over the library at the path, or over the one that the
-// system finds as libnvidia-ml.so.1 where the path is empty.
-func New(path string) *Source {
-	if path == "" {
-		return NewOver(nvml.New())
+// New returns a source over the library that the options name.
+func New(o Options) *Source {
+	if o.Library == "" {
+		return NewOver(nvml.New(), o)
 	}
-	return NewOver(nvml.New(nvml.WithLibraryPath(path)))
+	return NewOver(nvml.New(nvml.WithLibraryPath(o.Library)), o)
 }
 
-// NewOver returns a source over a library that is not yet initialized.
-func NewOver(library nvml.Interface) *Source {
+// NewOver returns a source over a library that is not yet initialized; the
+// options' own is not asked for.
+func NewOver(library nvml.Interface, _ Options) *Source {
 	return &Source{connection: &connection{library: library}, readers: make(map[string]*reader)}
 }
 

@@ -55,7 +55,7 @@ func TestReadsEveryServer(t *testing.T) {
 	for name, s := range servers() {
 		t.Run(name, func(t *testing.T) {
 			slice(t, gpu(s, 1), 4, 0)
-			from := NewOver(s)
+			from := NewOver(s, Options{})
 			var text strings.Builder
 			for _, r := range readers(t, from)[:2] {
 				text.WriteString(written(r.Read(t.Context(), device.Slow)))
@@ -69,7 +69,7 @@ func TestReadsEveryServer(t *testing.T) {
 }
 
 func TestReadersStayTheSame(t *testing.T) {
-	from := NewOver(fitted(dgxh100.New()))
+	from := NewOver(fitted(dgxh100.New()), Options{})
 	before, after := readers(t, from), readers(t, from)
 	for i := range before {
 		if before[i] != after[i] || before[i].Key() != fmt.Sprintf("GPU-%d", i) {
@@ -81,7 +81,7 @@ func TestReadersStayTheSame(t *testing.T) {
 func TestLostGPUIsAskedNoMore(t *testing.T) {
 	s := fitted(dgxh100.New())
 	d := gpu(s, 3)
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	r := readers(t, from)[3]
 	before, err := r.Read(t.Context(), device.Slow)
 	if err != nil {
@@ -108,7 +108,7 @@ func TestLostGPUIsAskedNoMore(t *testing.T) {
 func TestMIGDevicesComeAndGo(t *testing.T) {
 	s := fitted(dgxh100.New())
 	d := gpu(s, 0)
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	r := readers(t, from)[0]
 	uuids := func() string {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestProfileByName(t *testing.T) {
 	slice(t, gpu(s, 0), 0)
 	part, _ := gpu(s, 0).GetMigDeviceHandleByIndex(0)
 	migOf(part).GetNameFunc = func() (string, nvml.Return) { return "NVIDIA H100 80GB HBM3 MIG 1g.10gb+me", nvml.SUCCESS }
-	if text := read(t, NewOver(s), 0, device.Fast); !strings.Contains(text, `profile="1g.10gb+me"`) {
+	if text := read(t, NewOver(s, Options{}), 0, device.Fast); !strings.Contains(text, `profile="1g.10gb+me"`) {
 		t.Errorf("the name's profile is not used:\n%s", text)
 	}
 }
@@ -160,7 +160,7 @@ func TestFailures(t *testing.T) {
 	} {
 		s := fitted(dgxh100.New())
 		s.InitFunc = func() nvml.Return { return ret }
-		from := NewOver(s)
+		from := NewOver(s, Options{})
 		_, err := from.Readers(t.Context())
 		if source.ReasonOf(err) != want || !errors.Is(err, ret) {
 			t.Errorf("%v is %q: %v, want %q", ret, source.ReasonOf(err), err, want)
@@ -173,7 +173,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestMissingLibrary(t *testing.T) {
-	s := New(filepath.Join(t.TempDir(), "libnvidia-ml.so.1"))
+	s := New(Options{Library: filepath.Join(t.TempDir(), "libnvidia-ml.so.1")})
 	_, err := s.Readers(t.Context())
 	if source.ReasonOf(err) != source.ReasonLibraryMissing || !strings.Contains(err.Error(), "RuntimeClass nvidia") {
 		t.Errorf("without a library: %v", err)
@@ -186,14 +186,14 @@ func TestMissingLibrary(t *testing.T) {
 func TestTooOldLibrary(t *testing.T) {
 	s := fitted(dgxh100.New())
 	s.LookupSymbolFunc = func(name string) error { return errors.New("undefined symbol") }
-	if _, err := NewOver(s).Readers(t.Context()); source.ReasonOf(err) != source.ReasonUnsupported {
+	if _, err := NewOver(s, Options{}).Readers(t.Context()); source.ReasonOf(err) != source.ReasonUnsupported {
 		t.Errorf("a library without functions: %v", err)
 	}
 }
 
 func TestConnectsAnew(t *testing.T) {
 	s := fitted(dgxh100.New())
-	from := NewOver(s)
+	from := NewOver(s, Options{})
 	r := readers(t, from)[0]
 	count := s.DeviceGetCountFunc
 	s.DeviceGetCountFunc = func() (int, nvml.Return) { return 0, nvml.ERROR_UNINITIALIZED }
@@ -232,7 +232,7 @@ func TestConnectsAnew(t *testing.T) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	from := NewOver(fitted(dgxh100.New()))
+	from := NewOver(fitted(dgxh100.New()), Options{})
 	r := readers(b, from)[0]
 	b.ReportAllocs()
 	for b.Loop() {

@@ -133,7 +133,7 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 	h, err := p.spelled(raw)
 	d := Device{Identity: device.Device{
 		UUID: h.UUID, Vendor: h.Vendor, Model: h.Model, PCIBusID: strings.ToLower(h.PCIBusID),
-		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor), Placement: device.Unknown,
+		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor), Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 		DriverVersion: h.DriverVersion, Nodes: h.Nodes,
 	}}
 	switch id := &d.Identity; {
