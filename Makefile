@@ -95,8 +95,8 @@ manifests: ## render every kustomization (kubectl)
 		kubectl kustomize $$folder >/dev/null; echo "$$folder renders"; \
 	done
 
-docs: ## write docs/metrics.md from the families in code
-	go test ./collector/node -run '^TestMetricsDocument$$' -update
+docs: ## write docs/metrics.md and the tables of docs/health.md from the code
+	go test ./collector/node -run '^Test(Metrics|Health)Document$$' -update
 
 tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat and promtool
 

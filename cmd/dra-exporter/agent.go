@@ -74,6 +74,7 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	config := node.Config{
 		Node: around.node, Version: buildVersion(), Interval: flags.interval, Grace: flags.grace,
 		IdleThreshold: flags.idle, MaxSeries: flags.maxSeries,
+		HealthHold: flags.healthHold, ThrottleRatio: flags.throttle,
 	}
 	a.runner = node.NewRunner(config, node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake}, a.clock, log)
 	return a, nil

@@ -64,6 +64,7 @@ func demoFlags() *agentFlags {
 	return &agentFlags{
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
 		idle: 0.01, restartAfter: 10 * time.Minute, maxSeries: 20000,
+		healthHold: 30 * time.Second, throttle: 0.25,
 	}
 }
 

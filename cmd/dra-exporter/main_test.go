@@ -59,6 +59,8 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"a negative grace":       {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},
 		"no ratio":               {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
 		"a negative cap":         {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
+		"a negative hold":        {append(alone, "--health.hold=-1s"), []string{"--health.hold"}},
+		"no share":               {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
 		"a wrong address":        {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
 		"a missing web config":   {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong log level":      {append(alone, "--log.level=loud"), []string{"loud"}},

@@ -18,6 +18,7 @@ func sections() []section {
 		{"dra_device_", "What the hardware does"},
 		{"dra_claim_", "What a claim gets of a device"},
 		{"dra_namespace_", "Totals that outlive claims"},
+		{"dra_constraint_", "Constraints of device classes"},
 		{"dra_exporter_", "About the exporter itself"},
 		{"", "Others"},
 	}

@@ -48,6 +48,7 @@ func newDense() *dense {
 		d.claim(c)
 	}
 	d.plugin()
+	d.fallIll()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
 		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now})
 	}
@@ -92,6 +93,17 @@ func (d *dense) plugin() {
 	}
 }
 
+// fallIll lets somebody listen for Xids everywhere, and makes one GPU sick in
+// every voice's word.
+func (d *dense) fallIll() {
+	for i := range d.facts.Samples {
+		d.facts.Samples[i].XIDs = []device.XID{}
+	}
+	d.facts.Samples[0].XIDs = []device.XID{{Code: 79, Count: 1, Last: d.now.Wall}}
+	d.facts.Cluster.Published[0].Taints = []dra.Taint{{Key: "gpu.nvidia.com/xid", Value: "79", Effect: "NoExecute"}}
+	d.facts.Cluster.Pods[0].Health = []dra.ResourceHealth{{PodClaim: "mig", ResourceID: d.facts.Cluster.Published[0].ID.String()}}
+}
+
 // tick is one second: new readings of everything. Every third device idles.
 // Two sets of readings take turns, so that a benchmark measures the reducer
 // and not the making of its facts.
@@ -107,7 +119,7 @@ func (d *dense) tick() {
 		}
 		readings := d.readings[d.turn][i]
 		for at := range readings {
-			if specs[readings[at].Quantity].Kind == device.Counter {
+			if q := readings[at].Quantity; specs[q].Kind == device.Counter && q != device.ECCErrors {
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()*float64(i)
 			}
 		}
@@ -127,6 +139,11 @@ func denseReadings(i int) []device.Reading {
 		device.RemappedRows:   pairs("corrected", "uncorrected"),
 		device.NVLinkErrors:   pairs("crc", "replay", "recovery"),
 		device.RecoveryAction: pairs("none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"),
+		device.RetiredPages:   pairs("corrected", "uncorrected"),
+		device.NVLinks:        pairs("active", "inactive"),
+		device.FabricState:    pairs("success", "in_progress", "not_started", "failure"),
+		device.HealthCheck:    {{"memory", "pass"}, {"memory", "warn"}, {"memory", "fail"}},
+		device.NetworkLinks:   {{"1", "active"}, {"1", "down"}},
 	}
 	for _, q := range []device.Quantity{device.NVLinkLinkTransmit, device.NVLinkLinkReceive} {
 		details[q] = [][2]string{{"0", "switch"}, {"1", "switch"}}
@@ -134,10 +151,23 @@ func denseReadings(i int) []device.Reading {
 	var readings []device.Reading
 	for q := range device.Quantity(device.Quantities) {
 		for _, detail := range append(details[q], pairs("")[:1-min(1, len(details[q]))]...) {
-			readings = append(readings, device.Reading{Quantity: q, Details: detail, Value: float64(i%3) / 2})
+			readings = append(readings, device.Reading{Quantity: q, Details: detail, Value: denseValue(i, q, detail)})
 		}
 	}
 	return readings
+}
+
+// denseValue keeps the devices well: of a state set the first state is
+// present.
+func denseValue(i int, q device.Quantity, detail [2]string) float64 {
+	switch {
+	case slices.Contains([]string{"none", "success", "active"}, detail[0]), slices.Contains([]string{"pass", "active"}, detail[1]):
+		return 1
+	case slices.Contains(testimony(), q), q == device.RowRemapPending:
+		return 0
+	default:
+		return float64(i%3) / 2
+	}
 }
 
 func pairs(names ...string) [][2]string {
@@ -149,7 +179,7 @@ func pairs(names ...string) [][2]string {
 }
 
 func denseConfig() Config {
-	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, Version: Version{"v0", "abc", "go"}}
+	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: Version{"v0", "abc", "go"}}
 }
 
 // mustBeComplete fails unless the page has every family of the node role,

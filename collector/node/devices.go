@@ -71,7 +71,7 @@ func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []str
 		s.published[cluster.Published[i].ID] = &cluster.Published[i]
 	}
 	for _, u := range s.units {
-		u.isPublished = false
+		u.isPublished, u.inSlice = false, false
 	}
 	for id, i := range found {
 		s.name(s.units[uuids[i]], id)
@@ -81,8 +81,9 @@ func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []str
 // name notes by which name a driver published the unit. What the slice said
 // of it is kept when the slice has vanished.
 func (s *State) name(u *unit, id dra.DeviceID) {
-	u.isPublished = true
-	if published, ok := s.published[id]; ok {
+	published, inSlice := s.published[id]
+	u.isPublished, u.inSlice = true, inSlice
+	if inSlice {
 		u.published = *published
 	} else if u.published.ID != id {
 		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
@@ -147,13 +148,21 @@ func addListed(facts Facts, add func(dra.DeviceID) *subject) {
 func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 	u, known := s.units[d.uuid]
 	if !known {
-		u = &unit{uuid: d.uuid, device: device.Device{Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown}}
+		u = &unit{uuid: d.uuid, device: unidentified()}
 		s.units[d.uuid] = u
 		s.reorder = true
 	}
 	u.seen = now
 	s.name(u, d.id)
 	return u
+}
+
+// unidentified is hardware of which nothing is known.
+func unidentified() device.Device {
+	return device.Device{
+		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
+		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+	}
 }
 
 // countUnmatched counts allocated devices without hardware, and hardware

@@ -52,6 +52,8 @@ type Config struct {
 	Grace         time.Duration // how long counters and info rows outlive the hold
 	IdleThreshold float64       // utilization ratio below which a claim idles
 	MaxSeries     int           // per family; 0: no cap
+	HealthHold    time.Duration // for how long a signal must have been gone until a device is well again
+	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device sick; 0: none does
 }
 
 // Version names the build.

@@ -14,6 +14,8 @@ type families struct {
 	quantity [device.Quantities]*metric.Family // what the hardware does
 
 	deviceInfo, publishedInfo, deviceBusy, deviceHolders *metric.Family
+	deviceHealthy, healthSignal, taintInfo               *metric.Family
+	xidErrors, xidLast, violations                       *metric.Family
 
 	claimHeld, claimHeldSeconds, claimDeviceSeconds, claimAllocated   *metric.Family
 	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
@@ -34,6 +36,7 @@ func Families() []*metric.Family {
 	f := newFamilies()
 	list := []*metric.Family{
 		f.deviceInfo, f.publishedInfo, f.deviceBusy, f.deviceHolders,
+		f.deviceHealthy, f.healthSignal, f.taintInfo, f.xidErrors, f.xidLast, f.violations,
 		f.claimHeld, f.claimHeldSeconds, f.claimDeviceSeconds, f.claimAllocated,
 		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
 		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
@@ -74,6 +77,7 @@ func counter(name, unit, help string, labels []string) *metric.Family {
 func newFamilies() *families {
 	f := &families{specs: device.Specs()}
 	f.addDevices()
+	f.addHealth()
 	f.addQuantities()
 	f.addClaims()
 	f.addFacts()
@@ -91,6 +95,21 @@ func (f *families) addDevices() {
 		deviceLabels())
 	f.deviceHolders = gauge("dra_device_holders", "", "How many hold the device: claims (admin access not counted), and pods with a device plugin",
 		deviceLabels("kind"))
+}
+
+func (f *families) addHealth() {
+	f.deviceHealthy = gauge("dra_device_healthy", "", "1 if the device is well, 0 if it is sick, in the word of hardware (docs/health.md), driver (taints in its slices) or kubelet; absent where that word is unknown",
+		deviceLabels("by"))
+	f.healthSignal = gauge("dra_device_health_signal_info", "", "What speaks against the device's health at present; severity is critical (the hardware's verdict is sick) or warning",
+		deviceLabels("signal", "severity"))
+	f.taintInfo = gauge("dra_device_taint_info", "", "A taint of the device in its driver's ResourceSlice",
+		deviceLabels("key", "value", "effect"))
+	f.xidErrors = counter("dra_device_xid_errors_total", "", "Errors that NVIDIA's driver reported of the device, by Xid code; other stands for codes that docs/health.md does not list",
+		deviceLabels("xid"))
+	f.xidLast = gauge("dra_device_xid_last_timestamp_seconds", "seconds", "When the Xid was last reported of the device",
+		deviceLabels("xid"))
+	f.violations = counter("dra_constraint_violations_total", "", "Onsets of trouble on a device while a claim of the class held it or a partition of it; outlives the claims",
+		[]string{"node", "deviceclass", "constraint"})
 }
 
 // addQuantities lists the families that say what the hardware does, one for

@@ -16,9 +16,9 @@ import (
 
 // A history is a random life of one node: claims come and go, share, and are
 // made again under their names; devices fall silent, pause and lose their
-// counters; slices vanish and the API server goes away, or was never asked.
-// It knows the truth, what each claim really drew, and holds every page
-// against it.
+// counters, fall ill and recover; slices vanish and the API server goes away,
+// or was never asked. It knows the truth, what each claim really drew and how
+// many errors there were, and holds every page against it.
 type history struct {
 	*scene
 	random *rand.Rand
@@ -33,6 +33,7 @@ type history struct {
 	staleFor  int
 	slices    []dra.PublishedDevice // what takes turns with the published ones: none, then all
 	silentFor map[string]int
+	ailing    *ailing
 }
 
 const joulesPerSecond = 100
@@ -47,6 +48,7 @@ func newHistory(t testing.TB, seed uint64) *history {
 		total:  map[string]float64{}, drawn: map[tenureKey]float64{}, holding: map[tenureKey]bool{}, admin: map[string]bool{},
 		offset: map[string]float64{}, before: map[string]float64{}, silentFor: map[string]int{},
 	}
+	h.ailing = newAiling(h.scene, h.random)
 	h.began = h.now.Elapsed
 	h.immutable = true
 	h.facts.Cluster.Enabled = seed%3 > 0
@@ -123,6 +125,8 @@ func (h *history) change() {
 	case choice == 14 && h.staleFor < 0:
 		h.drop(name)
 		h.take(name, uuid)
+	case choice > 15:
+		h.ailing.change(uuid)
 	}
 }
 
@@ -195,6 +199,7 @@ func (h *history) check() {
 	}
 	h.checkMonotonic(counters)
 	h.checkSums()
+	h.ailing.check()
 	h.before = counters
 }
 
@@ -275,10 +280,10 @@ func (h *history) checkEnergy(drawn map[tenureKey]float64) {
 }
 
 // TestHistories is the property test of the ledger: over random histories no
-// page holds a label set twice, counters are monotonic, and nothing is
-// counted twice. TestHistoriesNoticeMutations shows that it can fail.
+// page holds a label set twice, counters are monotonic, nothing is counted
+// twice, and a device is sick exactly while a critical signal says so. TestHistoriesNoticeMutations shows that it can fail.
 func TestHistories(t *testing.T) {
-	credited := 0.0
+	credited, violated := 0.0, 0.0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			h := newHistory(t, seed)
@@ -288,9 +293,12 @@ func TestHistories(t *testing.T) {
 			for _, totals := range h.state.totals {
 				credited += totals.energy.total
 			}
+			for _, v := range h.state.violations {
+				violated += v.tallies[constraintMemory].total
+			}
 		})
 	}
-	if credited < 1e5 || math.IsNaN(credited) {
-		t.Errorf("only %v J were credited to anybody: the histories prove nothing", credited)
+	if credited < 1e5 || math.IsNaN(credited) || violated < 100 {
+		t.Errorf("only %v J were credited to anybody, and %v memory errors: the histories prove nothing", credited, violated)
 	}
 }

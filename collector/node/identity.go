@@ -9,15 +9,21 @@ import (
 )
 
 // hardwareUUID is the one identity of a piece of hardware: the vendor's
-// UUID, or its address on this node, and its place there if it is a part.
+// UUID, or its address on this node, and its place there if it is a part: the
+// ids of its instances, of which two may begin at the same memory slice, or
+// its profile and that slice.
 func hardwareUUID(node string, d device.Device) string {
-	if d.UUID != "" {
+	address := node + "/pci-" + d.PCIBusID
+	switch {
+	case d.UUID != "":
 		return d.UUID
+	case !d.IsPartition():
+		return address
+	case placed(d):
+		return fmt.Sprintf("%s/gi%d-ci%d", address, d.GPUInstance, d.ComputeInstance)
+	default:
+		return fmt.Sprintf("%s/%s-%d", address, plainProfile(d.Profile), d.Placement)
 	}
-	if d.IsPartition() {
-		return fmt.Sprintf("%s/pci-%s/%s-%d", node, d.PCIBusID, plainProfile(d.Profile), d.Placement)
-	}
-	return node + "/pci-" + d.PCIBusID
 }
 
 // unknownUUID is the identity of a held device whose hardware nobody knows.

@@ -20,11 +20,14 @@ type subject struct {
 }
 
 // A rule leads from a subject to hardware: both have the same key. An empty
-// key means that the rule does not apply.
+// key means that the rule does not apply. A rule of exclusion says that two
+// are partners because nothing else can be meant, so it counts those that have
+// a partner already, too.
 type rule struct {
-	name     string
-	subject  func(subject) string
-	hardware func(device.Device, hardwareIndex) []string
+	name      string
+	subject   func(subject) string
+	hardware  func(device.Device, hardwareIndex) []string
+	exclusion bool
 }
 
 // hardwareIndex finds parents by UUID.
@@ -33,13 +36,15 @@ type hardwareIndex map[string]device.Device
 // rules are asked in this order; see docs/architecture.md.
 func rules() []rule {
 	return []rule{
-		{"uuid", func(s subject) string { return s.published.UUID }, deviceUUID},
-		{"placement", subjectPlacement, devicePlacement},
-		{"pci", subjectAddress, deviceAddress},
-		{"status uuid", func(s subject) string { return s.status.UUID }, deviceUUID},
-		{"status pci", func(s subject) string { return s.status.PCIAddress }, deviceAddress},
-		{"device node", subjectNode, deviceNodes},
-		{"name", subjectName, deviceName},
+		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID},
+		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
+		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},
+		{name: "pci", subject: subjectAddress, hardware: deviceAddress},
+		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID},
+		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress},
+		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
+		{name: "device node", subject: subjectNode, hardware: deviceNodes},
+		{name: "name", subject: subjectName, hardware: deviceName},
 	}
 }
 
@@ -72,7 +77,7 @@ func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]
 func (r rule) apply(subjects []subject, hardware []device.Device, index hardwareIndex, found map[dra.DeviceID]int, taken []bool) {
 	keys := make(map[string][]int, len(subjects))
 	for i, s := range subjects {
-		if _, done := found[s.id]; done {
+		if _, done := found[s.id]; done && !r.exclusion {
 			continue
 		}
 		if key := r.subject(s); key != "" {
@@ -83,19 +88,20 @@ func (r rule) apply(subjects []subject, hardware []device.Device, index hardware
 		return
 	}
 	for i, candidates := range r.partners(keys, hardware, index, taken) {
-		if s, ok := only(subjects, candidates, hardware[i]); ok {
+		s, ok := only(subjects, candidates, hardware[i], index)
+		if _, done := found[s.id]; ok && !done && !taken[i] {
 			found[s.id], taken[i] = i, true
 		}
 	}
 }
 
-// partners returns, for each free device, the subjects whose key leads to it
-// and to no other device.
+// partners returns, for each device that the rule counts, the subjects whose
+// key leads to it and to no other device.
 func (r rule) partners(keys map[string][]int, hardware []device.Device, index hardwareIndex, taken []bool) [][]int {
 	owner := make(map[string]int, len(hardware))
 	const several = -1
 	for i, d := range hardware {
-		if taken[i] {
+		if taken[i] && !r.exclusion {
 			continue
 		}
 		for _, key := range r.hardware(d, index) {
@@ -117,16 +123,18 @@ func (r rule) partners(keys map[string][]int, hardware []device.Device, index ha
 
 // only picks the one subject that may be the hardware d: the single one, or
 // the single one of d's vendor's own driver. A subject of that driver whose
-// UUID is another than d's is never d.
-func only(subjects []subject, candidates []int, d device.Device) (subject, bool) {
+// UUID is another than d's is never d, and no subject is that is somewhere
+// else.
+func only(subjects []subject, candidates []int, d device.Device, index hardwareIndex) (subject, bool) {
 	own := ownDriver(d.Vendor)
 	var any, preferred []subject
 	for _, i := range candidates {
 		s := subjects[i]
 		switch {
+		case elsewhere(s, d, index):
 		case s.id.Driver != own:
 			any = append(any, s)
-		case !contradicts(s, d):
+		case !contradicts(s.published.UUID, d.UUID):
 			preferred = append(preferred, s)
 		}
 	}
@@ -140,11 +148,21 @@ func only(subjects []subject, candidates []int, d device.Device) (subject, bool)
 	}
 }
 
-func contradicts(s subject, d device.Device) bool {
-	return s.published.UUID != "" && d.UUID != "" && s.published.UUID != d.UUID
+// contradicts reports whether two UUIDs are of different devices. One that
+// spells where a partition is says nothing of the partition's own.
+func contradicts(published, hardware string) bool {
+	return published != "" && hardware != "" && published != hardware && spellsPlace(published) == spellsPlace(hardware)
 }
 
-func deviceUUID(d device.Device, _ hardwareIndex) []string { return key(d.UUID) }
+// deviceUUID is how the device's UUID is spelled: that of a partition in two
+// ways.
+func deviceUUID(d device.Device, _ hardwareIndex) []string {
+	keys := key(d.UUID)
+	if spelled := placeUUID(d); spelled != "" && spelled != d.UUID {
+		keys = append(keys, spelled)
+	}
+	return keys
+}
 
 func deviceAddress(d device.Device, _ hardwareIndex) []string {
 	if d.IsPartition() {
@@ -160,34 +178,27 @@ func subjectAddress(s subject) string {
 	return s.published.PCIAddress
 }
 
-func subjectPlacement(s subject) string {
-	p := s.published
-	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
+// subjectStatusAddress is what the driver wrote into the claim: of a
+// partition, that is its parent's address.
+func subjectStatusAddress(s subject) string {
+	if s.published.IsPartition() {
 		return ""
 	}
-	return placementKey(p.ParentUUID, p.Profile, p.Placement)
+	return s.status.PCIAddress
 }
 
-func devicePlacement(d device.Device, _ hardwareIndex) []string {
-	if !d.IsPartition() || d.Placement == device.Unknown {
-		return nil
-	}
-	return key(placementKey(d.ParentUUID, d.Profile, d.Placement))
-}
-
-func placementKey(parent, profile string, placement int) string {
-	return parent + "|" + plainProfile(profile) + "|" + strconv.Itoa(placement)
-}
-
-// subjectNode is the one device node of a whole device. A CDI entry with
-// capability nodes describes a partition: its /dev/nvidiaN is the parent's.
+// subjectNode is the one device node of a whole device, or the place to which
+// the capability nodes of a partition give access.
 func subjectNode(s subject) string {
+	if at, told := placeOf(s.nodes); told {
+		return at.String()
+	}
 	if s.published.IsPartition() {
 		return ""
 	}
 	node := ""
 	for _, path := range s.nodes {
-		if strings.HasPrefix(path, "/dev/nvidia-caps/") {
+		if strings.HasPrefix(path, capabilityNodes) {
 			return ""
 		}
 		if numberedNode(path) {
@@ -200,10 +211,10 @@ func subjectNode(s subject) string {
 	return node
 }
 
-// numberedNode reports whether a path names one GPU, unlike /dev/nvidiactl,
-// /dev/kfd and other nodes that all GPUs share.
+// numberedNode reports whether a path names one device, unlike /dev/nvidiactl,
+// /dev/kfd, /dev/infiniband/rdma_cm and other nodes that all devices share.
 func numberedNode(path string) bool {
-	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD"} {
+	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/infiniband/uverbs"} {
 		if number, ok := strings.CutPrefix(path, prefix); ok {
 			_, err := strconv.ParseUint(number, 10, 16)
 			return err == nil
@@ -212,11 +223,15 @@ func numberedNode(path string) bool {
 	return false
 }
 
-func deviceNodes(d device.Device, _ hardwareIndex) []string {
-	if d.IsPartition() {
+func deviceNodes(d device.Device, index hardwareIndex) []string {
+	if !d.IsPartition() {
+		return d.Nodes
+	}
+	parent, known := index[d.ParentUUID]
+	if !known || parent.Minor == device.Unknown || !placed(d) {
 		return nil
 	}
-	return d.Nodes
+	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
 }
 
 // subjectName applies the naming rules of drivers, for devices that no slice

@@ -44,6 +44,45 @@ func ledgerMutations() []mutation {
 	}
 }
 
+// healthMutations break the judgement of health, each noticed by the test
+// that is named.
+func healthMutations() []struct{ test, name, file, old, new string } {
+	return []struct{ test, name, file, old, new string }{
+		{"TestXIDCounts", "an Xid retold is counted", "xid_log.go",
+			"case is.Last.After(was.Last):", "case true:"},
+		{"TestXIDCounts", "a takeover counts all", "xid_log.go",
+			"case before.IsZero():", "case true:"},
+		{"TestXIDOfLongAgo", "old Xids make sick", "health.go",
+			"now.Wall.Sub(a.last) <= recent", "now.Wall.Sub(a.last) <= 100*recent"},
+		{"TestHealthOfALostGPU", "the hold runs while nothing can be read", "health.go",
+			"waits := !u.fresh || ", "waits := "},
+		{"TestHealthOfALostGPU", "the hold ends between reads", "health.go",
+			"u.at.Since(r.last) < hold", "now.Since(r.last) < hold"},
+		{"TestHealthWaitsForRecovery", "the hold runs while recovery is asked for", "health.go",
+			"waits := !u.fresh || u.asksForRecovery() || ", "waits := !u.fresh || "},
+		{"TestHealthOfALostGPU", "every signal is an onset", "violations.go",
+			"onsets := violated &^ u.health.violated", "onsets := violated"},
+		{"TestHealthOfPartitions", "holders of partitions do not count", "violations.go",
+			"on == u || on.device.ParentUUID == u.uuid", "on == u"},
+		{"TestHealthOfPartitions", "partitions are judged first", "health.go",
+			"[]bool{false, true}", "[]bool{true, false}"},
+		{"TestHealthIsUnknown", "well without testimony", "health.go",
+			"	if !u.fresh {\n		return false\n	}\n	return u.xids", "	return true || u.xids"},
+		{"TestAilments", "the minute never ends", "health_watch.go",
+			"w.slots[(slot-passed+1)%throttleSlots] = 0", "_ = slot"},
+		{"TestWordOfTheKubelet", "an ambiguous id is believed", "health_kubelet.go",
+			"	if several {\n", "	if several && false {\n"},
+	}
+}
+
+// TestHealthNoticesMutations expects the test that is named beside each
+// mutation to fail.
+func TestHealthNoticesMutations(t *testing.T) {
+	for _, m := range healthMutations() {
+		t.Run(m.name, func(t *testing.T) { expectFailure(t, mutation{m.name, m.file, m.old, m.new}, m.test) })
+	}
+}
+
 // TestHistoriesNoticeMutations breaks the reducer six times, each time in a
 // copy that the compiler sees in the place of the file, and expects
 // TestHistories to fail.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // rowBuilder gathers the rows of one snapshot, family by family, and keeps
-// each family under the cap.
+// each family under the cap, but for the one that tells what the caps dropped:
+// it has at most a row for each of the others.
 type rowBuilder struct {
 	families *families
 	limit    int // 0: none
@@ -41,7 +43,7 @@ func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {
 
 func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Time) {
 	b.count++
-	if b.limit > 0 && b.count > b.limit {
+	if b.limit > 0 && b.count > b.limit && b.family != b.families.dropped {
 		b.dropped[b.family]++
 		return
 	}
@@ -53,10 +55,9 @@ func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Ti
 func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b := &s.rows
 	b.rows, b.dropped = make([]metric.Row, 0, len(b.rows)+len(b.rows)/16+64), s.dropped
-	if s.reorder {
-		s.order, s.reorder = s.inOrder(), false
-	}
+	s.arrange()
 	b.deviceRows(s.order.units, s.config)
+	b.healthRows(s)
 	b.claimRows(s.order.tenures, s.units, s.config)
 	b.factRows(s.order.records, &s.plugins)
 	b.namespaceRows(s.order.totals, s.config)
@@ -72,11 +73,19 @@ type ordered struct {
 	tenures []*tenure
 	records []*record
 	totals  []namespaceEntry
+	classes []string // that violations are counted for
 }
 
 type namespaceEntry struct {
 	key    namespaceKey
 	totals *namespaceTotals
+}
+
+// arrange makes the order anew where something came or went.
+func (s *State) arrange() {
+	if s.reorder {
+		s.order, s.reorder = s.inOrder(), false
+	}
 }
 
 func (s *State) inOrder() ordered {
@@ -98,6 +107,7 @@ func (s *State) inOrder() ordered {
 	for key, totals := range s.totals {
 		o.totals = append(o.totals, namespaceEntry{key, totals})
 	}
+	o.classes = slices.Sorted(maps.Keys(s.violations))
 	slices.SortFunc(o.units, func(a, b *unit) int { return cmp.Compare(a.uuid, b.uuid) })
 	slices.SortFunc(o.tenures, func(a, b *tenure) int {
 		return cmp.Or(compareFlags(a.held, b.held), compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))

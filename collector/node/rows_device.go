@@ -73,6 +73,8 @@ func (b *rowBuilder) quantityRows(units []*unit, q device.Quantity, spec *device
 func (u *unit) label(f *families, node string) {
 	if u.labels.plain == nil || u.labels.parent != u.device.ParentUUID {
 		u.labels, u.slots, u.slotted = unitLabels{parent: u.device.ParentUUID}, nil, nil
+		u.health.labels = healthLabels{}
+		u.xids.forgetLabels()
 		u.labels.plain = metric.NewLabels(f.deviceBusy.Labels, node, u.uuid, u.device.ParentUUID)
 		u.labels.byClaim = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "claim")
 		u.labels.byPlugin = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "device_plugin")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ type scene struct {
 	events  []Event
 	hold    map[string][]string // claim → published devices
 	sampled map[string]map[device.Quantity]float64
-	quiet   map[string]bool // devices that cannot be read
+	details map[string]map[device.Reading]float64 // what else is read: readings with details, without their value
+	quiet   map[string]bool                       // devices that cannot be read
 
 	immutable bool // lists are replaced, never changed in place
 }
@@ -38,13 +40,14 @@ func origin() clock.Instant {
 }
 
 func newScene(t testing.TB, devices ...device.Device) *scene {
-	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{}, quiet: map[string]bool{}}
+	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{},
+		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
-		Version: Version{"v0", "abc", "go"}})
+		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: Version{"v0", "abc", "go"}})
 	s.facts.Cluster = Cluster{Enabled: true, Fresh: true}
 	for _, d := range devices {
 		s.facts.Samples = append(s.facts.Samples, device.Sample{Device: d, Source: "simulated"})
-		s.sampled[d.UUID] = map[device.Quantity]float64{}
+		s.sampled[d.UUID], s.details[d.UUID] = map[device.Quantity]float64{}, map[device.Reading]float64{}
 		if !d.IsPartition() {
 			s.publish(d)
 		}
@@ -114,6 +117,39 @@ func without[T any](list []T, drop func(T) bool) []T {
 // set sets what the next sample of a device reads.
 func (s *scene) set(uuid string, q device.Quantity, value float64) { s.sampled[uuid][q] = value }
 
+// tell sets a reading that has details.
+func (s *scene) tell(uuid string, q device.Quantity, value float64, details ...string) {
+	reading := device.Reading{Quantity: q}
+	copy(reading.Details[:], details)
+	s.details[uuid][reading] = value
+}
+
+// choose sets a state set: the present state is 1, the others are 0. first is
+// the detail before the state, if the quantity has one.
+func (s *scene) choose(uuid string, q device.Quantity, present string, states []string, first ...string) {
+	for _, state := range states {
+		value := 0.0
+		if state == present {
+			value = 1
+		}
+		s.tell(uuid, q, value, append(slices.Clone(first), state)...)
+	}
+}
+
+// hear sets what a listener says of a device, codes and counts in turns; each
+// was last reported at the time of the next sample, a second from now.
+func (s *scene) hear(uuid string, counts ...int) {
+	xids := []device.XID{}
+	for i := 0; i < len(counts); i += 2 {
+		xids = append(xids, device.XID{Code: counts[i], Count: uint64(counts[i+1]), Last: s.now.Wall.Add(time.Second)})
+	}
+	for i := range s.facts.Samples {
+		if s.facts.Samples[i].Device.UUID == uuid {
+			s.facts.Samples[i].XIDs = xids
+		}
+	}
+}
+
 // step lets the time pass, reads every device that can be read, and steps.
 func (s *scene) step(after time.Duration) {
 	s.now = s.now.Add(after)
@@ -165,6 +201,13 @@ func (s *scene) read(uuid string) []device.Reading {
 			readings = append(readings, reading)
 		}
 	}
+	for reading, value := range s.details[uuid] {
+		reading.Value = value
+		readings = append(readings, reading)
+	}
+	slices.SortFunc(readings, func(a, b device.Reading) int {
+		return cmp.Or(cmp.Compare(a.Quantity, b.Quantity), cmp.Compare(a.Details[0], b.Details[0]), cmp.Compare(a.Details[1], b.Details[1]))
+	})
 	return readings
 }
 

@@ -29,6 +29,10 @@ type State struct {
 	tenures map[tenureKey]*tenure
 	totals  map[namespaceKey]*namespaceTotals
 
+	xidCodes   []xidCode
+	signals    []signal
+	violations map[string]*violations // by device class
+
 	causes          causes
 	settled         bool // the views follow from the causes
 	hardwareChanges uint64
@@ -46,18 +50,22 @@ type unmatched struct{ published, hardware int }
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
+	xids := xidTable()
 	return State{
-		config:    config,
-		units:     make(map[string]*unit),
-		known:     make(map[dra.DeviceID]string),
-		published: make(map[dra.DeviceID]*dra.PublishedDevice),
-		absent:    make(absences),
-		plugins:   plugins{absent: make(absences)},
-		records:   make(map[dra.ClaimRef]*record),
-		tenures:   make(map[tenureKey]*tenure),
-		totals:    make(map[namespaceKey]*namespaceTotals),
-		dropped:   make(map[*metric.Family]float64),
-		rows:      newRowBuilder(config),
+		xidCodes:   xids,
+		signals:    signalTable(xids),
+		violations: make(map[string]*violations),
+		config:     config,
+		units:      make(map[string]*unit),
+		known:      make(map[dra.DeviceID]string),
+		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
+		absent:     make(absences),
+		plugins:    plugins{absent: make(absences)},
+		records:    make(map[dra.ClaimRef]*record),
+		tenures:    make(map[tenureKey]*tenure),
+		totals:     make(map[namespaceKey]*namespaceTotals),
+		dropped:    make(map[*metric.Family]float64),
+		rows:       newRowBuilder(config),
 	}
 }
 
@@ -90,8 +98,10 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	if joined {
 		events = s.describeClaims(now, events)
 		s.countUnmatched(facts)
+		s.hearKubelet(facts)
 	}
 	s.keepLedger(now, elapsed)
+	events = s.judge(now, events)
 	s.evict(now)
 	s.last = now
 	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
@@ -127,6 +137,7 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 			s.hardwareChanges++
 		}
 		u.seen = now
+		u.xids.hear(sample, s.xidCodes, s.step, s.last.Wall, now.Wall)
 		if resets := u.take(sample, s.step, s.config); resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", uuid), slog.Int("counters", resets)}})
@@ -135,6 +146,8 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 	}
 	for _, u := range s.units {
 		if !u.present {
+			u.newer = false
+			u.xids.rest()
 			u.restGrowth()
 			if u.wasPresent {
 				s.hardwareChanges++
@@ -239,11 +252,12 @@ func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, el
 		s.tenures[key] = t
 		s.reorder = true
 	}
-	u := s.units[key.uuid]
-	t.class, t.model = view.classOn(key.uuid), u.model()
-	if !t.held {
+	u, class := s.units[key.uuid], view.classOn(key.uuid)
+	if !t.held || t.class != class {
+		s.openViolations(class, now.Wall)
 		s.reorder = true
 	}
+	t.class, t.model = class, u.model()
 	t.hold(u, s.step)
 	t.weight, t.allocated = u.weight(key.claim), u.allocated(key.claim)
 	t.accrue(u, s.step, elapsed, now.Wall, s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model}))

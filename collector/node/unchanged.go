@@ -50,5 +50,7 @@ func sameHardware(a, b device.Device) bool {
 	return a.UUID == b.UUID && a.ParentUUID == b.ParentUUID && a.PCIBusID == b.PCIBusID &&
 		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
 		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
-		a.Profile == b.Profile && a.Placement == b.Placement && slices.Equal(a.Nodes, b.Nodes)
+		a.Profile == b.Profile && a.Placement == b.Placement &&
+		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance &&
+		slices.Equal(a.Nodes, b.Nodes)
 }

@@ -19,8 +19,10 @@ type unit struct {
 
 	published   dra.PublishedDevice // last known; its ID is empty while unmatched
 	isPublished bool
+	inSlice     bool // the driver publishes it now
 
 	at       clock.Instant // of the newest readings; zero: never read
+	newer    bool          // they came in this step
 	fresh    bool          // at is recent enough for gauges
 	readings []device.Reading
 	offsets  [device.Quantities + 1]int // of each quantity in readings
@@ -29,6 +31,9 @@ type unit struct {
 	growth [meters]growth
 	reason []reasonGrowth // of throttled time
 	busy   tally
+
+	xids   xidLog
+	health health
 
 	holders    holders
 	seen       clock.Instant // last step that saw it, as hardware or as held
@@ -106,8 +111,8 @@ func (u *unit) take(sample device.Sample, step uint64, config Config) (resets in
 		u.forgetBases()
 	}
 	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
-	newer := !sample.At.IsZero() && sample.At != u.at
-	if !newer {
+	u.newer = !sample.At.IsZero() && sample.At != u.at
+	if !u.newer {
 		u.restGrowth()
 		return 0
 	}
@@ -128,6 +133,7 @@ func (u *unit) forgetBases() {
 	for i := range u.reason {
 		u.reason[i].based = false
 	}
+	u.health.watches = watches{}
 }
 
 func (u *unit) restGrowth() {

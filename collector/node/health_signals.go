@@ -1,0 +1,175 @@
+package node
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// A constraint is what a device is expected to keep while a claim holds it.
+type constraint uint8
+
+const (
+	constraintTemperature constraint = iota
+	constraintPower
+	constraintMemory
+	constraintLink
+	constraintRecovery
+	constraints  // how many there are
+	noConstraint = constraints
+)
+
+func (c constraint) String() string {
+	return [...]string{
+		constraintTemperature: "temperature", constraintPower: "power", constraintMemory: "memory_error",
+		constraintLink: "link", constraintRecovery: "recovery", noConstraint: "",
+	}[c]
+}
+
+// signalID names a signal: one of those below, or firstXIDSignal and an
+// index into the table of Xids.
+type signalID int
+
+const (
+	signalLost signalID = iota
+	signalRecoveryAction
+	signalECC
+	signalRemapFailed
+	signalRemapPending
+	signalNVLink
+	signalNetworkLink
+	signalFabric
+	signalThermal
+	signalPowerBrake
+	signalDCGMMemory
+	signalDCGMLink
+	signalDCGMTemperature
+	signalDCGMPower
+	signalDCGMOther
+	signalParent
+	firstXIDSignal
+)
+
+// A signal speaks against a device's health.
+type signal struct {
+	name       string
+	critical   bool // it makes the hardware's verdict; of DCGM's systems: if the result is fail
+	constraint constraint
+	means      string
+}
+
+// signalTable is every signal, indexed by its id.
+func signalTable(xids []xidCode) []signal {
+	table := []signal{
+		signalLost:            {"lost", true, constraintRecovery, "the driver has lost the device"},
+		signalRecoveryAction:  {"recovery_action", true, constraintRecovery, "the hardware asks for another recovery action than none"},
+		signalECC:             {"ecc_uncorrected", true, constraintMemory, "the count of uncorrected memory errors grew"},
+		signalRemapFailed:     {"row_remap_failed", true, constraintMemory, "remapping a memory row failed"},
+		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, "a remapped memory row waits for a reset"},
+		signalNVLink:          {"nvlink_down", true, constraintLink, "fewer NVLinks are active than the device had, in two samples on end"},
+		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active is not, in two samples on end"},
+		signalFabric:          {"fabric_failure", true, constraintLink, "registration with the NVLink fabric failed"},
+		signalThermal:         {"thermal_throttling", true, constraintTemperature, "too large a share of the last minute in thermal slowdown"},
+		signalPowerBrake:      {"power_brake", true, constraintPower, "too large a share of the last minute under the hardware's power brake"},
+		signalDCGMMemory:      {"dcgm_memory", true, constraintMemory, "DCGM's health watch of memory"},
+		signalDCGMLink:        {"dcgm_link", true, constraintLink, "DCGM's health watches of PCIe, NVLink and NVSwitch"},
+		signalDCGMTemperature: {"dcgm_thermal", true, constraintTemperature, "DCGM's health watch of temperature"},
+		signalDCGMPower:       {"dcgm_power", true, constraintPower, "DCGM's health watch of power"},
+		signalDCGMOther:       {"dcgm_other", true, constraintRecovery, "DCGM's other health watches: SM, InfoROM, driver, microcontrollers"},
+		signalParent:          {"parent", true, noConstraint, "the device that the partition is cut from is sick"},
+	}
+	for _, x := range xids {
+		table = append(table, signal{"xid_" + strconv.Itoa(x.code), x.class.critical(), x.constraint, "Xid " + strconv.Itoa(x.code)})
+	}
+	return table
+}
+
+// testimony is the quantities that speak of a device's health: who has none
+// of them is neither well nor sick.
+func testimony() []device.Quantity {
+	return []device.Quantity{
+		device.Lost, device.RecoveryAction, device.ECCErrors, device.RowRemapFailed,
+		device.NVLinks, device.FabricState, device.HealthCheck, device.NetworkLinks,
+	}
+}
+
+// examine raises the signals that the readings of the unit give. A state is a
+// signal for as long as it lasts, a counter when it grows.
+func (u *unit) examine(config Config, now clock.Instant) {
+	h := &u.health
+	raise := func(id signalID, present bool) {
+		if present {
+			h.raise(id, true, now)
+		}
+	}
+	raise(signalLost, u.positive(device.Lost))
+	raise(signalRecoveryAction, u.asksForRecovery())
+	raise(signalRemapFailed, u.positive(device.RowRemapFailed))
+	raise(signalFabric, u.fabricFailed())
+	if u.positive(device.RowRemapPending) {
+		h.raise(signalRemapPending, false, now)
+	}
+	if u.newer {
+		raise(signalECC, h.ecc.grew(u.uncorrected()))
+		h.watchLinks(u)
+		h.watchThrottling(u, config.Staleness())
+	}
+	raise(signalNVLink, h.links.down())
+	raise(signalNetworkLink, slices.ContainsFunc(h.ports, func(p port) bool { return p.down() }))
+	if config.ThrottleRatio > 0 {
+		raise(signalThermal, h.thermal.share() > config.ThrottleRatio)
+		raise(signalPowerBrake, h.brake.share() > config.ThrottleRatio)
+	}
+	for _, reading := range u.of(device.HealthCheck) {
+		if result := reading.Details[1]; reading.Value > 0 && (result == "fail" || result == "warn") {
+			h.raise(dcgmSignal(reading.Details[0]), result == "fail", now)
+		}
+	}
+}
+
+func (u *unit) positive(q device.Quantity) bool {
+	value, known := u.reading(q)
+	return known && value > 0
+}
+
+func (u *unit) asksForRecovery() bool {
+	return slices.ContainsFunc(u.of(device.RecoveryAction), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] != "none" })
+}
+
+func (u *unit) fabricFailed() bool {
+	return slices.ContainsFunc(u.of(device.FabricState), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] == "failure" })
+}
+
+// uncorrected is the count of uncorrected memory errors.
+func (u *unit) uncorrected() (count float64, known bool) {
+	for _, reading := range u.of(device.ECCErrors) {
+		if reading.Details[0] == "uncorrected" {
+			return reading.Value, true
+		}
+	}
+	return 0, false
+}
+
+// dcgmSignal is the signal of a system that DCGM watches.
+func dcgmSignal(system string) signalID {
+	switch system {
+	case "memory":
+		return signalDCGMMemory
+	case "pcie", "nvlink", "nvswitch", "nvswitch_fatal", "nvswitch_nonfatal":
+		return signalDCGMLink
+	case "thermal":
+		return signalDCGMTemperature
+	case "power":
+		return signalDCGMPower
+	default:
+		return signalDCGMOther
+	}
+}
+
+// thermal and powerBrake tell apart the reasons of throttled time. That the
+// software keeps to a power limit is how devices work, and no fault.
+func thermal(reason string) bool    { return strings.Contains(reason, "thermal") }
+func powerBrake(reason string) bool { return strings.Contains(reason, "power_brake") }

@@ -1,0 +1,201 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+// Nothing is known of a device's health before something testifies, and no
+// more when its readings are stale; a signal stays.
+func TestHealthIsUnknown(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.set("GPU-0", device.Power, 300)
+	s.run(3)
+	s.expect("nothing testifies", "absent", "", "")
+	s.hear("GPU-0")
+	s.run(1)
+	s.expect("somebody listens", "1", "", "")
+	s.facts.Samples[0].XIDs = nil
+	s.run(1)
+	s.expect("nobody listens any more", "absent", "", "")
+	s.set("GPU-0", device.Lost, 0)
+	s.run(1)
+	s.expect("it is not lost", "1", "", "")
+	s.quiet["GPU-0"] = true
+	s.run(11)
+	s.expect("stale", "absent", "", "")
+	s.hear("GPU-0", 79, 1)
+	s.run(1)
+	s.expect("an Xid while the reader hangs", "0", "xid_79", "critical")
+	s.run(60)
+	s.expect("nobody can tell that it is well", "0", "xid_79", "critical")
+}
+
+// TestHealthOfALostGPU is the life of a GPU that falls off the bus.
+func TestHealthOfALostGPU(t *testing.T) {
+	s := wellGPU(t)
+	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint",
+		`dra_device_xid_errors_total{node="node-a",parent_uuid="",uuid="GPU-0",xid="79"`, "dra_device_xid_last")
+	pages.show("well, and held by a claim")
+	s.hear("GPU-0", 79, 1)
+	s.run(1)
+	pages.show("Xid 79")
+	s.quiet["GPU-0"] = true
+	s.run(30)
+	pages.show("it cannot be read: sick as long as nobody knows better")
+	s.quiet["GPU-0"] = false
+	s.set("GPU-0", device.Lost, 1)
+	s.run(1)
+	pages.show("read as lost: the same constraint is violated for one more reason, which is no onset")
+	s.set("GPU-0", device.Lost, 0)
+	s.choose("GPU-0", device.RecoveryAction, "node_reboot", recoveryActions())
+	s.run(10)
+	pages.show("it asks for a reboot: the hold does not begin")
+	s.choose("GPU-0", device.RecoveryAction, "none", recoveryActions())
+	s.run(4)
+	pages.show("recovered, but not yet for the hold")
+	s.run(1)
+	pages.show("well")
+	s.release("ml/train")
+	s.run(400)
+	pages.show("long after: the class's violations outlive its claims")
+	metrictest.CompareGolden(t, "testdata/health_lost.txt", pages.String())
+}
+
+// While the hardware asks for recovery, what caused it is not over.
+func TestHealthWaitsForRecovery(t *testing.T) {
+	s := wellGPU(t)
+	s.hear("GPU-0", 95, 1)
+	s.choose("GPU-0", device.RecoveryAction, "gpu_reset", recoveryActions())
+	s.run(20)
+	s.choose("GPU-0", device.RecoveryAction, "none", recoveryActions())
+	s.run(1)
+	if _, there := s.value("dra_device_health_signal_info", "signal", "xid_95"); !there {
+		t.Error("the Xid is over before the GPU was reset")
+	}
+	s.run(4)
+	s.expect("the GPU was reset", "1", "", "")
+}
+
+// While a remapped row waits for a reset, what caused it is not over.
+func TestHealthWaitsForAPendingRemap(t *testing.T) {
+	s := wellGPU(t)
+	s.hear("GPU-0", 48, 1)
+	s.set("GPU-0", device.RowRemapPending, 1)
+	s.run(20)
+	if got, _ := s.value("dra_device_healthy", "by", "hardware"); got != 0 {
+		t.Error("well though the row still waits")
+	}
+	s.set("GPU-0", device.RowRemapPending, 0)
+	s.run(5)
+	s.expect("the GPU was reset", "1", "", "")
+}
+
+// A sign that comes back within the hold is the same signal, and no onset.
+func TestHealthFlaps(t *testing.T) {
+	s := wellGPU(t)
+	for range 6 {
+		s.choose("GPU-0", device.FabricState, "failure", fabricStates())
+		s.run(1)
+		s.choose("GPU-0", device.FabricState, "success", fabricStates())
+		s.run(3)
+		s.expect("flapping", "0", "fabric_failure", "critical")
+	}
+	if got, _ := s.value("dra_constraint_violations_total", "constraint", "link"); got != 1 {
+		t.Errorf("%v violations, want 1", got)
+	}
+}
+
+// Zero values of the configuration judge without hysteresis.
+func TestHealthWithoutConfiguration(t *testing.T) {
+	s := wellGPU(t)
+	s.state.config.HealthHold, s.state.config.ThrottleRatio = 0, 0
+	s.hear("GPU-0", 79, 1)
+	s.run(1)
+	s.expect("at the onset", "0", "xid_79", "critical")
+	s.run(1)
+	s.expect("a step later", "1", "", "")
+}
+
+func TestHealthEvents(t *testing.T) {
+	s := wellGPU(t)
+	s.hear("GPU-0", 79, 1, 94, 1)
+	s.run(1)
+	got := fmt.Sprint(s.events)
+	want := "[{WARN a device signals trouble [uuid=GPU-0 signal=xid_79 severity=critical claims=ml/train]} " +
+		"{INFO a device signals trouble [uuid=GPU-0 signal=xid_94 severity=warning claims=ml/train]}]"
+	if got != want {
+		t.Errorf("events at the onset:\n%s\nwant\n%s", got, want)
+	}
+	for range 4 {
+		if s.run(1); len(s.events) > 0 {
+			t.Errorf("events while nothing changes: %v", s.events)
+		}
+	}
+	s.run(1)
+	if len(s.events) != 2 || s.events[0].Level != slog.LevelInfo || s.events[0].Message != "a device's signal has cleared" {
+		t.Errorf("events at the end: %v", s.events)
+	}
+}
+
+// partitionedGPU has two partitions, of which only their Xids are known, each
+// held by a claim of a class of its own.
+func partitionedGPU(t testing.TB) *scene {
+	whole, first, second := gpu(0), gpu(0), gpu(0)
+	first.UUID, first.ParentUUID, first.Profile, first.Placement = "MIG-a", "GPU-0", "3g.40gb", 0
+	second.UUID, second.ParentUUID, second.Profile, second.Placement = "MIG-b", "GPU-0", "3g.40gb", 4
+	s := newScene(t, whole, first, second)
+	s.makeWell("GPU-0")
+	for i, partition := range []device.Device{first, second} {
+		published := s.facts.Cluster.Published[0]
+		published.ID, published.UUID, published.ParentUUID = sceneID(partition.UUID), partition.UUID, "GPU-0"
+		s.facts.Cluster.Published = append(s.facts.Cluster.Published, published)
+		s.hear(partition.UUID)
+		s.allocate(fmt.Sprintf("ml/claim-%d", i), partition.UUID).Requests[0].DeviceClass = "class-of-" + partition.UUID
+	}
+	s.run(3)
+	return s
+}
+
+func TestHealthOfPartitions(t *testing.T) {
+	s := partitionedGPU(t)
+	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint")
+	pages.show("well: the partitions have their parent's word")
+	s.hear("MIG-a", 95, 1)
+	s.run(1)
+	pages.show("an Xid of one partition: the other one and the whole go on")
+	s.run(5)
+	s.set("GPU-0", device.RowRemapFailed, 1)
+	s.run(1)
+	pages.show("the whole is sick, and with it both partitions; both classes suffer")
+	s.set("GPU-0", device.RowRemapFailed, 0)
+	s.run(5)
+	pages.show("well again, all at once")
+	metrictest.CompareGolden(t, "testdata/health_partitions.txt", pages.String())
+}
+
+// A device that vanishes keeps its signals, and a partition that was taken
+// away says nothing of itself.
+func TestHealthOfWhatIsGone(t *testing.T) {
+	s := partitionedGPU(t)
+	s.hear("GPU-0", 79, 1)
+	s.run(1)
+	s.facts.Samples = nil
+	s.run(20)
+	for _, uuid := range []string{"GPU-0", "MIG-a"} {
+		if got, there := s.value("dra_device_healthy", "uuid", uuid, "by", "hardware"); got != 0 || !there {
+			t.Errorf("%s is %v, %v", uuid, got, there)
+		}
+	}
+	s = partitionedGPU(t)
+	s.facts.Samples = s.facts.Samples[:1]
+	s.step(time.Second)
+	if _, there := s.value("dra_device_healthy", "uuid", "MIG-a", "by", "hardware"); there {
+		t.Error("a partition that is gone is well")
+	}
+}

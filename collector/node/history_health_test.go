@@ -1,0 +1,109 @@
+package node
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// ailing is the health of a history's devices: Xids of all sorts, from a
+// source that begins anew now and then, memory errors, and rows that cannot
+// be remapped.
+type ailing struct {
+	*scene
+	random *rand.Rand
+
+	truth map[string]map[string]float64 // errors of each device, by label
+	told  map[string]map[int]uint64     // what its source says
+	bad   map[constraint]float64        // how often something could have violated it
+}
+
+func newAiling(s *scene, random *rand.Rand) *ailing {
+	a := &ailing{scene: s, random: random, truth: map[string]map[string]float64{}, told: map[string]map[int]uint64{}, bad: map[constraint]float64{}}
+	for i := range s.facts.Samples {
+		uuid := s.facts.Samples[i].Device.UUID
+		a.truth[uuid], a.told[uuid] = map[string]float64{}, map[int]uint64{}
+		s.facts.Samples[i].XIDs = []device.XID{}
+		s.tell(uuid, device.ECCErrors, 3, "uncorrected")
+	}
+	return a
+}
+
+func (a *ailing) change(uuid string) {
+	switch a.random.IntN(6) {
+	case 0, 1:
+		codes := []int{13, 79, 48, 95, 1000, 1001}
+		code := codes[a.random.IntN(len(codes))]
+		label := strconv.Itoa(code)
+		if code >= 1000 {
+			label = xidOther
+		}
+		a.truth[uuid][label]++
+		a.told[uuid][code]++
+		a.bad[constraintRecovery]++
+		a.bad[constraintMemory]++
+		a.publishXIDs(uuid)
+	case 2:
+		clear(a.told[uuid])
+		a.publishXIDs(uuid)
+	case 3:
+		a.details[uuid][device.Reading{Quantity: device.ECCErrors, Details: [2]string{"uncorrected"}}]++
+		a.bad[constraintMemory]++
+	case 4:
+		a.set(uuid, device.RowRemapFailed, 1)
+		a.bad[constraintMemory]++
+	default:
+		a.set(uuid, device.RowRemapFailed, 0)
+	}
+}
+
+func (a *ailing) publishXIDs(uuid string) {
+	for i := range a.facts.Samples {
+		if a.facts.Samples[i].Device.UUID == uuid {
+			a.facts.Samples[i].XIDs = xidsIn(a.told[uuid], a.now.Wall.Add(time.Second))
+		}
+	}
+}
+
+// check holds the page against the truth.
+func (a *ailing) check() {
+	a.t.Helper()
+	word, critical := map[string]float64{}, map[string]bool{}
+	for _, row := range a.last.Rows {
+		uuid := row.Labels.Get("uuid")
+		switch row.Family.Name {
+		case "dra_device_xid_errors_total":
+			if want := a.truth[uuid][row.Labels.Get("xid")]; row.Value != want {
+				a.t.Fatalf("%v errors %s of %s, want %v", row.Value, row.Labels.Get("xid"), uuid, want)
+			}
+		case "dra_device_healthy":
+			if row.Labels.Get("by") == "hardware" {
+				word[uuid] = row.Value
+			}
+		case "dra_device_health_signal_info":
+			critical[uuid] = critical[uuid] || row.Labels.Get("severity") == "critical"
+		case "dra_constraint_violations_total":
+			a.checkViolations(row.Labels.Get("constraint"), row.Value)
+		}
+	}
+	for _, uuid := range []string{"GPU-0", "GPU-1", "GPU-2", "MIG-a", "MIG-b"} {
+		healthy, known := word[uuid]
+		if isSick := known && healthy == 0; isSick != critical[uuid] {
+			a.t.Fatalf("%s: healthy is %v, with a critical signal: %v", uuid, healthy, critical[uuid])
+		}
+		if word["GPU-2"] == 0 && critical["GPU-2"] && uuid[:3] == "MIG" && !critical[uuid] {
+			a.t.Fatalf("%s is well though its parent is sick", uuid)
+		}
+	}
+}
+
+func (a *ailing) checkViolations(of string, count float64) {
+	a.t.Helper()
+	for c := range constraints {
+		if c.String() == of && count > a.bad[c] {
+			a.t.Fatalf("%v violations of %s in %v mishaps", count, of, a.bad[c])
+		}
+	}
+}

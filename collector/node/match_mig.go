@@ -1,0 +1,179 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// A place is where a MIG partition is: the minor number of its GPU, and the
+// ids of its GPU instance and compute instance there.
+type place struct {
+	minor, gpu, compute int
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("minor %d gpu instance %d compute instance %d", p.minor, p.gpu, p.compute)
+}
+
+// placed reports whether the instances of a partition are known.
+func placed(d device.Device) bool {
+	return d.IsPartition() && d.GPUInstance != device.Unknown && d.ComputeInstance != device.Unknown
+}
+
+// capabilityNodes is how the paths begin of the device nodes that give access
+// to MIG partitions.
+const capabilityNodes = "/dev/nvidia-caps/"
+
+// placeOf finds the partition to which device nodes give access: those of its
+// GPU instance and of its compute instance, beside which its GPU's own may
+// stand. It is not told where they are of several.
+func placeOf(nodes []string) (place, bool) {
+	at, instances, computes := place{}, 0, 0
+	for _, path := range nodes {
+		number, isCapability := strings.CutPrefix(path, capabilityNodes+"nvidia-cap")
+		if !isCapability {
+			continue
+		}
+		node, known := capability(number)
+		if !known {
+			return place{}, false
+		}
+		if instances++; instances > 1 && (node.minor != at.minor || node.gpu != at.gpu) {
+			return place{}, false
+		}
+		at.minor, at.gpu = node.minor, node.gpu
+		if node.compute != device.Unknown {
+			at.compute = node.compute
+			computes++
+		}
+	}
+	return at, computes == 1 && !otherGPU(nodes, at.minor)
+}
+
+// capability decodes the number of a capability node. NVIDIA's driver numbers
+// them once and for all (/proc/driver/nvidia-caps/mig-minors): 1 and 2 are for
+// the management of MIG; then each GPU, by its minor number, has fifteen GPU
+// instances, each of which has a node for itself and eight for its compute
+// instances. The compute instance is unknown for a node of a GPU instance.
+func capability(number string) (place, bool) {
+	const first, instances, nodes = 3, 15, 9
+	n, err := strconv.ParseUint(number, 10, 20)
+	if err != nil || n < first {
+		return place{}, false
+	}
+	at := int(n) - first
+	return place{minor: at / (instances * nodes), gpu: at / nodes % instances, compute: at%nodes - 1}, true
+}
+
+// otherGPU reports whether a node of a GPU with another minor number is among
+// the nodes.
+func otherGPU(nodes []string, minor int) bool {
+	for _, path := range nodes {
+		number, isNVIDIA := strings.CutPrefix(path, "/dev/nvidia")
+		if isNVIDIA && numberedNode(path) && number != strconv.Itoa(minor) {
+			return true
+		}
+	}
+	return false
+}
+
+// elsewhere reports whether it is known that a subject is not the hardware d,
+// because it has another parent or is another place on it. What UUIDs say of
+// the place is believed.
+func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
+	p := s.published
+	if p.ParentUUID != "" && d.ParentUUID != "" && p.ParentUUID != d.ParentUUID {
+		return true
+	}
+	if !d.IsPartition() || p.UUID != "" && p.UUID == d.UUID {
+		return false
+	}
+	if p.Placement != dra.PlacementUnknown && d.Placement != device.Unknown && p.Placement != d.Placement {
+		return true
+	}
+	at, told := placeOf(s.nodes)
+	if !told || !placed(d) {
+		return false
+	}
+	parent, known := index[d.ParentUUID]
+	return at.gpu != d.GPUInstance || at.compute != d.ComputeInstance ||
+		known && parent.Minor != device.Unknown && parent.Minor != at.minor
+}
+
+// subjectPlacement is where on its GPU the driver says that a partition
+// without a UUID begins.
+func subjectPlacement(s subject) string {
+	p := s.published
+	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
+		return ""
+	}
+	return placementKey(p.ParentUUID, p.Profile, p.Placement)
+}
+
+func devicePlacement(d device.Device, _ hardwareIndex) []string {
+	if !d.IsPartition() || d.Placement == device.Unknown {
+		return nil
+	}
+	return key(placementKey(d.ParentUUID, d.Profile, d.Placement))
+}
+
+func placementKey(parent, profile string, placement int) string {
+	return profileKey(parent, profile) + "|" + strconv.Itoa(placement)
+}
+
+// subjectProfile and deviceProfile lead to a partition that is the only one
+// of its profile on its GPU.
+func subjectProfile(s subject) string {
+	if s.published.ParentUUID == "" || s.published.Profile == "" {
+		return ""
+	}
+	return profileKey(s.published.ParentUUID, s.published.Profile)
+}
+
+func deviceProfile(d device.Device, _ hardwareIndex) []string {
+	if !d.IsPartition() || d.Profile == "" {
+		return nil
+	}
+	return key(profileKey(d.ParentUUID, d.Profile))
+}
+
+func profileKey(parent, profile string) string { return parent + "|" + plainProfile(profile) }
+
+// subjectInstance is the place to which the nodes of a partition give access,
+// on the GPU that its driver says it is cut from: whichever minor number that
+// has need not be known.
+func subjectInstance(s subject) string {
+	at, told := placeOf(s.nodes)
+	if !told || s.published.ParentUUID == "" {
+		return ""
+	}
+	return instanceKey(s.published.ParentUUID, at.gpu, at.compute)
+}
+
+func deviceInstance(d device.Device, _ hardwareIndex) []string {
+	if !placed(d) {
+		return nil
+	}
+	return key(instanceKey(d.ParentUUID, d.GPUInstance, d.ComputeInstance))
+}
+
+func instanceKey(parent string, gpu, compute int) string {
+	return fmt.Sprintf("%s|%d|%d", parent, gpu, compute)
+}
+
+// placeUUID is NVIDIA's older spelling of a partition's UUID, which says where
+// it is: MIG-<UUID of the GPU>/<GPU instance>/<compute instance>. It is empty
+// where that is not known.
+func placeUUID(d device.Device) string {
+	if !placed(d) {
+		return ""
+	}
+	return fmt.Sprintf("MIG-%s/%d/%d", d.ParentUUID, d.GPUInstance, d.ComputeInstance)
+}
+
+// spellsPlace reports whether a UUID is one of the older spelling.
+func spellsPlace(uuid string) bool { return strings.HasPrefix(uuid, "MIG-GPU-") }

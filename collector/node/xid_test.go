@@ -1,0 +1,236 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+// TestXIDClasses raises each code of the table, and holds what comes of it
+// against lists that are written down here once more.
+func TestXIDClasses(t *testing.T) {
+	critical := []int{46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 149, 150, 151, 155, 156, 158, 171, 172}
+	warning := []int{63, 92, 94, 121, 144, 145, 146, 147, 148, 157, 167, 169}
+	byConstraint := map[string][]int{
+		"power":        {54},
+		"memory_error": {48, 63, 64, 92, 94, 95, 140, 171, 172},
+		"link":         {74, 121, 136, 144, 145, 146, 147, 148, 149, 150, 155},
+		"recovery":     {46, 62, 79, 109, 110, 119, 120, 143, 151, 156, 157, 158, 167, 169},
+	}
+	table := xidTable()
+	if !slices.IsSortedFunc(table, func(a, b xidCode) int { return a.code - b.code }) {
+		t.Fatal("the table is not sorted")
+	}
+	for _, row := range table {
+		t.Run(fmt.Sprint(row.code), func(t *testing.T) {
+			s := wellGPU(t)
+			s.hear("GPU-0", row.code, 1)
+			s.run(1)
+			signal := fmt.Sprint("xid_", row.code)
+			switch {
+			case slices.Contains(critical, row.code):
+				s.expect("critical", "0", signal, "critical")
+			case slices.Contains(warning, row.code):
+				s.expect("warning", "1", signal, "warning")
+			default:
+				s.expect("the application's", "1", "", "")
+			}
+			if got, _ := s.value("dra_device_xid_errors_total", "xid", fmt.Sprint(row.code)); got != 1 {
+				t.Errorf("counted %v times", got)
+			}
+			for c := range constraints {
+				want := slices.Contains(byConstraint[c.String()], row.code)
+				if got, _ := s.value("dra_constraint_violations_total", "constraint", c.String()); got == 1 != want {
+					t.Errorf("%v violations of %s", got, c)
+				}
+			}
+		})
+	}
+	for _, code := range slices.Concat(critical, warning) {
+		if findXID(table, code) == len(table) {
+			t.Errorf("the table lacks %d", code)
+		}
+	}
+}
+
+// The closed label set is there from the moment that somebody listens.
+func TestXIDsFromZero(t *testing.T) {
+	s := partitionedGPU(t)
+	for i := range s.facts.Samples {
+		s.facts.Samples[i].XIDs = nil
+	}
+	s.state = NewState(s.state.config)
+	s.run(1)
+	if page := s.page("dra_device_xid"); page != "" {
+		t.Errorf("nobody listens:\n%s", page)
+	}
+	pages := s.script("dra_device_xid")
+	s.hear("GPU-0")
+	s.hear("MIG-a")
+	s.run(1)
+	pages.show("somebody listens for the GPU and one of its partitions")
+	metrictest.CompareGolden(t, "testdata/xids_from_zero.txt", pages.String())
+	for _, row := range s.last.Rows {
+		if row.Family.Name == "dra_device_xid_errors_total" && !row.Start.Equal(s.now.Wall) {
+			t.Fatalf("%s began at %v", row.Labels.Get("xid"), row.Start)
+		}
+	}
+}
+
+// telling is what a source says at one step.
+type telling struct {
+	source string // empty: as before
+	nobody bool   // nobody listens
+	counts []int  // codes and counts in turns
+	ages   []int  // how many seconds ago each was last reported; 0 where left out
+	want   string // codes and totals that are shown, but zeros
+}
+
+// TestXIDCounts follows the exporter's own count through whatever sources do.
+func TestXIDCounts(t *testing.T) {
+	for name, story := range map[string][]telling{
+		"growing": {
+			{want: ""}, {counts: []int{79, 1}, want: "79:1"}, {counts: []int{79, 1}, want: "79:1"}, {counts: []int{13, 2, 79, 4}, want: "13:2 79:4"},
+		},
+		"several others": {
+			{counts: []int{1000, 2, 1001, 3}, want: "other:5"}, {counts: []int{1000, 3, 1001, 3}, want: "other:6"}, {counts: []int{999, 1, 1000, 3, 1001, 4}, want: "other:8"},
+		},
+		"heard before the first step": {{counts: []int{48, 3}, ages: []int{900}, want: "48:3"}, {counts: []int{48, 4}, want: "48:4"}},
+		"the source begins anew": {
+			{counts: []int{48, 5}, want: "48:5"}, {want: "48:5"}, {counts: []int{48, 1}, want: "48:6"},
+		},
+		"the source begins anew and tells at once": {
+			{counts: []int{48, 5}, want: "48:5"}, {counts: []int{48, 2}, want: "48:7"},
+		},
+		"another counts the same errors": {
+			{counts: []int{48, 5}, want: "48:5"}, {counts: []int{48, 2}, ages: []int{30}, want: "48:5"}, {counts: []int{48, 3}, want: "48:6"},
+		},
+		"another takes over and tells what is known": {
+			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 7}, ages: []int{5}, want: "48:5"}, {counts: []int{48, 8}, want: "48:6"},
+		},
+		"another takes over and tells something new": {
+			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 7}, want: "48:6"}, {counts: []int{48, 8}, want: "48:7"},
+		},
+		"back and forth": {
+			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 1}, ages: []int{5}, want: "48:5"},
+			{source: "simulated", counts: []int{48, 6}, want: "48:6"}, {counts: []int{48, 7}, want: "48:7"},
+		},
+		"nobody listens for a while": {
+			{counts: []int{48, 5}, want: "48:5"}, {nobody: true, want: "48:5"}, {counts: []int{48, 6}, want: "48:6"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, gpu(0))
+			for i, told := range story {
+				s.tellXIDs(told)
+				s.step(time.Second)
+				if got := s.xidCounts(); got != told.want {
+					t.Errorf("step %d: counted %q, want %q", i+1, got, told.want)
+				}
+			}
+		})
+	}
+}
+
+func (s *scene) tellXIDs(told telling) {
+	sample := &s.facts.Samples[0]
+	if told.source != "" {
+		sample.Source = told.source
+	}
+	s.hear("GPU-0", told.counts...)
+	for i, age := range told.ages {
+		sample.XIDs[i].Last = s.now.Wall.Add(time.Second - time.Duration(age)*time.Second)
+	}
+	if told.nobody {
+		sample.XIDs = nil
+	}
+}
+
+func (s *scene) xidCounts() string {
+	var counts []string
+	for _, row := range s.last.Rows {
+		if row.Family.Name == "dra_device_xid_errors_total" && row.Value != 0 {
+			counts = append(counts, fmt.Sprintf("%s:%v", row.Labels.Get("xid"), row.Value))
+		}
+	}
+	return strings.Join(counts, " ")
+}
+
+// The time of the last error is the error's own, and never goes back.
+func TestXIDLastTime(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.tellXIDs(telling{counts: []int{48, 1}, ages: []int{20}})
+	s.step(time.Second)
+	first := s.now.Wall.Add(-20 * time.Second)
+	if got, _ := s.value("dra_device_xid_last_timestamp_seconds", "xid", "48"); got != float64(first.Unix()) {
+		t.Errorf("last reported at %v, want %v", got, first.Unix())
+	}
+	s.tellXIDs(telling{source: "dcgm", counts: []int{48, 1}, ages: []int{40}})
+	s.step(time.Second)
+	if got, _ := s.value("dra_device_xid_last_timestamp_seconds", "xid", "48"); got != float64(first.Unix()) {
+		t.Errorf("after another's telling: last reported at %v, want %v", got, first.Unix())
+	}
+}
+
+// What a source tells at its start of long ago is counted, and no news.
+func TestXIDOfLongAgo(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.tellXIDs(telling{counts: []int{79, 1}, ages: []int{11}})
+	s.step(time.Second)
+	s.expect("eleven seconds later", "1", "", "")
+	if got := s.xidCounts(); got != "79:1" {
+		t.Errorf("counted %q", got)
+	}
+	s = newScene(t, gpu(0))
+	s.tellXIDs(telling{counts: []int{79, 1}, ages: []int{9}})
+	s.step(time.Second)
+	s.expect("nine seconds later", "0", "xid_79", "critical")
+}
+
+// A partition's codes beyond those of channels are there once they are heard.
+func TestXIDOfAPartitionBeyondItsSet(t *testing.T) {
+	s := partitionedGPU(t)
+	if _, there := s.value("dra_device_xid_errors_total", "uuid", "MIG-a", "xid", "119"); there {
+		t.Error("119 is there before it is heard")
+	}
+	s.hear("MIG-a", 119, 2)
+	s.run(1)
+	if got, _ := s.value("dra_device_xid_errors_total", "uuid", "MIG-a", "xid", "119"); got != 2 {
+		t.Errorf("counted %v times, want 2", got)
+	}
+	if _, there := s.value("dra_device_xid_last_timestamp_seconds", "uuid", "MIG-a", "xid", "119"); !there {
+		t.Error("nobody knows when")
+	}
+}
+
+// A device that names another parent from now on keeps no label of the old.
+func TestLabelsOfHealthFollowTheParent(t *testing.T) {
+	s := partitionedGPU(t)
+	s.hear("MIG-a", 95, 1)
+	s.run(1)
+	s.facts.Samples[1].Device.ParentUUID = "GPU-9"
+	s.run(1)
+	for _, row := range s.last.Rows {
+		if strings.HasPrefix(row.Family.Name, "dra_device_") && row.Labels.Get("uuid") == "MIG-a" && row.Labels.Get("parent_uuid") != "GPU-9" {
+			t.Errorf("a row of %s names the parent %s", row.Family.Name, row.Labels.Get("parent_uuid"))
+		}
+	}
+	if s.page("dra_device_health_signal") == "" {
+		t.Error("the signal is gone")
+	}
+}
+
+// xidsIn are Xids for tests that make up whole lives.
+func xidsIn(counts map[int]uint64, last time.Time) []device.XID {
+	xids := []device.XID{}
+	for code, count := range counts {
+		xids = append(xids, device.XID{Code: code, Count: count, Last: last})
+	}
+	slices.SortFunc(xids, func(a, b device.XID) int { return a.Code - b.Code })
+	return xids
+}
