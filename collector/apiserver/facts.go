@@ -48,8 +48,12 @@ func (n *Node) touch() {
 	signal(n.changed)
 }
 
+// podDiffers is called, under the lock, when a pod has come, changed or gone.
+// The kubelet need not be asked about what it has itself just said.
 func (n *Node) podDiffers(before, after *podRecord) {
-	signal(n.podChanged)
+	if !sameButHealth(before, after) {
+		signal(n.podChanged)
+	}
 	if !reflect.DeepEqual(before.claims(), after.claims()) {
 		n.touch()
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // decodePod returns what a pod says about the claims that it uses. A pod
-// without claims gives a value without Claims and Containers. It neither
-// keeps nor changes anything of the pod.
+// without claims gives a value without Claims, Containers and Health. It
+// neither keeps nor changes anything of the pod.
 func decodePod(pod *corev1.Pod) dra.Pod {
 	decoded := dra.Pod{
 		Ref:      dra.PodRef{Namespace: clean(pod.Namespace), Name: clean(pod.Name)},
@@ -24,6 +24,7 @@ func decodePod(pod *corev1.Pod) dra.Pod {
 	}
 	if len(decoded.Claims) > 0 {
 		decoded.Containers = decodeContainers(pod, decoded.Claims)
+		decoded.Health = decodeHealth(pod, decoded.Claims)
 	}
 	return decoded
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,17 @@ func (r *podRecord) claims() *dra.Pod {
 		return nil
 	}
 	return &r.pod
+}
+
+// sameButHealth reports whether nothing but the kubelet's word on devices is
+// different.
+func sameButHealth(before, after *podRecord) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	a, b := *before, *after
+	a.pod.Health, b.pod.Health = nil, nil
+	return reflect.DeepEqual(a, b)
 }
 
 // podActivity is what changes in a pod's status when the kubelet may have
@@ -97,6 +109,7 @@ func stripPod(pod *corev1.Pod) any {
 	light.Status.ExtendedResourceClaimStatus = pod.Status.ExtendedResourceClaimStatus
 	light.Status.InitContainerStatuses = stripStatuses(pod.Status.InitContainerStatuses)
 	light.Status.ContainerStatuses = stripStatuses(pod.Status.ContainerStatuses)
+	light.Status.EphemeralContainerStatuses = stripStatuses(pod.Status.EphemeralContainerStatuses)
 	return light
 }
 
@@ -114,6 +127,7 @@ func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	light := make([]corev1.ContainerStatus, len(statuses))
 	for i := range statuses {
 		light[i].State = statuses[i].State
+		light[i].AllocatedResourcesStatus = statuses[i].AllocatedResourcesStatus
 	}
 	return light
 }

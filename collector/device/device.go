@@ -51,4 +51,5 @@ type Sample struct {
 	XIDs     []XID         // sorted by code; nil: nobody listens for them
 
 	answers quantitySet // what the source has ever read of the device
+	bare    bool        // nothing but the UUID is known: it has not been read yet
 }

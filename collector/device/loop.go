@@ -29,7 +29,8 @@ import (
 // as make up a second.
 //
 // All fields but calls belong to the goroutine of run; calls into the source
-// are made in goroutines of their own, which answer through channels.
+// are made in goroutines of their own, which answer through channels. Only a
+// Listener is asked directly what it has heard, for it never waits.
 type loop struct {
 	source   Source
 	now      clock.Clock
@@ -54,9 +55,11 @@ type loop struct {
 	ticks      int  // so far
 	opened     int  // the tick at which the present or last round began
 	pending    int  // readers that have not answered in it
-	heard      bool // a reader has answered since the last report
+	answered   bool // a reader has, since the last report
 	discovery  discoveryState
 	duplicates []string
+	hearing    hearing
+	samples    []Sample // what the last round has found, without what was heard
 }
 
 // answer is what a read came back with, and for which round it was meant.
@@ -85,6 +88,7 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		found:     make(chan discovery),
 		done:      make(chan struct{}),
 		discovery: discoveryState{retry: backoff{first: o.Interval, most: o.SlowInterval}},
+		hearing:   newHearing(from),
 	}
 }
 
@@ -102,6 +106,8 @@ func (l *loop) run(ctx context.Context) {
 			l.tick(ctx)
 		case a := <-l.answers:
 			l.take(a)
+		case <-l.hearing.heard():
+			l.tell()
 		case d := <-l.found:
 			l.adopt(d)
 			if !l.open && l.unread() {
@@ -128,7 +134,8 @@ func (l *loop) tick(ctx context.Context) {
 // begin opens a round: it asks every reader that is free.
 func (l *loop) begin(ctx context.Context) {
 	if len(l.seats) == 0 {
-		l.publish(nil)
+		l.samples = nil
+		l.tell()
 		return
 	}
 	l.round++
@@ -169,7 +176,7 @@ func (l *loop) ask(ctx context.Context, s *seat, tier Tier) {
 func (l *loop) take(a answer) {
 	s, overdue := a.seat, l.overdue(a.seat)
 	inTime := l.open && a.round == l.round
-	s.asked, l.heard = 0, true
+	s.asked, l.answered = 0, true
 	switch {
 	case s.gone:
 		l.dismiss(s)
@@ -212,10 +219,17 @@ func (l *loop) conclude() {
 			samples = s.appendSamples(samples, l.source.Name(), l.now(), 3*l.slow)
 		}
 	}
-	samples, l.duplicates = Merge([][]Sample{samples}, 0)
+	l.samples, l.duplicates = Merge([][]Sample{samples}, 0)
 	l.report()
 	l.noteHang()
-	l.publish(samples)
+	l.tell()
+}
+
+// tell publishes what the last round has found, with what has been heard up
+// to now. It is also called between rounds, and while readers hang: then
+// nothing but what was heard is new.
+func (l *loop) tell() {
+	l.publish(l.hearing.attach(l.samples, l.seats, l.source.Name()))
 }
 
 // unread reports whether a reader has never been asked.

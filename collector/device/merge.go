@@ -13,30 +13,46 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 
 // Merge makes one device of what several sources see of it. bySource holds
 // each source's samples in the order of precedence. Two samples mean the same
-// device when they have the same UUID, or, for whole devices of which one has
-// no UUID, the same PCI address.
+// device when they have the same UUID; or, for whole devices of which one has
+// no UUID, the same PCI address; or, for partitions that two sources see, the
+// same parent, GPU instance and compute instance.
 //
 // The first source to see a device gives its identity, its time and its
 // readings. Later ones add the quantities that it has never read, but only
 // where their own read is at most stale older: a quantity never passes from
 // one source to another and back, because two sources may count the same
-// thing from different origins.
+// thing from different origins. XIDs are those of the first source that
+// listens for them, and are never added up for the same reason.
+//
+// The UUID stays that of the first source in precedence for as long as that
+// source tells of the device, and a source that fails goes on telling of what
+// it has seen: a UUID changes only when such a source comes to the device, or
+// gives it up. What else the first does not know of the identity, a later one
+// tells.
 //
 // Where one source sees the same device twice, the first of its samples is
 // kept and the other's identity is told in duplicates. The result is sorted
 // by source, then UUID, then PCI address. The samples given are not changed.
 func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicates []string) {
 	var found index
-	for rank, samples := range bySource {
-		for _, sample := range samples {
-			at, known := found.find(sample.Device)
-			switch {
-			case !known:
-				found.add(sample, rank)
-			case found.seen[at].rank == rank || found.seen[at].also == rank:
-				duplicates = append(duplicates, identity(sample.Device))
-			default:
-				found.seen[at].supplement(sample, rank, stale)
+	add := func(sample Sample, rank int) {
+		at, known := found.find(sample.Device, rank)
+		switch {
+		case !known:
+			found.add(sample, rank)
+		case found.seen[at].rank == rank || found.seen[at].also == rank:
+			duplicates = append(duplicates, identity(sample.Device))
+		default:
+			found.seen[at].supplement(sample, rank, stale)
+		}
+	}
+	// Who has read a device goes before who has only heard of it.
+	for _, bare := range []bool{false, true} {
+		for rank, samples := range bySource {
+			for _, sample := range samples {
+				if sample.bare == bare {
+					add(sample, rank)
+				}
 			}
 		}
 	}
@@ -46,16 +62,20 @@ func Merge(bySource [][]Sample, stale time.Duration) (merged []Sample, duplicate
 // identity is what a device is called where its UUID may be missing.
 func identity(d Device) string { return cmp.Or(d.UUID, d.PCIBusID) }
 
-// sighting is a sample, the rank of its source, and the rank of the last
-// source that saw the same device.
+// sighting is a sample, the rank of its source, the rank of the last source
+// that saw the same device, and that of the source of its XIDs.
 type sighting struct {
 	Sample
-	rank, also int
+	rank, also, heard int
 }
 
-// supplement adds the readings of a later source that the device lacks.
+// supplement adds what the device lacks and a later source has.
 func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
 	s.also = rank
+	s.identify(other.Device)
+	if other.XIDs != nil && (s.XIDs == nil || rank < s.heard) {
+		s.XIDs, s.heard = other.XIDs, rank
+	}
 	if other.At.IsZero() || s.At.Since(other.At) > stale {
 		return
 	}
@@ -77,20 +97,71 @@ func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
 	s.answers = had.with(lacking)
 }
 
-// index finds the device that a sample means among those seen before.
-type index struct {
-	seen   []sighting
-	byUUID map[string]int
-	byPCI  map[string]int // whole devices only
+// identify fills in what the device's identity lacks. Where a partition
+// without a UUID lies is what it is told by, so that stays as it is.
+func (s *sighting) identify(other Device) {
+	d := &s.Device
+	if d.UUID == "" && d.IsPartition() {
+		return
+	}
+	for _, fill := range []struct{ known, told *string }{
+		{&d.Vendor, &other.Vendor},
+		{&d.Model, &other.Model},
+		{&d.PCIBusID, &other.PCIBusID},
+		{&d.Profile, &other.Profile},
+		{&d.DriverVersion, &other.DriverVersion},
+	} {
+		*fill.known = cmp.Or(*fill.known, *fill.told)
+	}
+	for _, fill := range []struct{ known, told *int }{
+		{&d.Minor, &other.Minor},
+		{&d.RenderMinor, &other.RenderMinor},
+		{&d.Placement, &other.Placement},
+		{&d.GPUInstance, &other.GPUInstance},
+		{&d.ComputeInstance, &other.ComputeInstance},
+	} {
+		if *fill.known == Unknown {
+			*fill.known = *fill.told
+		}
+	}
+	if d.Nodes == nil {
+		d.Nodes = other.Nodes
+	}
 }
 
-func (x *index) find(d Device) (at int, known bool) {
+// index finds the device that a sample means among those seen before.
+type index struct {
+	seen       []sighting
+	byUUID     map[string]int
+	byPCI      map[string]int   // whole devices only
+	byInstance map[instance]int // partitions only
+}
+
+// instance is the place of a MIG partition, as every library tells it.
+type instance struct {
+	parent       string
+	gpu, compute int
+}
+
+// instanceOf reports whether the device is a partition whose place is known.
+func instanceOf(d Device) (instance, bool) {
+	at := instance{d.ParentUUID, d.GPUInstance, d.ComputeInstance}
+	return at, at.parent != "" && at.gpu != Unknown && at.compute != Unknown
+}
+
+func (x *index) find(d Device, rank int) (at int, known bool) {
 	if d.UUID != "" {
 		if at, known = x.byUUID[d.UUID]; known {
 			return at, true
 		}
 	}
-	if d.PCIBusID == "" || d.IsPartition() {
+	if d.IsPartition() {
+		// Two of one source are two, whatever it says of their place.
+		place, told := instanceOf(d)
+		at, known = x.byInstance[place]
+		return at, told && known && x.seen[at].rank != rank
+	}
+	if d.PCIBusID == "" {
 		return 0, false
 	}
 	at, known = x.byPCI[d.PCIBusID]
@@ -99,15 +170,19 @@ func (x *index) find(d Device) (at int, known bool) {
 
 func (x *index) add(sample Sample, rank int) {
 	if x.byUUID == nil {
-		x.byUUID, x.byPCI = make(map[string]int), make(map[string]int)
+		x.byUUID, x.byPCI, x.byInstance = make(map[string]int), make(map[string]int), make(map[instance]int)
 	}
 	at, d := len(x.seen), sample.Device
-	x.seen = append(x.seen, sighting{Sample: sample, rank: rank, also: rank})
+	x.seen = append(x.seen, sighting{Sample: sample, rank: rank, also: rank, heard: rank})
 	if d.UUID != "" {
 		x.byUUID[d.UUID] = at
 	}
 	if _, taken := x.byPCI[d.PCIBusID]; d.PCIBusID != "" && !d.IsPartition() && !taken {
 		x.byPCI[d.PCIBusID] = at
+	}
+	place, told := instanceOf(d)
+	if _, taken := x.byInstance[place]; told && !taken {
+		x.byInstance[place] = at
 	}
 }
 

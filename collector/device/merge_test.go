@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,32 @@ func power(v float64) Reading       { return Reading{Quantity: Power, Value: v} 
 func utilization(v float64) Reading { return Reading{Quantity: Utilization, Value: v} }
 func energy(v float64) Reading      { return Reading{Quantity: Energy, Value: v} }
 
+// partition is a part of GPU-1.
+func partition(uuid string, gpuInstance, computeInstance int) Device {
+	return Device{UUID: uuid, ParentUUID: "GPU-1", GPUInstance: gpuInstance, ComputeInstance: computeInstance}
+}
+
+// hearing79 is a sample of a device that is listened to.
+func hearing79(s Sample, count uint64) Sample {
+	s.XIDs = []XID{}
+	if count > 0 {
+		s.XIDs = append(s.XIDs, XID{Code: 79, Count: count})
+	}
+	return s
+}
+
+func onlyHeard(s Sample) Sample {
+	s.bare = true
+	return s
+}
+
 func TestMerge(t *testing.T) {
 	const pci = "0000:1a:00.0"
 	forgetful := seen("x", Device{UUID: "GPU-1"}, 5, power(100))
 	forgetful.answers = forgetful.answers.with([]Reading{power(0), energy(0)})
+
+	elsewhere := partition("MIG-4", 7, 0)
+	elsewhere.ParentUUID = "GPU-2"
 
 	for name, test := range map[string]struct {
 		bySource   [][]Sample
@@ -157,6 +180,83 @@ func TestMerge(t *testing.T) {
 			},
 			want: "x GPU-1 at 5s: utilization=0.5 power=100\n",
 		},
+		"equal instances of one device are one partition": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-1", 7, 0), 5, power(1)), seen("x", partition("MIG-2", 8, 0), 5)},
+				{seen("y", partition("MIG-GPU-1/7/0", 7, 0), 5, utilization(1))},
+				{seen("z", partition("MIG-GPU-1/7/0", 7, 0), 5, energy(1))},
+			},
+			want: `
+				x MIG-1 at 5s: utilization=1 power=1 energy=1
+				x MIG-2 at 5s:
+				`,
+		},
+		"two instances are two partitions": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-1", 7, 0), 5)},
+				{seen("y", partition("MIG-2", 7, 1), 5), seen("y", partition("MIG-3", 8, 0), 5), seen("y", elsewhere, 5)},
+			},
+			want: `
+				x MIG-1 at 5s:
+				y MIG-2 at 5s:
+				y MIG-3 at 5s:
+				y MIG-4 at 5s:
+				`,
+		},
+		"unknown instances are not equal": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-1", Unknown, Unknown), 5), seen("x", partition("MIG-2", 7, Unknown), 5), seen("x", partition("MIG-3", Unknown, 0), 5)},
+				{seen("y", partition("MIG-4", Unknown, Unknown), 5), seen("y", partition("MIG-5", 7, Unknown), 5), seen("y", partition("MIG-6", Unknown, 0), 5)},
+			},
+			want: `
+				x MIG-1 at 5s:
+				x MIG-2 at 5s:
+				x MIG-3 at 5s:
+				y MIG-4 at 5s:
+				y MIG-5 at 5s:
+				y MIG-6 at 5s:
+				`,
+		},
+		"two UUIDs in one instance are two, from one source": {
+			bySource: [][]Sample{{seen("x", partition("MIG-1", 7, 0), 5), seen("x", partition("MIG-2", 7, 0), 5)}},
+			want: `
+				x MIG-1 at 5s:
+				x MIG-2 at 5s:
+				`,
+		},
+		"the same instance twice in the second source": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-1", 7, 0), 5)},
+				{seen("y", partition("MIG-2", 7, 0), 5), seen("y", partition("MIG-3", 7, 0), 5, power(1))},
+			},
+			want:       "x MIG-1 at 5s:\n",
+			duplicates: "MIG-3",
+		},
+		"errors are those of the first that listens": {
+			bySource: [][]Sample{
+				{seen("x", Device{UUID: "GPU-1"}, 5)},
+				{hearing79(seen("y", Device{UUID: "GPU-1"}, 0), 2)},
+				{hearing79(seen("z", Device{UUID: "GPU-1"}, 5), 3)},
+			},
+			want: "x GPU-1 at 5s: xid79=2\n",
+		},
+		"nothing heard is something": {
+			bySource: [][]Sample{
+				{hearing79(seen("x", Device{UUID: "GPU-1"}, 5), 0)},
+				{hearing79(seen("y", Device{UUID: "GPU-1"}, 5), 3)},
+			},
+			want: "x GPU-1 at 5s: xids=none\n",
+		},
+		"who has read a device tells its identity, who comes first its errors": {
+			bySource: [][]Sample{
+				{onlyHeard(hearing79(seen("x", unseen("GPU-1"), 0), 1)), onlyHeard(hearing79(seen("x", unseen("GPU-2"), 0), 4))},
+				{hearing79(seen("y", Device{UUID: "GPU-1", Model: "read"}, 5, power(1)), 7)},
+			},
+			want: `
+				x GPU-2 at 0s: xid79=4
+				y GPU-1 read at 5s: power=1 xid79=1
+				`,
+		},
 		"three sources": {
 			bySource: [][]Sample{
 				{seen("x", Device{UUID: "GPU-1"}, 5, power(1))},
@@ -193,9 +293,47 @@ func written(samples []Sample) string {
 		for _, r := range s.Readings {
 			fmt.Fprintf(&b, " %s=%g", Specs()[r.Quantity].Name, r.Value)
 		}
+		b.WriteString(heard(s.XIDs))
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// heard writes XIDs down with how often each was heard.
+func heard(xids []XID) string {
+	if xids != nil && len(xids) == 0 {
+		return " xids=none"
+	}
+	var b strings.Builder
+	for _, xid := range xids {
+		fmt.Fprintf(&b, " xid%d=%d", xid.Code, xid.Count)
+	}
+	return b.String()
+}
+
+// What the first source does not know of a device, a later one tells; but
+// nothing that a device without a UUID is called by.
+func TestMergeFillsInTheIdentity(t *testing.T) {
+	full := Device{
+		UUID: "MIG-GPU-1/7/0", ParentUUID: "GPU-1", Vendor: "nvidia", Model: "B", PCIBusID: "0000:1b:00.0", Minor: 3, RenderMinor: 131,
+		Profile: "1g.10gb", Placement: 4, GPUInstance: 7, ComputeInstance: 0, DriverVersion: "580", Nodes: []string{"/dev/nvidia3"},
+	}
+	bare := unseen("MIG-1")
+	bare.ParentUUID, bare.GPUInstance, bare.ComputeInstance, bare.Model = "GPU-1", 7, 0, "A"
+	filled := full
+	filled.UUID, filled.Model = "MIG-1", "A"
+	nameless := bare
+	nameless.UUID = ""
+	for name, test := range map[string]struct{ first, second, want Device }{
+		"what it lacks":                {bare, full, filled},
+		"what it knows":                {full, bare, full},
+		"a partition without its UUID": {nameless, full, nameless},
+	} {
+		merged, _ := Merge([][]Sample{{seen("x", test.first, 1)}, {seen("y", test.second, 1)}}, time.Second)
+		if len(merged) != 1 || !reflect.DeepEqual(merged[0].Device, test.want) {
+			t.Errorf("%s: merged %+v, want %+v", name, merged, test.want)
+		}
+	}
 }
 
 // Specs and constants must not drift apart.

@@ -24,10 +24,10 @@ type tally struct {
 // where nothing has happened since the last report.
 func (l *loop) report() {
 	t := l.count()
-	if !l.heard && t.overdue == 0 {
+	if !l.answered && t.overdue == 0 {
 		return
 	}
-	l.heard = false
+	l.answered = false
 	switch {
 	case t.useful == 0 && t.failed == 0:
 		// Nothing is there to be read: what discovery said stands.

@@ -16,8 +16,11 @@ type XID struct {
 type Listener interface {
 	// XIDs returns what has been heard of each device that is listened to,
 	// by its UUID: sorted by code, and empty, not nil, where nothing has been
-	// heard. Counts never fall while the source lives. What is returned is
-	// shared and must not be changed.
+	// heard. Counts never fall while the source lives. A device that ceases to
+	// be read, because it has fallen off the bus, stays known as long as it is
+	// told of here; one that was taken away in good order (bound to another
+	// driver) should not be. What is returned is shared and must not be
+	// changed.
 	XIDs() map[string][]XID
 	// Heard tells that XIDs has changed since it last told so.
 	Heard() <-chan struct{}

@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,7 @@ type failure struct {
 const apiVersion = "v1"
 
 // serveClaims answers with the claims of all namespaces, or of those that the
-// query names.
+// query names. Their order is by name, which is steadier than how they are.
 func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 	view, ready := s.view()
 	if !ready {
@@ -41,6 +42,7 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 			answer.Claims = append(answer.Claims, claim)
 		}
 	}
+	slices.SortFunc(answer.Claims, compareClaims)
 	s.writeJSON(w, http.StatusOK, answer)
 }
 

@@ -14,7 +14,7 @@ func TestAPIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(text)
-	for _, kind := range []any{answer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Consumer{}} {
+	for _, kind := range []any{answer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Consumer{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")

@@ -13,17 +13,26 @@ func (r *reader) finish() View {
 		r.view.Sources = append(r.view.Sources, *source)
 	}
 	slices.SortFunc(r.view.Sources, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
+	for _, device := range r.devices {
+		device.Health.tidy()
+	}
 	for _, claim := range r.claims {
-		r.view.Claims = append(r.view.Claims, claim.finish())
+		finished := claim.finish()
+		r.addHealth(finished.Devices)
+		r.view.Claims = append(r.view.Claims, finished)
 	}
 	slices.SortFunc(r.view.Claims, func(a, b Claim) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Severity().Rank(), b.Severity().Rank()), compareClaims(a, b))
 	})
 	for i := range r.view.Claims {
 		r.addHolder(&r.view.Claims[i])
 	}
 	r.view.Devices = r.nested()
 	return r.view
+}
+
+func compareClaims(a, b Claim) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 func (c *claimOf) finish() Claim {
@@ -50,6 +59,20 @@ func (c *claimOf) finish() Claim {
 		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID), cmp.Compare(a.Container, b.Container))
 	})
 	return claim
+}
+
+// addHealth says beside what a claim gets how the devices are.
+func (r *reader) addHealth(devices []ClaimDevice) {
+	for i := range devices {
+		of := r.devices[devices[i].UUID]
+		if of == nil {
+			continue
+		}
+		devices[i].Health = of.Health.known()
+		if parent := r.devices[of.ParentUUID]; of.ParentUUID != "" && parent != nil {
+			devices[i].ParentHealth = parent.Health.known()
+		}
+	}
 }
 
 func (c ClaimDevice) name() string {
@@ -119,7 +142,6 @@ func (r *reader) nested() []Device {
 			whole = append(whole, device.Device)
 		}
 	}
-	slices.SortFunc(whole, compareDevices)
 	slices.SortFunc(partitions, compareDevices)
 	for i := range whole {
 		for _, partition := range partitions {
@@ -128,14 +150,15 @@ func (r *reader) nested() []Device {
 			}
 		}
 	}
+	slices.SortFunc(whole, compareDevices)
 	return whole
 }
 
-// compareDevices puts hardware before what could not be matched, published
+// compareDevices puts sick devices first, hardware before what could not be matched, published
 // devices before others, and goes by the published name, then by the place on
 // the bus.
 func compareDevices(a, b Device) int {
-	return cmp.Or(first(a.Matched, b.Matched), first(a.Published.Device != "", b.Published.Device != ""),
+	return cmp.Or(cmp.Compare(a.Severity().Rank(), b.Severity().Rank()), first(a.Matched, b.Matched), first(a.Published.Device != "", b.Published.Device != ""),
 		cmp.Compare(a.Published.Driver, b.Published.Driver), natural(a.Published.Device, b.Published.Device),
 		cmp.Compare(a.PCIBusID, b.PCIBusID), cmp.Compare(a.UUID, b.UUID))
 }

@@ -84,6 +84,19 @@ func exact(value *float64) string {
 	return strconv.FormatFloat(*value, 'g', -1, 64)
 }
 
+// flag writes a word for programs that read the page: 1, 0, or empty where
+// nothing is said.
+func flag(word *bool) string {
+	switch {
+	case word == nil:
+		return ""
+	case *word:
+		return "1"
+	default:
+		return "0"
+	}
+}
+
 // share is how much of a whole there is, as the width of a bar in percent;
 // nil if either is unknown or the whole is nothing.
 func share(part, whole *float64) *float64 {

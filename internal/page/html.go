@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +122,9 @@ func functions() template.FuncMap {
 			return age.Seconds()
 		},
 		"deviceRow": func(view View, device Device, partition bool) deviceRow { return deviceRow{view, device, partition} },
+		"claimRow":  func(view View, claim Claim) claimRow { return claimRow{view, claim} },
+		"healthRow": newHealthRow,
+		"flag":      flag,
 	}
 }
 
@@ -129,6 +133,39 @@ type deviceRow struct {
 	View View
 	Device
 	IsPartition bool
+}
+
+// claimRow is a claim as a group of lines.
+type claimRow struct {
+	View View
+	Claim
+}
+
+// healthRow is the health of a device with its reasons. Parent is there where
+// the reason is that the whole device is sick.
+type healthRow struct {
+	View   View
+	UUID   string
+	Health Health
+	Parent *healthRow
+}
+
+// newHealthRow takes a Health or a pointer to one, as templates have it.
+func newHealthRow(view View, uuid string, health, parent any) (healthRow, error) {
+	row := healthRow{View: view, UUID: uuid}
+	switch of := health.(type) {
+	case Health:
+		row.Health = of
+	case *Health:
+		row.Health = *of
+	default:
+		return row, fmt.Errorf("show the health of %s: %T is none", uuid, health)
+	}
+	isParent := func(s Signal) bool { return s.Name == parentSignal }
+	if of, known := parent.(*Health); known && of != nil && slices.ContainsFunc(row.Health.Signals, isParent) {
+		row.Parent = &healthRow{View: view, Health: *of}
+	}
+	return row, nil
 }
 
 // bar is a share, drawn; nothing is drawn for an unknown one.

@@ -119,6 +119,47 @@ func (r *reader) temperature(row metric.Row) {
 	}
 }
 
+func (r *reader) healthy(row metric.Row) {
+	health, well := &r.device(row).Health, row.Value == 1
+	switch row.Labels.Get("by") {
+	case "hardware":
+		health.Hardware = &well
+	case "driver":
+		health.Driver = &well
+	case "kubelet":
+		health.Kubelet = &well
+	}
+}
+
+func (r *reader) healthSignal(row metric.Row) {
+	health, get := &r.device(row).Health, row.Labels.Get
+	health.Signals = append(health.Signals, Signal{get("signal"), get("severity")})
+}
+
+func (r *reader) taint(row metric.Row) {
+	health, get := &r.device(row).Health, row.Labels.Get
+	health.Taints = append(health.Taints, Taint{get("key"), get("value"), get("effect")})
+}
+
+func (r *reader) xidCount(row metric.Row) {
+	if count := known(row.Value); count != nil && *count > 0 {
+		r.xid(row).Count = *count
+	}
+}
+
+func (r *reader) xidLast(row metric.Row) { r.xid(row).Last = moment(row) }
+
+// xid finds the XID that the row is about, or begins it.
+func (r *reader) xid(row metric.Row) *XID {
+	health, code := &r.device(row).Health, row.Labels.Get("xid")
+	i := slices.IndexFunc(health.XIDs, func(x XID) bool { return x.Code == code })
+	if i < 0 {
+		i = len(health.XIDs)
+		health.XIDs = append(health.XIDs, XID{Code: code})
+	}
+	return &health.XIDs[i]
+}
+
 func (r *reader) pluginConsumer(row metric.Row) {
 	device, get := r.device(row), row.Labels.Get
 	for i := range device.plugins {

@@ -41,6 +41,12 @@ func familyReaders() map[string]func(*reader, metric.Row) {
 		"dra_device_temperature_celsius":  (*reader).temperature,
 		"dra_device_plugin_consumer_info": (*reader).pluginConsumer,
 
+		"dra_device_healthy":                    (*reader).healthy,
+		"dra_device_health_signal_info":         (*reader).healthSignal,
+		"dra_device_taint_info":                 (*reader).taint,
+		"dra_device_xid_errors_total":           (*reader).xidCount,
+		"dra_device_xid_last_timestamp_seconds": (*reader).xidLast,
+
 		"dra_claim_info":          (*reader).claimInfo,
 		"dra_claim_device_info":   (*reader).claimDevice,
 		"dra_claim_consumer_info": (*reader).claimConsumer,

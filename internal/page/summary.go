@@ -1,5 +1,7 @@
 package page
 
+import "slices"
+
 // Summary is the node in a few numbers, over whole devices. A sum is over the
 // devices whose use is known; what it is a part of is known only where it is
 // known for each of them.
@@ -8,6 +10,32 @@ type Summary struct {
 	ClaimsHeld                int
 	Utilization               Mean
 	Memory, Power             Sum
+	Sick                      int // whole devices that are sick, or have a sick partition
+}
+
+// SickDevice is a device that is sick, and who suffers.
+type SickDevice struct {
+	Device
+	Suffering []Holder
+}
+
+// Sick are the devices to look at first: whole ones with all who hold them or
+// a partition of them, and partitions of devices that are not sick themselves.
+func (v View) Sick() []SickDevice {
+	var sick []SickDevice
+	for _, device := range v.Devices {
+		whole := SickDevice{device, device.Holders}
+		for _, partition := range device.Partitions {
+			whole.Suffering = append(slices.Clip(whole.Suffering), partition.Holders...)
+			if device.Health.Severity() != Sick && partition.Health.Severity() == Sick {
+				sick = append(sick, SickDevice{partition, partition.Holders})
+			}
+		}
+		if device.Health.Severity() == Sick {
+			sick = append(sick, whole)
+		}
+	}
+	return sick
 }
 
 // Mean is a mean over Count devices; nil over none.
@@ -31,6 +59,9 @@ func (v View) Summary() Summary {
 		s.Partitions += len(device.Partitions)
 		if device.Free() {
 			s.Free++
+		}
+		if device.Severity() == Sick {
+			s.Sick++
 		}
 		s.Utilization.add(device.Utilization)
 		s.Memory.add(device.MemoryUsed, device.MemorySize)

@@ -13,8 +13,8 @@ type View struct {
 	At        time.Time // when the view was made
 	SampledAt time.Time // when the newest readings were taken
 	Sources   []Source  // by name
-	Devices   []Device  // whole devices, by published name; partitions lie within
-	Claims    []Claim   // by namespace and name
+	Devices   []Device  // whole devices, sick ones first, then by published name; partitions lie within
+	Claims    []Claim   // those that hold sick devices first, then by namespace and name
 }
 
 // Age is how old the newest readings are; false before the first.
@@ -41,6 +41,7 @@ type Device struct {
 	PCIBusID   string
 	Profile    string // of a partition
 	Published  DeviceName
+	Health     Health
 
 	Utilization *float64 // ratio
 	MemoryUsed  *float64 // bytes
@@ -79,6 +80,15 @@ func (d Device) Free() bool {
 		}
 	}
 	return len(d.Holders) == 0
+}
+
+// Severity is how much is amiss with the device or a partition of it.
+func (d Device) Severity() Severity {
+	worst := d.Health.Severity()
+	for _, partition := range d.Partitions {
+		worst = min(worst, partition.Health.Severity())
+	}
+	return worst
 }
 
 // Holder is a claim, or a pod that got the device through a device plugin.
@@ -123,6 +133,17 @@ type Claim struct {
 	Consumers        []Consumer    `json:"consumers"`
 }
 
+// Severity is how much is amiss with the devices that the claim holds.
+func (c Claim) Severity() Severity {
+	worst := Unknown
+	for _, d := range c.Devices {
+		if d.Held && d.Health != nil {
+			worst = min(worst, d.Health.Severity())
+		}
+	}
+	return worst
+}
+
 // ClaimDevice is what a claim gets of one device. A device that the claim was
 // given twice is one ClaimDevice with two allocations.
 type ClaimDevice struct {
@@ -138,6 +159,8 @@ type ClaimDevice struct {
 	HeldSeconds     *float64     `json:"heldSeconds,omitempty"`
 	DeviceSeconds   *float64     `json:"deviceSeconds,omitempty"`
 	Accounts        []Account    `json:"accounts"`
+	Health          *Health      `json:"health,omitempty"`
+	ParentHealth    *Health      `json:"parentHealth,omitempty"` // of a partition: that of the whole device
 }
 
 // Allocation is a device as a request of the claim got it.

@@ -23,36 +23,39 @@ func device(t *testing.T, devices []Device, uuid string) Device {
 func TestDevices(t *testing.T) {
 	view := FromRows(scene(t), noon)
 	var order []string
+	devices := map[string]Device{}
 	for _, d := range view.Devices {
 		order = append(order, d.Title())
+		devices[d.Title()] = d
 	}
-	if want := []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5", "gpu-10", "nic-0"}; !slices.Equal(order, want) {
+	// The sick ones first, then those with a warning.
+	if want := []string{"gpu-1", "gpu-2", "gpu-5", "gpu-10", "gpu-0", "gpu-3", "gpu-4", "nic-0"}; !slices.Equal(order, want) {
 		t.Errorf("devices %v, want %v", order, want)
 	}
-	parent := view.Devices[2]
+	parent := devices["gpu-2"]
 	if len(parent.Partitions) != 3 || parent.Free() || parent.Utilization != nil {
 		t.Errorf("the partitioned GPU is %+v", parent)
 	}
 	if slice := parent.Partitions[1]; slice.Profile != "1g.10gb" || !slice.Free() || slice.Power != nil {
 		t.Errorf("its free partition is %+v", slice)
 	}
-	if shared := view.Devices[1]; len(shared.Holders) != 2 || len(shared.Holders[0].Pods) != 2 ||
+	if shared := devices["gpu-1"]; len(shared.Holders) != 2 || len(shared.Holders[0].Pods) != 2 ||
 		shared.Holders[0].Attribution != "shared" || shared.Holders[0].Class != "shared.gpu.nvidia.com" {
 		t.Errorf("the shared GPU is held by %+v", shared.Holders)
 	}
-	if first := view.Devices[0]; len(first.Holders) != 1 || !slices.Equal(first.Holders[0].Pods[0].Containers, []string{"trainer", "warmup"}) {
+	if first := devices["gpu-0"]; len(first.Holders) != 1 || !slices.Equal(first.Holders[0].Pods[0].Containers, []string{"trainer", "warmup"}) {
 		t.Errorf("the exclusive GPU, seen by a claim with admin access, is held by %+v", first.Holders)
 	}
-	if plugin := view.Devices[3].Holders; len(plugin) != 1 || plugin[0].Kind != ByDevicePlugin || plugin[0].Resource != "nvidia.com/gpu" {
+	if plugin := devices["gpu-3"].Holders; len(plugin) != 1 || plugin[0].Kind != ByDevicePlugin || plugin[0].Resource != "nvidia.com/gpu" {
 		t.Errorf("the device plugin's GPU is held by %+v", plugin)
 	}
-	if free := view.Devices[4]; !free.Free() || *free.Utilization != 0 {
+	if free := devices["gpu-4"]; !free.Free() || *free.Utilization != 0 {
 		t.Errorf("the free GPU is %+v", free)
 	}
-	if idle := view.Devices[5].Holders[0].IdleSince; noon.Sub(idle) != 83*time.Minute {
+	if idle := devices["gpu-5"].Holders[0].IdleSince; noon.Sub(idle) != 83*time.Minute {
 		t.Errorf("the idle GPU is idle since %v", idle)
 	}
-	if nic := view.Devices[7]; nic.Matched || nic.Utilization != nil || len(nic.Holders) != 1 {
+	if nic := devices["nic-0"]; nic.Matched || nic.Utilization != nil || len(nic.Holders) != 1 {
 		t.Errorf("the device without hardware is %+v", nic)
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
@@ -34,7 +35,7 @@ func (a *activity) set(who *instance, load float64) {
 			delete(a.loads[name], who)
 		}
 		if device, there := a.hardware.named(name); there {
-			a.source.SetLoad(device.UUID, a.of(name))
+			a.source.SetLoad(cmp.Or(device.UUID, device.PCIBusID), a.of(name))
 		}
 	}
 	a.stir()

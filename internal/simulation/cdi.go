@@ -16,8 +16,9 @@ import (
 // cdiKind is the kind of NVIDIA's specifications: one file for each claim.
 const cdiKind = "k8s." + driver + "/claim"
 
-// cdiFolder is where the driver writes a claim's specification when it
-// prepares it, and removes it when it unprepares it.
+// cdiFolder is where NVIDIA's driver writes a claim's specification when it
+// prepares it, and removes it when it unprepares it. Adapters need none: they
+// are moved into the pod's network namespace.
 type cdiFolder struct {
 	path     string
 	hardware hardware
@@ -31,7 +32,11 @@ func (f cdiFolder) file(claim types.UID) string {
 
 // write makes or replaces the claim's specification. Nobody ever sees half of it.
 func (f cdiFolder) write(claim *resourcev1.ResourceClaim) error {
-	data, err := yaml.Marshal(f.specification(claim))
+	specification := f.specification(claim)
+	if len(specification.Devices) == 0 {
+		return nil
+	}
+	data, err := yaml.Marshal(specification)
 	if err != nil {
 		return fmt.Errorf("encode the CDI specification of %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -64,7 +69,7 @@ func (f cdiFolder) specification(claim *resourcev1.ResourceClaim) *specs.Spec {
 	seen := make(map[string]bool)
 	for _, allocated := range claim.Status.Allocation.Devices.Results {
 		name := cdiName(claim.UID, allocated.Device)
-		if seen[name] {
+		if seen[name] || allocated.Driver != driver {
 			continue
 		}
 		seen[name] = true
@@ -80,19 +85,24 @@ func (f cdiFolder) specification(claim *resourcev1.ResourceClaim) *specs.Spec {
 // partition has its GPU's, and two capabilities, of the GPU instance and of
 // the compute instance in it.
 func (h hardware) nodesOf(name string) []string {
-	for at, p := range h.parts {
+	for _, p := range h.parts {
 		if partitionName(p.parent, p.Profile, p.Placement) == name {
-			capability := 9*at + 12 // any number that no other partition has
+			instance := capability(p.parent, p.GPUInstance)
 			return []string{
 				fmt.Sprintf("/dev/nvidia%d", p.parent),
-				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", capability),
-				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", capability+1),
+				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance),
+				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance+1+p.ComputeInstance),
 			}
 		}
 	}
 	gpu, _ := h.named(name)
 	return gpu.Nodes
 }
+
+// capability is the minor number of access to a GPU instance, as
+// /proc/driver/nvidia-caps/mig-minors has it; those of its compute instances
+// follow.
+func capability(gpu, instance int) int { return 3 + 135*gpu + 9*instance }
 
 func deviceNodes(paths ...string) []*specs.DeviceNode {
 	var nodes []*specs.DeviceNode

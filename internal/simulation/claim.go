@@ -127,7 +127,7 @@ func allocate(made *resourcev1.ResourceClaim, asked claim, pods []*corev1.Pod, a
 }
 
 func result(r request, name string, random *rand.Rand) resourcev1.DeviceRequestAllocationResult {
-	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: driver, Pool: nodeName, Device: name}
+	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: driverOf(name), Pool: nodeName, Device: name}
 	if r.admin {
 		made.AdminAccess = new(true)
 	}

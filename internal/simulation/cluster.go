@@ -60,7 +60,7 @@ func newNode(random *rand.Rand) *corev1.Node {
 	}
 }
 
-// deviceClasses are those that the driver brings along, and one of the
+// deviceClasses are those that the drivers bring along, and one of the
 // administrator's that stands for an extended resource.
 func deviceClasses() []*resourcev1.DeviceClass {
 	const ofType = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == "
@@ -73,7 +73,9 @@ func deviceClasses() []*resourcev1.DeviceClass {
 	}
 	slice := class(classSlice, ofType+"'mig'", profileIs("1g.10gb"))
 	slice.Spec.ExtendedResourceName = new(string(sliceByClass))
-	return []*resourcev1.DeviceClass{class(classGPU, ofType+"'gpu'"), class(classMIG, ofType+"'mig'"), slice}
+	return []*resourcev1.DeviceClass{
+		class(classGPU, ofType+"'gpu'"), class(classMIG, ofType+"'mig'"), slice, class(classNIC, "device.driver == 'dra.net'"),
+	}
 }
 
 func newTemplate(row workload) *resourcev1.ResourceClaimTemplate {

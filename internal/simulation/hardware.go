@@ -16,7 +16,6 @@ var hardwareYAML string
 const (
 	minorShareable = 3 // several claims may each take a part of it
 	minorOnDemand  = 6 // published as all the partitions that could be cut
-	minorPlugin    = 7 // tainted: it belongs to the device plugin
 )
 
 // hardware is what the node is made of.
@@ -24,6 +23,7 @@ type hardware struct {
 	config simulated.Config
 	gpus   []device.Device // whole ones, by minor number
 	parts  []part
+	nics   []device.Device // RDMA adapters
 }
 
 // part is a partition that exists.
@@ -40,6 +40,10 @@ func readHardware(seed uint64) (hardware, error) {
 	}
 	h := hardware{config: config}
 	for _, gpu := range config.Devices {
+		if gpu.Identity.Vendor != "nvidia" {
+			h.nics = append(h.nics, gpu.Identity)
+			continue
+		}
 		h.gpus = append(h.gpus, gpu.Identity)
 		for _, partition := range gpu.Partitions {
 			h.parts = append(h.parts, part{partition.Identity, gpu.Identity.Minor})
@@ -58,7 +62,7 @@ func (h hardware) partitioned(minor int) bool {
 	return false
 }
 
-// named finds the hardware that the driver publishes under a name.
+// named finds the hardware that a driver publishes under a name.
 func (h hardware) named(name string) (device.Device, bool) {
 	for _, gpu := range h.gpus {
 		if gpuName(gpu.Minor) == name {
@@ -70,7 +74,25 @@ func (h hardware) named(name string) (device.Device, bool) {
 			return p.Device, true
 		}
 	}
+	for _, nic := range h.nics {
+		if nicName(nic) == name {
+			return nic, true
+		}
+	}
 	return device.Device{}, false
+}
+
+// nicName is how dra.net calls a device on the PCI bus: pci-0000-1c-00-0.
+func nicName(nic device.Device) string {
+	return "pci-" + strings.NewReplacer(":", "-", ".", "-").Replace(nic.PCIBusID)
+}
+
+// driverOf is the driver that publishes a device under a name.
+func driverOf(name string) string {
+	if strings.HasPrefix(name, "pci-") {
+		return networkDriver
+	}
+	return driver
 }
 
 func gpuName(minor int) string { return fmt.Sprintf("gpu-%d", minor) }

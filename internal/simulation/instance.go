@@ -89,7 +89,9 @@ func (i *instance) listedDevices() []kubelet.Device {
 	for _, allocated := range i.claim.Status.Allocation.Devices.Results {
 		device := kubelet.Device{
 			Request: allocated.Request, Driver: allocated.Driver, Pool: allocated.Pool, Name: allocated.Device,
-			CDI: []string{cdiKind + "=" + cdiName(i.claim.UID, allocated.Device)},
+		}
+		if allocated.Driver == driver {
+			device.CDI = []string{cdiKind + "=" + cdiName(i.claim.UID, allocated.Device)}
 		}
 		if allocated.ShareID != nil {
 			device.ShareID = string(*allocated.ShareID)

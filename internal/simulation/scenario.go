@@ -1,11 +1,16 @@
 package simulation
 
-import "time"
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+)
 
 // Device classes.
 const (
 	classGPU     = "gpu.nvidia.com"
 	classMIG     = "mig.nvidia.com"
+	classNIC     = "dra.net"
 	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
 	sliceByClass = "nvidia.com/mig-1g.10gb"
 	gpuByPlugin  = "nvidia.com/gpu"
@@ -17,6 +22,7 @@ const (
 	imageInference = "docker.io/vllm/vllm-openai:v0.11.0"
 	imageNotebook  = "quay.io/jupyter/pytorch-notebook:cuda12-2025-09-30"
 	imageMonitor   = "nvcr.io/nvidia/cloud-native/dcgm:4.4.1-2-ubuntu22.04"
+	imageCache     = "docker.io/alluxio/alluxio:313"
 	imageTool      = "docker.io/library/busybox:1.37"
 )
 
@@ -85,6 +91,13 @@ func scenario() []workload { //nolint:funlen // a table: its rows are read one b
 				{name: "container-0-request-0", class: classSlice, devices: []string{"gpu-6-mig-1g10gb-19-0"}},
 			}},
 		},
+		{ // holds an RDMA adapter
+			namespace: "storage", name: "dataset-cache", owner: ownedByStatefulSet, load: 0.6,
+			containers: []container{{name: "server", image: imageCache}},
+			claim: claim{name: "nic", template: "rdma-nic", requests: []request{
+				{name: "nic", class: classNIC, devices: []string{"pci-0000-1c-00-0"}},
+			}},
+		},
 		{ // watches all GPUs and holds none
 			namespace: "monitoring", name: "dcgm", owner: ownedByDaemonSet,
 			containers: []container{{name: "dcgm", image: imageMonitor}},
@@ -92,7 +105,7 @@ func scenario() []workload { //nolint:funlen // a table: its rows are read one b
 				{name: "admin", class: classGPU, admin: true, devices: []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-7"}},
 			}},
 		},
-		{ // knows nothing of claims
+		{ // knows nothing of claims; a DeviceTaintRule keeps claims from its GPU, which no slice shows
 			namespace: "legacy", name: "stable-diffusion", owner: ownedByReplicaSet, load: 0.6,
 			containers: []container{{name: "webui", image: imagePyTorch}},
 			plugin:     []string{"gpu-7"},
@@ -131,6 +144,29 @@ func scenario() []workload { //nolint:funlen // a table: its rows are read one b
 				{name: "gpu", class: classMIG, selector: profileIs("1g.10gb"), devices: []string{"gpu-5-mig-1g10gb-19-6"}},
 			}},
 			lasts: 25 * time.Second, every: 30 * time.Second,
+		},
+	}
+}
+
+// ailments are what befalls the devices. The first is early enough for whoever
+// looks at the node for two minutes to see it come and go.
+func ailments() []ailment {
+	return []ailment{
+		{ // an application fails on a partition, which is nothing to the hardware
+			device: "gpu-5-mig-2g20gb-14-4", xid: 13,
+			starts: 15 * time.Second, lasts: time.Second, every: 75 * time.Second,
+		},
+		{ // an NVLink of a training job's GPU goes down and is trained anew
+			device: "gpu-1", xid: 74, tainted: true,
+			signs: []simulated.Fault{
+				{Kind: "set", Quantity: "nvlinks", Details: [2]string{"active"}, Value: 17},
+				{Kind: "set", Quantity: "nvlinks", Details: [2]string{"inactive"}, Value: 1},
+			},
+			starts: 35 * time.Second, lasts: 20 * time.Second, every: 4 * time.Minute,
+		},
+		{ // an application reads where there is nothing
+			device: "gpu-3", xid: 31,
+			starts: 50 * time.Second, lasts: time.Second, every: 3 * time.Minute,
 		},
 	}
 }

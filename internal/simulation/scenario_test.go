@@ -134,13 +134,21 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 		"several pods":                  {claim: asked("gpu-0"), pods: 2},
 	}
 	for want, w := range cases {
-		if err := check([]workload{w}, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check([]workload{w}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for want, a := range map[string]ailment{
+		"no device gpu-9": {device: "gpu-9", every: 1},
+		"has passed":      {device: "gpu-0", lasts: 1, every: 1},
+	} {
+		if err := check(nil, []ailment{a}, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 }
 
-// TestEveryQuantityIsShown but those of network devices, which are not there.
+// TestEveryQuantityIsShown but retired pages: an H100 remaps rows instead.
 func TestEveryQuantityIsShown(t *testing.T) {
 	h, err := readHardware(1)
 	if err != nil {
@@ -163,8 +171,32 @@ func TestEveryQuantityIsShown(t *testing.T) {
 		}
 	}
 	for q, spec := range device.Specs() {
-		if network := strings.HasPrefix(spec.Name, "network_"); seen[q] == network {
+		if want := device.Quantity(q) != device.RetiredPages; seen[q] != want {
 			t.Errorf("%s is shown: %t", spec.Name, seen[q])
+		}
+	}
+}
+
+// What is an application's fault is no reason for a taint.
+func TestOnlyTheSickAreTainted(t *testing.T) {
+	h, err := readHardware(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWard(h, nil, nil, standing(h, scenario(), newRandom(1)), nil)
+	w.present = ailments()
+	var tainted []string
+	for _, of := range w.published().Spec.Devices {
+		if len(of.Taints) > 0 {
+			tainted = append(tainted, of.Name)
+		}
+	}
+	if !slices.Equal(tainted, []string{"gpu-1"}) {
+		t.Errorf("tainted are %v", tainted)
+	}
+	for _, of := range w.slice.Spec.Devices {
+		if len(of.Taints) > 0 {
+			t.Errorf("%s is tainted for good", of.Name)
 		}
 	}
 }

@@ -39,7 +39,9 @@ type Simulation struct {
 	kubelet *kubelet.Kubelet
 	server  *apiserver.Server
 	node    *node
+	ward    *ward
 	rows    []workload
+	befalls []ailment
 
 	closing context.Context // ends when Close is called
 	end     context.CancelFunc
@@ -60,11 +62,11 @@ func Start(ctx context.Context, options Options) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := scenario()
-	if err := check(rows, h); err != nil {
+	rows, befalls := scenario(), ailments()
+	if err := check(rows, befalls, h); err != nil {
 		return nil, fmt.Errorf("check the scenario: %w", err)
 	}
-	s := &Simulation{options: options, rows: rows}
+	s := &Simulation{options: options, rows: rows, befalls: befalls}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.source = simulated.New(h.config, s.options.Clock)
 	if err := s.serve(ctx, h); err != nil {
@@ -114,7 +116,9 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if s.server, err = apiserver.Start(ctx, apiserver.Options{}); err != nil {
 		return err
 	}
-	return s.server.Put(standing(h, s.rows, newRandom(s.options.Seed, "standing"))...)
+	objects := standing(h, s.rows, newRandom(s.options.Seed, "standing"))
+	s.ward = newWard(h, s.source, s.server, objects, s.options.Log)
+	return s.server.Put(objects...)
 }
 
 // NodeName is the name of the node in the API server.
@@ -145,12 +149,19 @@ func (s *Simulation) Run(ctx context.Context) error {
 	defer context.AfterFunc(s.closing, stop)()
 	var (
 		playing sync.WaitGroup
-		errs    = make([]error, len(s.rows))
+		errs    = make([]error, len(s.rows)+len(s.befalls))
 		t       = tempo{began: time.Now(), speed: s.options.Speed}
 	)
 	for at, row := range s.rows {
 		playing.Go(func() {
 			if errs[at] = s.node.play(ctx, t, row); errs[at] != nil {
+				stop()
+			}
+		})
+	}
+	for at, a := range s.befalls {
+		playing.Go(func() {
+			if errs[len(s.rows)+at] = s.ward.play(ctx, t, a); errs[len(s.rows)+at] != nil {
 				stop()
 			}
 		})

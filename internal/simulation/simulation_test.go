@@ -157,6 +157,7 @@ func TestClientsSeeTheStandingPopulation(t *testing.T) {
 		"vision gpu/partition mig.nvidia.com gpu-5-mig-2g20gb-14-4",
 		"web container-0-request-0 mig-1g.nvidia.com gpu-6-mig-1g10gb-19-0 extended",
 		"monitoring admin gpu.nvidia.com gpu-4 admin",
+		"storage nic dra.net pci-0000-1c-00-0",
 	)
 	eventuallyAll(t, a.owners,
 		"ml-training Job gpu-node-1", "search ReplicaSet gpu-node-1", "research StatefulSet gpu-node-1", "monitoring DaemonSet gpu-node-1")
@@ -165,6 +166,7 @@ func TestClientsSeeTheStandingPopulation(t *testing.T) {
 		"ml-training rank-1 gpu-0",
 		"monitoring dcgm gpu-7",
 		"web worker gpu-6-mig-1g10gb-19-0",
+		"storage server pci-0000-1c-00-0",
 		"legacy webui nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986",
 	)
 	eventually(t, func() string {
@@ -188,10 +190,10 @@ func consumers(a *agent, claim string) int {
 func TestPublishesWhatTheHardwareIs(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	eventually(t, func() string {
-		if n := len(a.cluster.Latest().Published); n != 6+3+12 {
+		if n := len(a.cluster.Latest().Published); n != 6+3+12+1 {
 			return "published devices"
 		}
-		if len(a.sampler.Latest()) != 8+3+4 {
+		if len(a.sampler.Latest()) != 8+3+4+1 {
 			return "samples"
 		}
 		return ""
@@ -204,6 +206,10 @@ func TestPublishesWhatTheHardwareIs(t *testing.T) {
 	for _, p := range a.cluster.Latest().Published {
 		parent, of := uuids[p.ParentUUID]
 		switch {
+		case p.ID.Driver == "dra.net":
+			if p.PCIAddress != "0000:1c:00.0" || p.UUID != "" {
+				t.Errorf("the adapter is published as %+v", p)
+			}
 		case p.UUID != "" && uuids[p.UUID].UUID == "":
 			t.Errorf("%s has the UUID of no hardware", p.ID)
 		case p.IsPartition() && (!of || p.Profile == "" || p.Placement < 0):
@@ -264,7 +270,7 @@ func TestCDIFilesFollowTheClaims(t *testing.T) {
 		return lines
 	}
 	eventuallyAll(t, names, "gpu-0 /dev/nvidia0", "gpu-2 /dev/nvidia2",
-		"gpu-5-mig-3g40gb-9-0 /dev/nvidia5 /dev/nvidia-caps/nvidia-cap12 /dev/nvidia-caps/nvidia-cap13")
+		"gpu-5-mig-3g40gb-9-0 /dev/nvidia5 /dev/nvidia-caps/nvidia-cap696 /dev/nvidia-caps/nvidia-cap697")
 	eventually(t, func() string {
 		// The monitor's claim always has all GPUs.
 		if n := strings.Count(strings.Join(names(), "\n"), "gpu-2 "); n != 1 {

@@ -15,8 +15,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// driver is the DRA driver of the node's hardware.
-const driver = "gpu.nvidia.com"
+// driver is the DRA driver of the node's GPUs, networkDriver that of its
+// adapters.
+const (
+	driver        = "gpu.nvidia.com"
+	networkDriver = "dra.net"
+)
 
 // gpuMemory is the capacity of a whole GPU as its driver publishes it.
 const gpuMemory = "80Gi"
@@ -24,25 +28,44 @@ const gpuMemory = "80Gi"
 // attributes of a published device, by name.
 type attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
 
-// resourceSlices are what the driver publishes: one slice of devices, in no
-// particular order, and one of the counters that partitions draw on, because
-// the API keeps the two apart. The pool is named after the node.
+// resourceSlices are what the drivers publish: of GPUs one slice of devices,
+// in no particular order, and one of the counters that partitions draw on,
+// because the API keeps the two apart; of adapters one slice. Pools are named
+// after the node.
 func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, random *rand.Rand) []*resourcev1.ResourceSlice {
 	devices := h.publishedDevices()
 	random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
-	pool := resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 2}
 	published := []*resourcev1.ResourceSlice{
-		{Spec: resourcev1.ResourceSliceSpec{Devices: devices}},
-		{Spec: resourcev1.ResourceSliceSpec{SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}},
+		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, Devices: devices}},
+		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}},
+		{Spec: resourcev1.ResourceSliceSpec{Driver: networkDriver, Devices: h.publishedAdapters()}},
 	}
 	for _, slice := range published {
+		of := slice.Spec.Driver
 		slice.ObjectMeta = metav1.ObjectMeta{
-			Name: fmt.Sprintf("00000-%s-%s-%s", driver, node, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-%s-", driver, node),
+			Name: fmt.Sprintf("00000-%s-%s-%s", of, node, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-%s-", of, node),
 			UID: newUID(random), Generation: 1, OwnerReferences: []metav1.OwnerReference{owner},
 		}
-		slice.Spec.Driver, slice.Spec.NodeName, slice.Spec.Pool = driver, &node, pool
+		slice.Spec.NodeName, slice.Spec.Pool = &node, resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
+		if of == driver {
+			slice.Spec.Pool.ResourceSliceCount = 2
+		}
 	}
 	return published
+}
+
+// publishedAdapters are told apart by their address: they have no UUID.
+func (h hardware) publishedAdapters() []resourcev1.Device {
+	var devices []resourcev1.Device
+	for i, nic := range h.nics {
+		devices = append(devices, resourcev1.Device{Name: nicName(nic), Attributes: attributes{
+			"dra.net/pciAddress": text(nic.PCIBusID),
+			"dra.net/rdmaDevice": text(fmt.Sprintf("mlx5_%d", i)),
+			"dra.net/ifName":     text(fmt.Sprintf("ib%d", i)),
+			"dra.net/rdma":       {BoolValue: new(true)},
+		}})
+	}
+	return devices
 }
 
 // publishedDevices are whole GPUs, the partitions of those that are
@@ -73,18 +96,13 @@ func wholeGPU(gpu device.Device) resourcev1.Device {
 		Capacity:   map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse(gpuMemory)}},
 	}
 	published.Attributes["uuid"] = text(gpu.UUID)
-	switch gpu.Minor {
-	case minorShareable:
+	if gpu.Minor == minorShareable {
 		several, least, step := true, resource.MustParse("1Gi"), resource.MustParse("1Gi")
 		whole := resource.MustParse(gpuMemory)
 		published.AllowMultipleAllocations = &several
 		published.Capacity["memory"] = resourcev1.DeviceCapacity{Value: whole, RequestPolicy: &resourcev1.CapacityRequestPolicy{
 			Default: &whole, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: &least, Max: &whole, Step: &step},
 		}}
-	case minorPlugin:
-		published.Taints = []resourcev1.DeviceTaint{
-			{Key: "example.com/device-plugin", Value: "nvidia.com-gpu", Effect: resourcev1.DeviceTaintEffectNoSchedule},
-		}
 	}
 	return published
 }

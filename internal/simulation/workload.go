@@ -99,8 +99,13 @@ func (w workload) uses() []string {
 }
 
 // check says what in a scenario does not fit the hardware, or itself.
-func check(rows []workload, h hardware) error {
+func check(rows []workload, befalls []ailment, h hardware) error {
 	var wrong []error
+	for _, a := range befalls {
+		if err := a.check(h); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	for _, w := range rows {
 		for _, name := range w.devices() {
 			if _, there := h.named(name); !there {

@@ -43,6 +43,8 @@ type hardwareFile struct {
 	Nodes         []string                   `json:"nodes"`
 	Profile       string                     `json:"profile"`
 	Placement     *int                       `json:"placement"`
+	GPUInstance   *int                       `json:"gpuInstance"`
+	Compute       *int                       `json:"computeInstance"`
 	Load          *float64                   `json:"load"`
 	Quantities    map[string]json.RawMessage `json:"quantities"`
 	Partitions    []json.RawMessage          `json:"partitions"`
@@ -133,7 +135,8 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 	h, err := p.spelled(raw)
 	d := Device{Identity: device.Device{
 		UUID: h.UUID, Vendor: h.Vendor, Model: h.Model, PCIBusID: strings.ToLower(h.PCIBusID),
-		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor), Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		Minor: number(h.Minor), RenderMinor: number(h.RenderMinor),
+		Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
 		DriverVersion: h.DriverVersion, Nodes: h.Nodes,
 	}}
 	switch id := &d.Identity; {
@@ -143,8 +146,8 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 		return d, fmt.Errorf("pciBusID: %q is not like 0000:1a:00.0", h.PCIBusID)
 	case id.UUID == "" && id.PCIBusID == "":
 		return d, errors.New("uuid: a device has a uuid or a pciBusID")
-	case h.Profile != "" || h.Placement != nil:
-		return d, errors.New("profile: only partitions have a profile and a placement")
+	case h.Profile != "" || h.Placement != nil || h.GPUInstance != nil || h.Compute != nil:
+		return d, errors.New("profile: only partitions have a profile, a placement and instances")
 	case id.Nodes == nil && id.Vendor == "nvidia" && id.Minor != device.Unknown:
 		id.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", id.Minor)}
 	}
@@ -158,6 +161,11 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 		}
 		d.Partitions = append(d.Partitions, partition)
 	}
+	for i, fault := range d.Faults {
+		if err := fault.checkOn(d); err != nil {
+			return d, fmt.Errorf("faults[%d]: %w", i, err)
+		}
+	}
 	return d, nil
 }
 
@@ -168,6 +176,7 @@ func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, er
 	id := parent
 	id.UUID, id.ParentUUID, id.Profile = h.UUID, parent.UUID, h.Profile
 	id.Minor, id.RenderMinor, id.Placement, id.Nodes = device.Unknown, device.Unknown, number(h.Placement), h.Nodes
+	id.GPUInstance, id.ComputeInstance = number(h.GPUInstance), number(h.Compute)
 	if h.Model != "" {
 		id.Model = h.Model
 	}
@@ -195,7 +204,7 @@ func (p parser) behaviour(d *Device, h hardwareFile) (err error) {
 		return fmt.Errorf("load: %g is not between 0 and 1", d.Load)
 	}
 	for i, fault := range h.Faults {
-		if err := fault.check("error", "hang", "disappear", "reset"); err != nil {
+		if err := fault.check("error", "hang", "disappear", "lost", "reset", "set", "xid"); err != nil {
 			return fmt.Errorf("faults[%d]: %w", i, err)
 		}
 	}

@@ -1,7 +1,9 @@
 package simulated
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,20 @@ func TestParseErrors(t *testing.T) {
 		"key of a fault":         {gpu("faults: [{type: error}]"), `devices[1] (GPU-1): faults: unknown field "type"`},
 		"quantity of a fault":    {gpu("faults: [{kind: error, quantity: x}]"), `devices[1] (GPU-1): faults[0]: quantity:`},
 		"quantity of a hang":     {gpu("faults: [{kind: hang, quantity: power}]"), `devices[1] (GPU-1): faults[0]: quantity:`},
+		"value of an error":      {gpu("faults: [{kind: error, value: 1}]"), `devices[1] (GPU-1): faults[0]: value:`},
+		"details of an error":    {gpu("faults: [{kind: error, details: [x]}]"), `devices[1] (GPU-1): faults[0]: value:`},
+		"too many details":       {gpu("faults: [{kind: set, details: [v, w, x]}]"), `devices[1] (GPU-1): faults: details:`},
+		"code of no XID":         {gpu("faults: [{kind: xid}]"), `devices[1] (GPU-1): faults[0]: code: 0`},
+		"code of an error":       {gpu("faults: [{kind: error, code: 79}]"), `devices[1] (GPU-1): faults[0]: code:`},
+		"error every so often":   {gpu("faults: [{kind: error, every: 1s}]"), `devices[1] (GPU-1): faults[0]: code:`},
+		"error of a partition":   {gpu("faults: [{kind: error, partition: x}]"), `devices[1] (GPU-1): faults[0]: code:`},
+		"XID of no partition":    {gpu("faults: [{kind: xid, code: 79, partition: x}]"), `devices[1] (GPU-1): faults[0]: partition:`},
+		"XID without a UUID":     {`devices: [{pciBusID: "0000:1a:00.0", faults: [{kind: xid, code: 79}]}]`, `faults[0]: kind:`},
+		"nothing to be set":      {gpu("quantities: {power: 1}, faults: [{kind: set, quantity: lost}]"), `devices[1] (GPU-1): faults[0]: quantity:`},
+		"a counter is not set":   {gpu("quantities: {energy: 1}, faults: [{kind: set, quantity: energy}]"), `devices[1] (GPU-1): faults[0]: quantity:`},
+		"another detail":         {gpu("quantities: {temperature: {gpu: 1}}, faults: [{kind: set, quantity: temperature, details: [memory]}]"), `devices[1] (GPU-1): faults[0]: quantity:`},
+		"instance of a device":   {gpu("gpuInstance: 7"), `devices[1] (GPU-1): profile:`},
+		"compute instance":       {gpu("computeInstance: 0"), `devices[1] (GPU-1): profile:`},
 		"fault of the source":    {"faults: [{kind: reset}]", `faults: a source has errors and hangs`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +92,7 @@ func TestDocumentedExample(t *testing.T) {
 		}
 	}
 	config := parsed(t, example.String())
-	if len(config.Devices) != 1 || len(config.Devices[0].Partitions) != 1 || len(config.Devices[0].Faults) != 1 {
+	if len(config.Devices) != 1 || len(config.Devices[0].Partitions) != 1 || len(config.Devices[0].Faults) != 3 {
 		t.Errorf("the example is %+v", config)
 	}
 }
@@ -85,6 +101,7 @@ func TestDocumentedExample(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte(faulty("[{kind: error, quantity: power, after: 1s}, {kind: reset, after: 2s, for: 1s}]")))
+	f.Add([]byte(sick("[{kind: xid, code: 79, after: 1s, every: 1us, for: 2s}, {kind: set, quantity: lost, value: 1}]")))
 	f.Add([]byte("devices: [{uuid: a, quantities: {energy: {rate: {curve: random, min: 0, max: 1e300, period: 1ns}}}}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		config, err := Parse(data)
@@ -93,17 +110,38 @@ func FuzzParse(f *testing.F) {
 		}
 		var elapsed time.Duration
 		s := New(config, func() clock.Instant { return clock.Instant{Elapsed: elapsed} })
+		times := []time.Duration{0, time.Second, time.Hour, 1e6 * time.Hour}
+		reported := make(map[string]uint64)
+		for _, elapsed = range times {
+			checkXIDs(t, s, reported)
+		}
+		elapsed = 0
 		s.faults = faults{}
 		before := make(map[string]float64)
 		for i := range s.devices {
 			s.devices[i].faults = faults{}
 		}
-		for _, elapsed = range []time.Duration{0, time.Second, time.Hour, 1e6 * time.Hour} {
+		for _, elapsed = range times {
 			for i := range s.devices {
 				checkReader(t, reader{s, s.devices[i].key}, before)
 			}
 		}
 	})
+}
+
+func checkXIDs(t *testing.T, s *Source, before map[string]uint64) {
+	for uuid, xids := range s.XIDs() {
+		if !slices.IsSortedFunc(xids, func(a, b device.XID) int { return a.Code - b.Code }) {
+			t.Errorf("%v are not sorted", xids)
+		}
+		for _, xid := range xids {
+			key := fmt.Sprint(uuid, " ", xid.Code)
+			if xid.Count == 0 || xid.Count < before[key] {
+				t.Errorf("XID %s: %d after %d", key, xid.Count, before[key])
+			}
+			before[key] = xid.Count
+		}
+	}
 }
 
 func checkReader(t *testing.T, r reader, before map[string]float64) {

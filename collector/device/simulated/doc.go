@@ -17,6 +17,8 @@
 //	      energy: {rate: 400, idle: 75}
 //	      temperature: {gpu: 60, memory: 70}
 //	      nvlink_transmit: {rate: {curve: square, min: 0, max: 2e9, period: 30s}}
+//	      nvlink_link_transmit: {"0": {switch: {rate: 1e9}}, "1": {switch: {rate: 1e9}}}
+//	      recovery_action: {none: 1, gpu_reset: 0}
 //	devices:
 //	- template: h100
 //	  uuid: GPU-4d6f2f0c-0000-0000-0000-000000000001
@@ -24,13 +26,16 @@
 //	  minor: 0                    # also: renderMinor, nodes
 //	  load: 1                     # how busy it is at first, see below
 //	  partitions:
-//	  - {uuid: MIG-1, profile: 1g.10gb, placement: 0, quantities: {memory_used: 1e9}}
+//	  - {uuid: MIG-1, profile: 1g.10gb, placement: 0, gpuInstance: 7, computeInstance: 0}
 //	  faults:
 //	  - {kind: error, after: 10s, for: 5s}
+//	  - {kind: xid, code: 79, after: 1m, every: 10m}
+//	  - {kind: set, quantity: recovery_action, details: [gpu_reset], value: 1, after: 1m, for: 30s}
 //	faults: []                    # of the whole source: error and hang
 //
 // Every quantity of device.Specs can be simulated, by its name there. A
-// quantity with details is a map from each detail to what it shows.
+// quantity with details is a map from each detail to what it shows, in which
+// a second detail is a map again. Of a set of states all are spelled out.
 //
 // Curves are constant (value), sine, square and ramp (from min to max within
 // each period) and random (a walk between min and max that turns at each
@@ -46,6 +51,13 @@
 // Faults begin after a time, counted from when the file that has them was
 // read, and last for a time, or for ever. An error makes reads fail, of one
 // quantity where it names one; a hang makes calls block until it is over,
-// whatever becomes of their context; disappear takes the device away; reset
-// starts its counters at zero again.
+// whatever becomes of their context; disappear takes the device away; lost
+// makes reads fail and tells the quantity lost alone, as a driver does of a
+// GPU that fell off the bus; reset starts its counters at zero again; set
+// puts a value in place of the curve of one of its gauges.
+//
+// A fault of the kind xid has an XID reported of the device, or of one of its
+// partitions where it names its UUID: once, or every so often. The source
+// hears of it at once, whatever hangs or has disappeared. It listens to the
+// devices whose vendor is nvidia.
 package simulated

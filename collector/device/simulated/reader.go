@@ -41,11 +41,24 @@ func (r reader) Read(_ context.Context, tier device.Tier) ([]device.Observation,
 	if _, fails := d.faults.at(now, "error", ""); fails {
 		return nil, errDevice
 	}
+	if _, lost := d.faults.at(now, "lost", ""); lost {
+		return d.lost(), errLost
+	}
 	observations := make([]device.Observation, len(d.units))
 	for i := range d.units {
 		observations[i] = d.units[i].observe(now, d.faults, tier)
 	}
 	return observations, d.failing(now, tier)
+}
+
+// lost is what is known of a device that the driver has lost: who it was.
+func (d *simulatedDevice) lost() []device.Observation {
+	observations := make([]device.Observation, len(d.units))
+	for i := range d.units {
+		observations[i].Device = d.units[i].identity
+	}
+	observations[0].Readings = []device.Reading{{Quantity: device.Lost, Value: 1}}
+	return observations
 }
 
 // failing tells which quantities of the device fail now.

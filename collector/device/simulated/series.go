@@ -39,11 +39,12 @@ func activity(q device.Quantity) bool {
 	return false
 }
 
-// tier says how often hardware is asked for a quantity.
+// tier says how often hardware is asked for a quantity. What tells at once
+// that a device is sick is asked for often.
 func tier(q device.Quantity) device.Tier {
 	switch q {
-	case device.MemorySize, device.MemoryReserved, device.PowerLimit, device.ECCErrors, device.RemappedRows,
-		device.RowRemapPending, device.RowRemapFailed, device.PCIeReplays, device.NVLinkErrors, device.RecoveryAction:
+	case device.MemorySize, device.MemoryReserved, device.PowerLimit, device.RemappedRows, device.RetiredPages,
+		device.PCIeReplays, device.NVLinkErrors, device.FabricState, device.HealthCheck, device.NetworkErrors:
 		return device.Slow
 	}
 	return device.Fast

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +23,7 @@ type Source struct {
 	devices []simulatedDevice
 	loads   map[string]float64 // what SetLoad said, by UUID or address
 	changed chan struct{}      // closed when faults change
+	xids    hearing
 
 	file file
 }
@@ -32,6 +33,7 @@ type simulatedDevice struct {
 	key    string
 	units  []unit // the whole device first
 	faults faults
+	told   []uint64 // of each fault: how many reports of it have been heard
 }
 
 // New returns a source whose time begins now.
@@ -51,7 +53,8 @@ func (s *Source) Replace(config Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.elapsed()
-	s.faults = s.faults.replaced(config.Faults, now)
+	s.listen()
+	s.faults, _ = s.faults.replaced(config.Faults, now)
 	old := make(map[string]simulatedDevice, len(s.devices))
 	for _, d := range s.devices {
 		old[d.key] = d
@@ -65,20 +68,28 @@ func (s *Source) Replace(config Config) {
 		}
 		s.devices = append(s.devices, s.built(d, key, old[key], now))
 	}
+	s.xids.all = nil
+	s.listen()
+	s.arm()
 	s.wake()
 }
 
-// replaced keeps the origin of faults that stay the same.
-func (f faults) replaced(list []Fault, now float64) faults {
-	if len(list) == len(f.list) && (len(list) == 0 || reflect.DeepEqual(list, f.list)) {
-		return f
+// replaced keeps the origin of faults that stay the same, and reports whether
+// they do.
+func (f faults) replaced(list []Fault, now float64) (_ faults, same bool) {
+	if slices.Equal(list, f.list) {
+		return f, true
 	}
-	return faults{list, now}
+	return faults{list, now}, false
 }
 
 // built makes a device out of its part of the config and its former self.
 func (s *Source) built(d Device, key string, old simulatedDevice, now float64) simulatedDevice {
-	built := simulatedDevice{key: key, faults: old.faults.replaced(d.Faults, now)}
+	built := simulatedDevice{key: key, told: make([]uint64, len(d.Faults))}
+	var same bool
+	if built.faults, same = old.faults.replaced(d.Faults, now); same {
+		built.told = old.told
+	}
 	for _, part := range append([]Device{d}, d.Partitions...) {
 		u := newUnit(part, now)
 		for i := range old.units {
@@ -126,6 +137,7 @@ var (
 	errSource = errors.New("simulated error of the source")
 	errDevice = errors.New("simulated error of the device")
 	errGone   = errors.New("the device is gone")
+	errLost   = errors.New("the device is lost")
 )
 
 // Readers returns one reader for each whole device that has not disappeared,
@@ -148,8 +160,14 @@ func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 	return readers, wrong
 }
 
-// Close does nothing: a source without hardware holds nothing.
-func (s *Source) Close() error { return nil }
+// Close ends the listening; there is nothing else that a source without
+// hardware holds.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.xids.close()
+	return nil
+}
 
 // elapsed is the source's time in seconds.
 func (s *Source) elapsed() float64 { return s.now().Since(s.origin).Seconds() }

@@ -36,7 +36,7 @@ devices:
   pciBusID: "0000:1A:00.0"
   minor: 0
   partitions:
-  - {uuid: MIG-a, profile: 1g.10gb, placement: 3, quantities: {memory_used: 1e9, memory_size: 10e9}}
+  - {uuid: MIG-a, profile: 1g.10gb, placement: 3, gpuInstance: 7, computeInstance: 0, quantities: {memory_used: 1e9, memory_size: 10e9}}
 - template: h100
   uuid: GPU-b
   minor: 1
@@ -126,7 +126,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("device %d is\n%s\nwant\n%s", i, got, want)
 		}
 	}
-	partition := "{UUID:MIG-a ParentUUID:GPU-a Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:-1 RenderMinor:-1 Profile:1g.10gb Placement:3 GPUInstance:-1 ComputeInstance:-1 DriverVersion:580.65.06 Nodes:[]}"
+	partition := "{UUID:MIG-a ParentUUID:GPU-a Vendor:nvidia Model:NVIDIA H100 80GB HBM3 PCIBusID:0000:1a:00.0 Minor:-1 RenderMinor:-1 Profile:1g.10gb Placement:3 GPUInstance:7 ComputeInstance:0 DriverVersion:580.65.06 Nodes:[]}"
 	if got := fmt.Sprintf("%+v", config.Devices[0].Partitions[0].Identity); got != partition {
 		t.Errorf("the partition is\n%s\nwant\n%s", got, partition)
 	}

@@ -73,6 +73,9 @@ func (u *unit) observe(now float64, f faults, wanted device.Tier) device.Observa
 			continue
 		}
 		reading := device.Reading{Quantity: s.quantity, Details: s.details, Value: u.value(i, now)}
+		if value, set := f.set(now, s); set {
+			reading.Value = value
+		}
 		switch {
 		case tier(s.quantity) == device.Fast:
 			o.Readings = append(o.Readings, reading)

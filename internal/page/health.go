@@ -1,0 +1,215 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Health is what is said of a device's health, and why. A voice that is nil
+// says nothing.
+type Health struct {
+	Hardware *bool    `json:"hardware,omitempty"` // well, by the hardware's own signs
+	Driver   *bool    `json:"driver,omitempty"`   // by the taints in the driver's slices
+	Kubelet  *bool    `json:"kubelet,omitempty"`  // by the statuses of pods
+	Signals  []Signal `json:"signals,omitempty"`  // that are present, critical ones first
+	Taints   []Taint  `json:"taints,omitempty"`
+	XIDs     []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
+}
+
+// Signal is something that speaks against a device's health.
+type Signal struct {
+	Name     string `json:"name"`
+	Severity string `json:"severity"` // critical or warning
+}
+
+// Taint is a taint in the driver's ResourceSlice.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// XID is an error that NVIDIA's driver reported.
+type XID struct {
+	Code  string    `json:"code"` // a number, or other
+	Count float64   `json:"count,omitempty"`
+	Last  time.Time `json:"last,omitzero"`
+}
+
+// Severity says how much is amiss. Who is well and of whom nothing is known
+// stand together: neither wants to be looked at first.
+type Severity int
+
+// The severities, the worst first.
+const (
+	Sick    Severity = iota // a voice says so
+	Warned                  // something is amiss with which the device goes on working
+	Quiet                   // nothing is
+	Unknown                 // nobody says anything
+)
+
+// Rank is the severity's place among those that are sorted by.
+func (s Severity) Rank() int { return int(min(s, Quiet)) }
+
+func (s Severity) String() string { return [...]string{"sick", "warned", "well", "unknown"}[s] }
+
+// Severity is the worst of what is said.
+func (h Health) Severity() Severity {
+	voices := []*bool{h.Hardware, h.Driver, h.Kubelet}
+	says := func(word bool) bool {
+		return slices.ContainsFunc(voices, func(voice *bool) bool { return voice != nil && *voice == word })
+	}
+	switch {
+	case says(false):
+		return Sick
+	case len(h.Signals) > 0 || len(h.Taints) > 0:
+		return Warned
+	case says(true):
+		return Quiet
+	default:
+		return Unknown
+	}
+}
+
+// known is the health, nil if nothing at all is said.
+func (h Health) known() *Health {
+	if h.Severity() == Unknown && len(h.XIDs) == 0 {
+		return nil
+	}
+	return &h
+}
+
+// By names the voices that say sick, or else those that say well.
+func (h Health) By() []string {
+	var names []string
+	for _, voice := range []struct {
+		name string
+		says *bool
+	}{{"hardware", h.Hardware}, {"driver", h.Driver}, {"kubelet", h.Kubelet}} {
+		if voice.says != nil && *voice.says == (h.Severity() != Sick) {
+			names = append(names, voice.name)
+		}
+	}
+	return names
+}
+
+// Reason is something that speaks against a device, or that is worth knowing,
+// in words.
+type Reason struct {
+	Grade Grade
+	Text  string
+	Count float64   // of an XID: how often it was reported
+	Last  time.Time // of an XID: when last
+}
+
+// Grade is how much a reason counts.
+type Grade int
+
+// The grades: why a device is sick, why it is warned of, and what is no reason.
+const (
+	Critical Grade = iota
+	Warning
+	Note
+)
+
+func (g Grade) String() string { return [...]string{"critical", "warning", "note"}[g] }
+
+// shownFor is how long the page names an XID that is no signal.
+const shownFor = time.Hour
+
+// Reasons are the XIDs, signals and taints to name at a moment, the gravest
+// first. An XID that is a signal is named once.
+func (h Health) Reasons(at time.Time) []Reason {
+	var reasons []Reason
+	named := map[string]bool{}
+	for _, xid := range h.XIDs {
+		grade := h.gradeOf("xid_" + xid.Code)
+		if grade == Note && at.Sub(xid.Last) > shownFor {
+			continue
+		}
+		named["xid_"+xid.Code] = true
+		reasons = append(reasons, Reason{grade, xid.title(), xid.Count, xid.Last})
+	}
+	for _, signal := range h.Signals {
+		if !named[signal.Name] {
+			named[signal.Name] = true
+			reasons = append(reasons, Reason{Grade: h.gradeOf(signal.Name), Text: signal.title()})
+		}
+	}
+	for _, taint := range h.Taints {
+		reasons = append(reasons, Reason{Grade: taint.grade(), Text: taint.title()})
+	}
+	slices.SortStableFunc(reasons, func(a, b Reason) int { return cmp.Compare(a.Grade, b.Grade) })
+	return reasons
+}
+
+// gradeOf is how much the signal with this name counts; critical ones stand
+// before warnings.
+func (h Health) gradeOf(name string) Grade {
+	at := slices.IndexFunc(h.Signals, func(s Signal) bool { return s.Name == name })
+	switch {
+	case at < 0:
+		return Note
+	case h.Signals[at].Severity == "critical":
+		return Critical
+	default:
+		return Warning
+	}
+}
+
+// title is the signal's name as people spell it.
+func (s Signal) title() string {
+	if s.Name == parentSignal {
+		return "its whole device is sick"
+	}
+	words := strings.Split(s.Name, "_")
+	for i, word := range words {
+		switch word {
+		case "ecc", "dcgm", "xid":
+			words[i] = strings.ToUpper(word)
+		case "nvlink":
+			words[i] = "NVLink"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// parentSignal is that of a partition whose whole device is sick.
+const parentSignal = "parent"
+
+func (t Taint) title() string {
+	text := "taint " + t.Key
+	if t.Value != "" {
+		text += "=" + t.Value
+	}
+	return text + ":" + t.Effect
+}
+
+// grade goes by whether the taint keeps pods away, as the driver's word does.
+func (t Taint) grade() Grade {
+	if t.Effect == "NoSchedule" || t.Effect == "NoExecute" {
+		return Critical
+	}
+	return Warning
+}
+
+// title is "XID 79", or what stands for codes that have no name of their own.
+func (x XID) title() string {
+	if x.Code == "other" {
+		return "other XID"
+	}
+	return "XID " + x.Code
+}
+
+// tidy puts what the rows said in order.
+func (h *Health) tidy() {
+	slices.SortFunc(h.Signals, func(a, b Signal) int {
+		return cmp.Or(first(a.Severity == "critical", b.Severity == "critical"), natural(a.Name, b.Name))
+	})
+	slices.SortFunc(h.Taints, func(a, b Taint) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
+	})
+	slices.SortFunc(h.XIDs, func(a, b XID) int { return cmp.Or(b.Last.Compare(a.Last), natural(a.Code, b.Code)) })
+}

@@ -1,0 +1,182 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// said makes a row of a family of device health.
+func said(family, uuid string, labels ...string) metric.Row {
+	return row(family, 1, append([]string{"uuid", uuid}, labels...)...)
+}
+
+// healthy makes a row of dra_device_healthy.
+func healthy(uuid, by string, value float64) metric.Row {
+	return row("dra_device_healthy", value, "uuid", uuid, "by", by)
+}
+
+// xids makes the rows of one XID, last reported so long before noon.
+func xids(uuid, code string, count float64, ago time.Duration) []metric.Row {
+	rows := []metric.Row{row("dra_device_xid_errors_total", count, "uuid", uuid, "xid", code)}
+	if count > 0 {
+		rows = append(rows, row("dra_device_xid_last_timestamp_seconds", float64(noon.Add(-ago).Unix()), "uuid", uuid, "xid", code))
+	}
+	return rows
+}
+
+func TestHealth(t *testing.T) {
+	const signal, taint = "dra_device_health_signal_info", "dra_device_taint_info"
+	for name, test := range map[string]struct {
+		rows []metric.Row
+		want string
+	}{
+		"nothing is said":       {[]metric.Row{said("dra_device_info", "a")}, "unknown by []"},
+		"well":                  {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "kubelet", 1)}, "well by [hardware kubelet]"},
+		"a voice nobody knows":  {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
+		"sick by the driver":    {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}, "sick by [driver]"},
+		"sick by all":           {[]metric.Row{healthy("a", "kubelet", 0), healthy("a", "driver", 0), healthy("a", "hardware", 0)}, "sick by [hardware driver kubelet]"},
+		"sick by the kubelet":   {[]metric.Row{healthy("a", "kubelet", 0)}, "sick by [kubelet]"},
+		"a warning":             {[]metric.Row{healthy("a", "hardware", 1), said(signal, "a", "signal", "dcgm_power", "severity", "warning")}, "warned by [hardware]; warning DCGM power"},
+		"a taint without force": {[]metric.Row{said(taint, "a", "key", "k", "effect", "None")}, "warned by []; warning taint k:None"},
+		"signals, the critical ones first": {[]metric.Row{
+			healthy("a", "hardware", 0), said(signal, "a", "signal", "row_remap_pending", "severity", "warning"),
+			said(signal, "a", "signal", "nvlink_down", "severity", "critical"), said(signal, "a", "signal", "ecc_uncorrected", "severity", "critical"),
+			said(signal, "a", "signal", "dcgm_memory", "severity", "warning"), said(signal, "a", "signal", "dcgm_memory", "severity", "critical"),
+			said(taint, "a", "key", "k", "value", "v", "effect", "NoExecute"), said(signal, "a", "signal", "parent", "severity", "critical"),
+		}, "sick by [hardware]; critical DCGM memory; critical ECC uncorrected; critical NVLink down; critical its whole device is sick; critical taint k=v:NoExecute; warning row remap pending"},
+		"XIDs": {slices.Concat([]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical"), said(signal, "a", "signal", "xid_94", "severity", "warning")},
+			xids("a", "13", 2, time.Minute), xids("a", "31", 1, 2*time.Hour), xids("a", "48", 0, 0), xids("a", "79", 1, 3*time.Hour), xids("a", "94", 1, time.Hour), xids("a", "other", 5, time.Hour)),
+			"sick by [hardware]; critical XID 79 1x 3h0m0s; warning XID 94 1x 1h0m0s; note XID 13 2x 1m0s; note other XID 5x 1h0m0s"},
+		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "sick by [hardware]; critical XID 79"},
+	} {
+		// The order of the families is of no account.
+		for range 2 {
+			health := device(t, FromRows(test.rows, noon).Devices, "a").Health
+			if got := written(health); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+			slices.Reverse(test.rows)
+		}
+	}
+}
+
+func written(h Health) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s by %v", h.Severity(), h.By())
+	for _, reason := range h.Reasons(noon) {
+		fmt.Fprintf(&b, "; %s %s", reason.Grade, reason.Text)
+		if !reason.Last.IsZero() {
+			fmt.Fprintf(&b, " %gx %s", reason.Count, noon.Sub(reason.Last))
+		}
+	}
+	return b.String()
+}
+
+// sickPartition is a GPU with two partitions of which one is sick, held by one
+// claim, and a claim of the other.
+func sickPartition() []metric.Row {
+	of := func(uuid string) []string {
+		return []string{"uuid", uuid, "parent_uuid", "gpu", "namespace", "lab", "resourceclaim", "of-" + uuid}
+	}
+	return []metric.Row{
+		said("dra_device_info", "gpu", "source", "nvml"), said("dra_device_info", "x-free", "source", "nvml"),
+		said("dra_device_info", "a", "parent_uuid", "gpu"), said("dra_device_info", "b", "parent_uuid", "gpu"),
+		row("dra_claim_held", 1, of("a")...), row("dra_claim_held", 1, of("b")...),
+		healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 0),
+	}
+}
+
+// A sick partition does not make its device sick, but is where to look first.
+func TestSickPartition(t *testing.T) {
+	view := FromRows(sickPartition(), noon)
+	if view.Summary().Sick != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Quiet {
+		t.Errorf("%d devices are sick, the first is %+v", view.Summary().Sick, view.Devices[0])
+	}
+	if first := view.Devices[0].Partitions[0].UUID; first != "b" {
+		t.Errorf("the first partition is %s", first)
+	}
+	if sick := view.Sick(); len(sick) != 1 || sick[0].UUID != "b" || len(sick[0].Suffering) != 1 || sick[0].Suffering[0].Claim != "of-b" {
+		t.Errorf("sick are %+v", sick)
+	}
+	if first := view.Claims[0]; first.Name != "of-b" || first.Severity() != Sick || *first.Devices[0].Health.Hardware {
+		t.Errorf("the first claim is %+v", first)
+	}
+	if second := view.Claims[1]; second.Severity() != Quiet || !*second.Devices[0].ParentHealth.Hardware {
+		t.Errorf("the second claim is %+v", second)
+	}
+}
+
+// Who holds a partition of a sick device suffers as well; the partitions are
+// not told beside it.
+func TestSickDeviceWithPartitions(t *testing.T) {
+	rows := append(sickPartition(), healthy("gpu", "driver", 0))
+	sick := FromRows(rows, noon).Sick()
+	if len(sick) != 1 || sick[0].UUID != "gpu" || len(sick[0].Suffering) != 2 {
+		t.Errorf("sick are %+v", sick)
+	}
+}
+
+// A claim that has let go of a sick device does not suffer from it.
+func TestClaimThatHasLetGo(t *testing.T) {
+	rows := sickPartition()
+	for i := range rows {
+		if rows[i].Family.Name == "dra_claim_held" {
+			rows[i].Value = 0
+		}
+	}
+	view := FromRows(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b")), noon)
+	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Sick {
+		t.Errorf("the claim is %+v", claim)
+	}
+	if sick := view.Sick(); len(sick) != 1 || len(sick[0].Suffering) != 0 {
+		t.Errorf("sick are %+v", sick)
+	}
+}
+
+func TestSickDevicesOnThePage(t *testing.T) {
+	_, text := get(t, handler(t, scene(t)), "/")
+	for _, want := range []string{
+		"<title>(2 sick) node-a", "2 of 8 devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
+		`data-field="health" data-value="sick" data-hardware="0" data-driver="0" data-kubelet="1"`,
+		`<span class="why critical">XID 79 <span class="when">112 s ago</span></span>`, `<span class="why note">XID 13 <span class="when">×7 · 60 s ago</span></span>`,
+		`<span class="why critical">its whole device is sick</span><span class="why critical">ECC uncorrected</span>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	_, text = get(t, handler(t, []metric.Row{healthy("a", "hardware", 1)}), "/")
+	if strings.Contains(text, "alarm") || strings.Contains(text, "sick)") || !strings.Contains(text, `well <span class="by">by hardware`) {
+		t.Errorf("a node that is well: %s", text)
+	}
+}
+
+// What has never been reported is not told; what has been is told although
+// nobody judges the device.
+func TestXIDsWithoutAVerdict(t *testing.T) {
+	rows := slices.Concat(xids("a", "48", 0, 0), xids("a", "13", 1, time.Minute), []metric.Row{
+		row("dra_claim_held", 1, "uuid", "a", "namespace", "lab", "resourceclaim", "c"),
+	})
+	health := FromRows(rows, noon).Claims[0].Devices[0].Health
+	if health == nil || len(health.XIDs) != 1 || health.XIDs[0].Code != "13" {
+		t.Errorf("the device's health is %+v", health)
+	}
+	_, text := get(t, handler(t, append(rows[2:], rows[0])), "/api/v1/claims") // how often is not known
+	if !strings.Contains(text, `"code": "13"`) || strings.Contains(text, `"count"`) {
+		t.Errorf("without the count: %s", text)
+	}
+}
+
+// The JSON keeps its order by name.
+func TestClaimsAreInOrderWhateverIsSick(t *testing.T) {
+	rows := sickPartition()
+	_, text := get(t, handler(t, rows), "/api/v1/claims")
+	if a, b := strings.Index(text, `"of-a"`), strings.Index(text, `"of-b"`); a < 0 || b < a {
+		t.Errorf("the order is another: %s", text)
+	}
+}
