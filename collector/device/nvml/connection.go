@@ -11,6 +11,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -29,6 +30,9 @@ const lockPatience = 200 * time.Millisecond
 // and over again.
 type connection struct {
 	library nvml.Interface
+	now     clock.Clock
+	ear     *ear    // outlives each connection
+	samples samples // of GPM
 
 	// calls is read-locked during every call into the library, and locked
 	// while the connection is ended, made and looked through: the library
@@ -38,18 +42,20 @@ type connection struct {
 	calls  sync.RWMutex
 	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
 
-	lost atomic.Bool // a GPU has been lost since the connection was made
+	wanted atomic.Bool // another connection: a GPU has been lost since this one was made, or is not in it
 
 	// What follows belongs to Readers and Close.
 	connected   bool
 	initialized bool
-	since       time.Time
-	pause       time.Duration // at least, before lost GPUs make it be renewed
+	since       clock.Instant
+	pause       time.Duration // at least, before another connection is made
+	listener    *listener     // nil: nobody listens
+	parked      *listener     // an earlier one that has not ended; nil: none
 }
 
 // enter makes calls into the library possible until leave is called. It
-// connects where there is no connection, or where lost GPUs ask for another
-// and no call is under way.
+// connects where there is no connection, or where another is wanted and no
+// call is under way.
 func (c *connection) enter(ctx context.Context) (leave func(), err error) {
 	switch {
 	case !c.connected:
@@ -97,12 +103,12 @@ func try(ctx context.Context, lock func() bool) bool {
 	return true
 }
 
-// aged reports whether lost GPUs ask for another connection.
+// aged reports whether another connection is wanted and may be made.
 func (c *connection) aged() bool {
-	if time.Since(c.since) < c.pause { //nolint:forbidigo // a pause between two calls: its elapsed part counts alone
+	if c.now().Since(c.since) < c.pause {
 		return false
 	}
-	if !c.lost.Load() {
+	if !c.wanted.Load() {
 		c.pause = renewFirst
 		return false
 	}
@@ -120,15 +126,17 @@ func (c *connection) connect() error {
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
 		return failure("initialize the library", ret)
 	}
-	c.connected, c.initialized, c.since = true, true, time.Now() //nolint:forbidigo // for the pause alone
-	c.lost.Store(false)
+	c.connected, c.initialized, c.since = true, true, c.now()
+	c.wanted.Store(false)
 	return nil
 }
 
-// shutdown ends the connection. That it fails changes nothing. calls is
-// locked.
+// shutdown ends the connection, and before it the listener and all samples,
+// which belong to it. That it fails changes nothing. calls is locked.
 func (c *connection) shutdown() {
+	c.unlisten()
 	if c.initialized {
+		c.samples.freeAll()
 		_ = c.library.Shutdown()
 	}
 	c.connected, c.initialized = false, false
@@ -137,7 +145,7 @@ func (c *connection) shutdown() {
 
 // note remembers that a GPU was lost, if that is what the error says.
 func (c *connection) note(err error) {
-	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) || errors.Is(err, nvml.ERROR_RESET_REQUIRED) {
-		c.lost.Store(true)
+	if fallen(err) {
+		c.wanted.Store(true)
 	}
 }

@@ -6,9 +6,30 @@
 // Calls into the library can hang for as long as the driver does, and nothing
 // can end them. Each GPU therefore has a reader of its own.
 //
-// What is read is one table, in rows.go. The names, units and return codes
-// are those of nvml.h. A call that a GPU does not support is not repeated
-// before the source has looked for its GPUs again.
+// What is read is one table, in rows.go and the files that it names. The
+// names, units and return codes are those of nvml.h. A call that a GPU does
+// not support is not repeated before the source has looked for its GPUs again.
+// As much as possible is read as field values, many in one call.
+//
+// Of MIG devices nothing is told but what is measured of them alone: memory,
+// and with Options.Profiling the activity of their engines, where the device
+// is the only one in its GPU instance. Nothing of the kind is taken of a GPU
+// unless it is asked for, and no setting is ever changed.
+//
+// Counters are the hardware's, and fall only where it began anew. The PCIe
+// counters are 32 bits wide: a wrap between two reads is seen, a second one is
+// not, so that what is more than 4 GiB from one read to the next is lacking.
+// Time under a throttle reason that the GPU does not count is added up here,
+// and counts from the source's first read.
+//
+// A GPU that says that it is lost is told as lost until it is back; the
+// library is initialized anew, ever more seldom, to find it again. It is also
+// initialized anew when sysfs shows a GPU that it does not list. A GPU that
+// was bound to another driver is gone, and not lost.
+//
+// XIDs are heard of as they happen, by an event set and a goroutine of its
+// own, which end with each initialization. They are counted for the MIG device
+// that an event names, as long as it has been read once, else for the GPU.
 //
 // The library's functions are bound when they are first called, and one that
 // an older library lacks would end the process. So every function outside the

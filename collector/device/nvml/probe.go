@@ -2,66 +2,94 @@
 
 package nvml
 
-import "github.com/NVIDIA/go-nvml/pkg/nvml"
+import (
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
 
 // probe is one read of one device. It makes no call twice.
 type probe struct {
 	device nvml.Device
-	links  *links
+	past   *past
+	has    symbols
+	peers  map[string]string // UUIDs of the GPUs that have been seen, by PCI address
+	now    clock.Instant
 
-	info      nvml.Memory_v2
-	infoRet   nvml.Return
-	infoAsked bool
+	memory    asked[nvml.Memory_v2]
+	older     asked[nvml.Memory]
+	rows      asked[remapped]
+	reasons   asked[uint64]
+	supported asked[uint64] // reasons
 
-	olderInfo      nvml.Memory_v2
-	olderInfoRet   nvml.Return
-	olderInfoAsked bool
-
-	values []fetched
+	questions []question
+	answers   []nvml.FieldValue // to the questions
 }
 
-// fetched is the answer to the question for a field in a scope. The question
-// is kept apart because the library is free to write into both.
-type fetched struct {
-	id, scope uint32
-	nvml.FieldValue
+// question is what a field value is asked for. It is kept apart from the
+// answer because the library is free to write into both.
+type question struct{ id, scope uint32 }
+
+// asked is the answer to a call, once it has been made.
+type asked[T any] struct {
+	value T
+	ret   nvml.Return
+	done  bool
 }
 
-// memory reads one number of the memory, in bytes.
-func (p *probe) memory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
-	if !p.infoAsked {
-		p.info, p.infoRet = p.device.GetMemoryInfo_v2()
-		p.infoAsked = true
+// once is the answer to a call that is made at most once.
+func (a *asked[T]) once(call func() (T, nvml.Return)) (T, nvml.Return) {
+	if !a.done {
+		a.value, a.ret = call()
+		a.done = true
 	}
-	return float64(of(p.info)), p.infoRet
+	return a.value, a.ret
+}
+
+// renew makes another read of the probe. What memory it has is used again.
+func (p *probe) renew(now clock.Instant) {
+	*p = probe{
+		device: p.device, past: p.past, has: p.has, peers: p.peers, now: now,
+		questions: p.questions[:0], answers: p.answers[:0],
+	}
+}
+
+// newerMemory reads one number of the memory, in bytes.
+func (p *probe) newerMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
+	info, ret := p.memory.once(p.device.GetMemoryInfo_v2)
+	return float64(of(info)), ret
 }
 
 // olderMemory reads the same by the call that older libraries have.
 func (p *probe) olderMemory(of func(nvml.Memory_v2) uint64) (float64, nvml.Return) {
-	if !p.olderInfoAsked {
-		info, ret := p.device.GetMemoryInfo()
-		p.olderInfo, p.olderInfoRet = nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used}, ret
-		p.olderInfoAsked = true
-	}
-	return float64(of(p.olderInfo)), p.olderInfoRet
+	info, ret := p.older.once(p.device.GetMemoryInfo)
+	return float64(of(nvml.Memory_v2{Total: info.Total, Free: info.Free, Used: info.Used})), ret
 }
 
 // fetch asks for the values of several fields in one call.
-func (p *probe) fetch(values ...nvml.FieldValue) {
-	if len(values) == 0 {
+func (p *probe) fetch(questions []question) {
+	if len(questions) == 0 {
 		return
 	}
-	first := len(p.values)
-	for _, v := range values {
-		p.values = append(p.values, fetched{id: v.FieldId, scope: v.ScopeId})
+	first := len(p.questions)
+	p.questions = append(p.questions, questions...)
+	for _, q := range questions {
+		p.answers = append(p.answers, nvml.FieldValue{FieldId: q.id, ScopeId: q.scope})
 	}
-	ret := p.device.GetFieldValues(values)
-	for i, v := range values {
-		if ret != nvml.SUCCESS {
-			v.NvmlReturn = uint32(ret)
+	answers := p.answers[first:]
+	if ret := p.device.GetFieldValues(answers); ret != nvml.SUCCESS {
+		for i := range answers {
+			answers[i].NvmlReturn = uint32(ret)
 		}
-		p.values[first+i].FieldValue = v
 	}
+}
+
+// one is the value of a row that has one.
+func (p *probe) one(r row) (float64, nvml.Return) {
+	if r.read != nil {
+		return r.read(p)
+	}
+	return p.field(r.field)
 }
 
 // field reads a field that is a row of the table.
@@ -70,6 +98,9 @@ func (p *probe) field(f field) (float64, nvml.Return) {
 		return p.sumOfLinks(f)
 	}
 	value, ret := p.value(f.id, f.scope())
+	if ret == nvml.SUCCESS && f.wraps {
+		value = p.past.unfold(f.id, value)
+	}
 	return value * f.scale, ret
 }
 
@@ -84,23 +115,24 @@ func (f field) scope() uint32 {
 // value is the value of a field, which is fetched if it is not yet here. An
 // older library does not know newer fields and calls them invalid.
 func (p *probe) value(id, scope uint32) (float64, nvml.Return) {
-	for _, v := range p.values {
-		if v.id != id || v.scope != scope {
+	for i, q := range p.questions {
+		if q.id != id || q.scope != scope {
 			continue
 		}
-		switch ret := nvml.Return(v.NvmlReturn); ret {
+		answer := &p.answers[i]
+		switch ret := nvml.Return(answer.NvmlReturn); ret {
 		case nvml.SUCCESS:
 		case nvml.ERROR_INVALID_ARGUMENT:
 			return 0, nvml.ERROR_NOT_SUPPORTED
 		default:
 			return 0, ret
 		}
-		value, known := number(v.ValueType, v.Value)
+		value, known := number(answer.ValueType, answer.Value)
 		if !known {
 			return 0, nvml.ERROR_NOT_SUPPORTED
 		}
 		return value, nvml.SUCCESS
 	}
-	p.fetch(nvml.FieldValue{FieldId: id, ScopeId: scope})
+	p.fetch([]question{{id, scope}})
 	return p.value(id, scope)
 }

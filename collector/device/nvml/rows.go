@@ -15,10 +15,15 @@ import (
 type row struct {
 	quantity device.Quantity
 	detail   string
+	after    string // another detail, which an earlier row has: this one is asked only where that is not supported
 	tier     device.Tier
 	symbol   string // the library's function that read calls
 	read     func(*probe) (float64, nvml.Return)
 	field    field // instead of read
+
+	// tell appends several readings, where there is not the one that read or
+	// field gives.
+	tell func(*probe, []device.Reading) ([]device.Reading, nvml.Return)
 }
 
 // field is a value that nvmlDeviceGetFieldValues gives, several at a time.
@@ -26,7 +31,8 @@ type field struct {
 	id      uint32
 	scale   float64 // to the base unit
 	allOf   bool    // the sum over the links, as the library has it
-	perLink bool    // the sum over the links, which are asked one by one
+	perLink bool    // asked link by link; the value is the sum
+	wraps   bool    // a counter that begins anew where its width ends
 }
 
 const fieldValues = "nvmlDeviceGetFieldValues"
@@ -34,27 +40,44 @@ const fieldValues = "nvmlDeviceGetFieldValues"
 // allLinks is the scope of a field value that is summed over the links.
 const allLinks = math.MaxUint32
 
-// wholeRows is the table for whole GPUs.
-func wholeRows() []row {
-	return append(memoryRows(), []row{
-		{device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization, field{}},
-		{device.Power, "", device.Fast, "nvmlDeviceGetPowerUsage", power, field{}},
-		{device.PowerLimit, "", device.Slow, "nvmlDeviceGetEnforcedPowerLimit", powerLimit, field{}},
-		{device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy, field{}},
-		{device.Temperature, "gpu", device.Fast, "nvmlDeviceGetTemperature", temperature, field{}},
-		{device.Temperature, "memory", device.Fast, fieldValues, nil, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}},
-		{device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM), field{}},
-		{device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM), field{}},
-		// KiB, up to NVLink 4; then bytes, from NVLink 5 on, link by link.
-		{device.NVLinkTransmit, "", device.Fast, fieldValues, nil, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, scale: 1024, allOf: true}},
-		{device.NVLinkTransmit, "", device.Fast, fieldValues, nil, field{id: nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, scale: 1, perLink: true}},
-		{device.NVLinkReceive, "", device.Fast, fieldValues, nil, field{id: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scale: 1024, allOf: true}},
-		{device.NVLinkReceive, "", device.Fast, fieldValues, nil, field{id: nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, scale: 1, perLink: true}},
+// called is a row that a function of its own answers.
+func called(q device.Quantity, detail string, tier device.Tier, symbol string, read func(*probe) (float64, nvml.Return)) row {
+	return row{quantity: q, detail: detail, tier: tier, symbol: symbol, read: read}
+}
+
+// valued is a row that a field value answers.
+func valued(q device.Quantity, detail string, tier device.Tier, f field) row {
+	return row{quantity: q, detail: detail, tier: tier, symbol: fieldValues, field: f}
+}
+
+// wholeRows is the table for whole GPUs; the links by themselves are in it
+// only where they are asked for.
+func wholeRows(links bool) []row {
+	rows := append(memoryRows(), []row{
+		called(device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization),
+		called(device.Power, "", device.Fast, "nvmlDeviceGetPowerUsage", power),
+		called(device.PowerLimit, "", device.Slow, "nvmlDeviceGetEnforcedPowerLimit", powerLimit),
+		called(device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy),
+		called(device.Temperature, "gpu", device.Fast, "nvmlDeviceGetTemperature", temperature),
+		valued(device.Temperature, "memory", device.Fast, field{id: nvml.FI_DEV_MEMORY_TEMP, scale: 1}),
+		called(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
+		called(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
+		// Bytes. The library says that the counters can wrap: what is seen of
+		// them is 32 bits wide.
+		valued(device.PCIeTransmit, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_TX_BYTES, scale: 1, wraps: true}),
+		valued(device.PCIeReceive, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_RX_BYTES, scale: 1, wraps: true}),
 	}...)
+	rows = append(rows, nvlinkRows()...)
+	if links {
+		rows = append(rows, linkRows()...)
+	}
+	rows = append(rows, throttleRows()...)
+	return append(rows, healthRows()...)
 }
 
 // migRows is the table for MIG devices. They have no utilization, power,
-// energy or NVLink of their own, and never their parent's.
+// energy or NVLink of their own, and never their parent's. What else is
+// measured of them is their engines' activity.
 func migRows() []row { return memoryRows() }
 
 // memoryRows are what all devices have. The older call counts what the driver
@@ -62,11 +85,11 @@ func migRows() []row { return memoryRows() }
 func memoryRows() []row {
 	const newer, older = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 	return []row{
-		{device.MemoryUsed, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.memory(used) }, field{}},
-		{device.MemoryUsed, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(used) }, field{}},
-		{device.MemorySize, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.memory(size) }, field{}},
-		{device.MemorySize, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(size) }, field{}},
-		{device.MemoryReserved, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.memory(reserved) }, field{}},
+		called(device.MemoryUsed, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(used) }),
+		called(device.MemoryUsed, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(used) }),
+		called(device.MemorySize, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(size) }),
+		called(device.MemorySize, "", device.Fast, older, func(p *probe) (float64, nvml.Return) { return p.olderMemory(size) }),
+		called(device.MemoryReserved, "", device.Fast, newer, func(p *probe) (float64, nvml.Return) { return p.newerMemory(reserved) }),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,14 +28,13 @@ func migOf(d nvml.Device) *mock.Device { return d.(*mock.Device) }
 // failEverything makes every call that reads the GPU fail, each in its own
 // way.
 func failEverything(d *server.Device) {
-	calls := 0
+	var calls atomic.Int64
 	next := func() nvml.Return {
-		calls++
 		return []nvml.Return{
 			nvml.ERROR_UNKNOWN, nvml.ERROR_TIMEOUT, nvml.ERROR_IRQ_ISSUE, nvml.ERROR_RESET_REQUIRED,
 			nvml.ERROR_GPU_IS_LOST, nvml.ERROR_IN_USE, nvml.ERROR_MEMORY, nvml.ERROR_NO_PERMISSION,
 			nvml.ERROR_INSUFFICIENT_POWER, nvml.ERROR_CORRUPTED_INFOROM, nvml.ERROR_OPERATING_SYSTEM,
-		}[calls%11]
+		}[calls.Add(1)%11]
 	}
 	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, next() }
 	d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, next() }
@@ -49,6 +49,14 @@ func failEverything(d *server.Device) {
 	d.GetNameFunc = func() (string, nvml.Return) { return "", next() }
 	d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, next() }
 	d.GetMinorNumberFunc = func() (int, nvml.Return) { return 0, next() }
+	d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, next() }
+	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, next() }
+	d.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 0, next() }
+	d.GetGpuFabricInfoFunc = func() (nvml.GpuFabricInfo, nvml.Return) { return nvml.GpuFabricInfo{}, next() }
+	d.GetSupportedClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0, next() }
+	d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0, next() }
+	d.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return 0, next() }
+	d.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return 0, next() }
 }
 
 // sampled runs a sampler over the server for a minute of fake time and writes

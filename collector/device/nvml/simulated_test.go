@@ -23,10 +23,10 @@ import (
 // servers are the simulated machines; each call makes new ones.
 func servers() map[string]*server.Server {
 	return map[string]*server.Server{
-		"dgxa100": fitted(dgxa100.New()),
-		"dgxh100": fitted(dgxh100.New()),
-		"dgxh200": fitted(dgxh200.New()),
-		"dgxb200": fitted(dgxb200.New()),
+		"dgxa100": equip(fitted(dgxa100.New()), 3),
+		"dgxh100": equip(fitted(dgxh100.New()), 4),
+		"dgxh200": equip(fitted(dgxh200.New()), 4),
+		"dgxb200": equip(fitted(dgxb200.New()), 5),
 	}
 }
 
@@ -64,11 +64,88 @@ func fit(d *server.Device, i int) {
 		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1980, nvml.CLOCK_MEM: 2619}[clock], nvml.SUCCESS
 	}
 	d.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	d.GetTotalEccErrorsFunc = func(kind nvml.MemoryErrorType, of nvml.EccCounterType) (uint64, nvml.Return) {
+		return 1000 * uint64(1+kind) * uint64(of), nvml.SUCCESS // none since the driver was loaded
+	}
+	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 3, 2, true, false, nvml.SUCCESS }
+	d.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 70 + i, nvml.SUCCESS }
+	d.GetGpuFabricInfoFunc = func() (nvml.GpuFabricInfo, nvml.Return) {
+		return nvml.GpuFabricInfo{State: nvml.GPU_FABRIC_STATE_COMPLETED}, nvml.SUCCESS
+	}
+	d.GetSupportedClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0x1ff, nvml.SUCCESS }
+	d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0, nvml.SUCCESS }
+	d.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
+	d.GetNvLinkRemoteDeviceTypeFunc = func(int) (nvml.IntNvLinkDeviceType, nvml.Return) {
+		return nvml.NVLINK_DEVICE_TYPE_SWITCH, nvml.SUCCESS
+	}
+	d.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeNone, nvml.SUCCESS }
+	d.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { return nvml.GpmSupport{}, nvml.SUCCESS }
 	d.GetFieldValuesFunc = fields{
 		{nvml.FI_DEV_MEMORY_TEMP, 0}:                      50 + uint64(i),
 		{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, allLinks}: 3,
 		{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks}: 4,
 	}.answer
+}
+
+// equip gives the GPUs of a simulated machine all field values that those of
+// its generation have; generation is the version of their NVLink.
+func equip(s *server.Server, generation int) *server.Server {
+	for i := range s.Devices {
+		gpu(s, i).GetFieldValuesFunc = fieldsOf(generation, i).answer
+	}
+	return s
+}
+
+// fieldsOf are the field values of the i-th GPU: each its own id, as a rule.
+func fieldsOf(generation, i int) fields {
+	f := fields{{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}: 3}
+	set := func(scope uint32, ids ...uint32) {
+		for _, id := range ids {
+			f[[2]uint32{id, scope}] = uint64(id)
+		}
+	}
+	each := func(ids ...uint32) {
+		for link := range uint32(3) {
+			set(link, ids...)
+		}
+	}
+	set(0, nvml.FI_DEV_MEMORY_TEMP, nvml.FI_DEV_ECC_SBE_AGG_TOTAL, nvml.FI_DEV_ECC_DBE_AGG_TOTAL,
+		nvml.FI_DEV_REMAPPED_COR, nvml.FI_DEV_REMAPPED_UNC, nvml.FI_DEV_PCIE_REPLAY_COUNTER,
+		nvml.FI_DEV_PCIE_COUNT_TX_BYTES, nvml.FI_DEV_PCIE_COUNT_RX_BYTES)
+	f[[2]uint32{nvml.FI_DEV_MEMORY_TEMP, 0}] = 50 + uint64(i)
+	f[[2]uint32{nvml.FI_DEV_REMAPPED_PENDING, 0}], f[[2]uint32{nvml.FI_DEV_REMAPPED_FAILURE, 0}] = 1, 0
+	for id := uint32(nvml.FI_DEV_PERF_POLICY_POWER); id <= nvml.FI_DEV_PERF_POLICY_RELIABILITY; id++ {
+		f[[2]uint32{id, 0}] = uint64(id) * 1e9
+	}
+	if generation >= 4 {
+		for id := uint32(nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN); id <= nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN; id++ {
+			f[[2]uint32{id, 0}] = uint64(id) * 1e9
+		}
+		f[[2]uint32{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, 0}] = 1
+		f[[2]uint32{nvml.FI_DEV_NVLINK_GET_STATE, 0}] = nvml.NVLINK_STATE_ACTIVE
+		f[[2]uint32{nvml.FI_DEV_NVLINK_GET_STATE, 1}] = nvml.NVLINK_STATE_INACTIVE
+		f[[2]uint32{nvml.FI_DEV_NVLINK_GET_STATE, 2}] = nvml.NVLINK_STATE_SLEEP
+	}
+	if generation >= 5 {
+		each(nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES,
+			nvml.FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, nvml.FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
+			nvml.FI_DEV_NVLINK_COUNT_RCV_ERRORS, nvml.FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
+			nvml.FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS, nvml.FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
+			nvml.FI_DEV_NVLINK_COUNT_XMIT_DISCARDS)
+		return f
+	}
+	f[[2]uint32{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, allLinks}] = 3
+	f[[2]uint32{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks}] = 6
+	for link := range uint32(3) {
+		f[[2]uint32{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, link}] = 1
+		f[[2]uint32{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, link}] = 2
+	}
+	set(0, nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL)
+	if generation == 4 {
+		each(nvml.FI_DEV_NVLINK_ERROR_DL_CRC, nvml.FI_DEV_NVLINK_ERROR_DL_REPLAY, nvml.FI_DEV_NVLINK_ERROR_DL_RECOVERY)
+	}
+	return f
 }
 
 // fields are the field values that a GPU has, by id and scope; it does not
@@ -125,9 +202,10 @@ func slice(t *testing.T, d *server.Device, placements ...int) {
 // that MIG devices do not have.
 func migDevice(d *server.Device, i int, profile nvml.GpuInstanceProfileInfo) *mock.Device {
 	return &mock.Device{
-		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%s-%d", d.UUID, i), nvml.SUCCESS },
-		GetNameFunc:          func() (string, nvml.Return) { return d.Config.Name, nvml.SUCCESS },
-		GetGpuInstanceIdFunc: func() (int, nvml.Return) { return i + 1, nvml.SUCCESS },
+		GetUUIDFunc:              func() (string, nvml.Return) { return fmt.Sprintf("MIG-%s-%d", d.UUID, i), nvml.SUCCESS },
+		GetNameFunc:              func() (string, nvml.Return) { return d.Config.Name, nvml.SUCCESS },
+		GetGpuInstanceIdFunc:     func() (int, nvml.Return) { return i + 1, nvml.SUCCESS },
+		GetComputeInstanceIdFunc: func() (int, nvml.Return) { return 0, nvml.SUCCESS },
 		GetAttributesFunc: func() (nvml.DeviceAttributes, nvml.Return) {
 			return nvml.DeviceAttributes{
 				GpuInstanceSliceCount: profile.SliceCount, ComputeInstanceSliceCount: profile.SliceCount,
@@ -146,14 +224,15 @@ func written(observations []device.Observation, err error) string {
 	var b strings.Builder
 	for _, o := range observations {
 		d := o.Device
-		fmt.Fprintf(&b, "%s parent=%q vendor=%s model=%q pci=%s minor=%d profile=%q placement=%d driver=%s nodes=%q\n",
-			d.UUID, d.ParentUUID, d.Vendor, d.Model, d.PCIBusID, d.Minor, d.Profile, d.Placement, d.DriverVersion, d.Nodes)
+		fmt.Fprintf(&b, "%s parent=%q vendor=%s model=%q pci=%s minor=%d profile=%q placement=%d instances=%d/%d driver=%s nodes=%q\n",
+			d.UUID, d.ParentUUID, d.Vendor, d.Model, d.PCIBusID, d.Minor, d.Profile, d.Placement, d.GPUInstance, d.ComputeInstance,
+			d.DriverVersion, d.Nodes)
 		for tier, readings := range [][]device.Reading{o.Readings, o.Slow} {
 			var lines []string
 			for _, r := range readings {
 				spec := device.Specs()[r.Quantity]
 				lines = append(lines, fmt.Sprintf("\t%s %s %.12g %s (%s)\n",
-					spec.Name, strings.Join(r.Details[:], ""), r.Value, spec.Unit, []string{"fast", "slow"}[tier]))
+					spec.Name, strings.TrimSuffix(strings.Join(r.Details[:], "/"), "/"), r.Value, spec.Unit, []string{"fast", "slow"}[tier]))
 			}
 			sort.Strings(lines)
 			b.WriteString(strings.Join(lines, ""))

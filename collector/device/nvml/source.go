@@ -3,24 +3,32 @@
 package nvml
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Source finds the GPUs that NVIDIA's library sees.
+// Source finds the GPUs that NVIDIA's library sees, and hears of their errors.
 type Source struct {
+	options    Options
 	connection *connection
 	readers    map[string]*reader // by UUID, of every GPU ever seen: a few
+	addresses  map[string]string  // their UUIDs, by PCI address
+	strangers  strangers
 }
 
 // New returns a source over the library that the options name.
 func New(o Options) *Source {
+	o.Sysfs = cmp.Or(o.Sysfs, "/sys")
 	if o.Library == "" {
 		return NewOver(nvml.New(), o)
 	}
@@ -28,16 +36,34 @@ func New(o Options) *Source {
 }
 
 // NewOver returns a source over a library that is not yet initialized; the
-// options' own is not asked for.
-func NewOver(library nvml.Interface, _ Options) *Source {
-	return &Source{connection: &connection{library: library}, readers: make(map[string]*reader)}
+// options' own is not asked for, and neither is sysfs where it is not named.
+func NewOver(library nvml.Interface, o Options) *Source {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	return &Source{
+		options:    o,
+		connection: &connection{library: library, now: o.Clock, ear: newEar()},
+		readers:    make(map[string]*reader),
+		addresses:  make(map[string]string),
+		strangers:  make(strangers),
+	}
 }
 
 // Name is "nvml".
 func (s *Source) Name() string { return "nvml" }
 
+// XIDs returns the critical errors that were reported of each GPU, and of the
+// MIG devices that the library named with them.
+func (s *Source) XIDs() map[string][]device.XID { return s.connection.ear.xids() }
+
+// Heard tells that XIDs has changed.
+func (s *Source) Heard() <-chan struct{} { return s.connection.ear.changed }
+
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
 // cannot be told are joined into the error beside the readers of the others.
+// A GPU that is lost keeps its reader, also where the library does not list it
+// any more.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	leave, err := s.connection.enter(ctx)
 	if err != nil {
@@ -46,11 +72,15 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	defer leave()
 	found, err := s.look()
 	s.connection.note(err)
-	return found, err
+	readers := make([]device.Reader, len(found))
+	for i, r := range found {
+		readers[i] = r
+	}
+	return readers, err
 }
 
 // look finds the GPUs that are there.
-func (s *Source) look() ([]device.Reader, error) {
+func (s *Source) look() ([]*reader, error) {
 	library := s.connection.library
 	symbols := lookUp(library.Extensions())
 	if missing := symbols.missing(); missing != "" {
@@ -65,44 +95,112 @@ func (s *Source) look() ([]device.Reader, error) {
 	if ret != nvml.SUCCESS {
 		driver = ""
 	}
-	var found []device.Reader
+	findings := make(map[string]*finding)
 	var errs []error
 	for i := range count {
-		r, err := s.identify(i, &finding{driver: text(driver), symbols: symbols, connection: s.connection.number})
+		f := &finding{driver: text(driver), symbols: symbols, connection: s.connection.number}
+		uuid, err := s.identify(i, f)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		found = append(found, r)
+		findings[uuid] = f
 	}
-	return found, errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err == nil {
+		s.miss(findings)
+	}
+	found := s.hand(findings)
+	s.connection.listen(found)
+	return found, err
 }
 
-// identify finds the reader of the GPU with the index, or makes it, and hands
-// it what was found.
-func (s *Source) identify(index int, f *finding) (*reader, error) {
+// identify finds out which GPU has the index.
+func (s *Source) identify(index int, f *finding) (uuid string, err error) {
 	gpu, ret := s.connection.library.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("get a handle of GPU %d: %w", index, ret)
+		return "", fmt.Errorf("get a handle of GPU %d: %w", index, ret)
 	}
-	uuid, ret := gpu.GetUUID()
+	uuid, ret = gpu.GetUUID()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("get the UUID of GPU %d: %w", index, ret)
+		return "", fmt.Errorf("get the UUID of GPU %d: %w", index, ret)
 	}
 	f.gpu = gpu
-	r, known := s.readers[uuid]
-	if !known {
-		r = newReader(s.connection, text(uuid))
-		s.readers[uuid] = r
+	f.address = s.address(text(uuid), f)
+	return text(uuid), nil
+}
+
+// address is where the GPU of a finding lies on PCI. It is asked once in each
+// connection: a call that hangs here would hang the whole source.
+func (s *Source) address(uuid string, f *finding) string {
+	if r, known := s.readers[uuid]; known {
+		if before := r.found.Load(); before.address != "" && before.connection == f.connection {
+			return before.address
+		}
 	}
-	r.found.Store(f)
-	return r, nil
+	pci, ret := f.gpu.GetPciInfo()
+	if ret != nvml.SUCCESS {
+		return ""
+	}
+	return pciAddress(characters(pci.BusId[:]))
+}
+
+// hand gives each reader what was found of its GPU. GPUs that are new get one.
+func (s *Source) hand(findings map[string]*finding) []*reader {
+	for uuid, f := range findings {
+		if f.address != "" {
+			s.addresses[f.address] = uuid
+		}
+	}
+	peers := maps.Clone(s.addresses)
+	found := make([]*reader, 0, len(findings))
+	for _, uuid := range slices.Sorted(maps.Keys(findings)) {
+		r, known := s.readers[uuid]
+		if !known {
+			r = newReader(s.connection, uuid, s.options)
+			s.readers[uuid] = r
+		}
+		f := findings[uuid]
+		f.peers = peers
+		r.found.Store(f)
+		found = append(found, r)
+	}
+	return found
+}
+
+// miss takes in which GPUs are not listed, all that are listed having been
+// told. One that was lost stays; any other was taken away in good order. And
+// where the driver has one that is not listed, another connection is wanted.
+func (s *Source) miss(findings map[string]*finding) {
+	listed := make(map[string]bool)
+	for _, f := range findings {
+		listed[f.address] = true
+	}
+	for uuid, r := range s.readers {
+		if _, there := findings[uuid]; there {
+			continue
+		}
+		if !r.lost.Load() || r.unbound() {
+			r.lost.Store(false)
+			s.connection.ear.leave(uuid)
+			continue
+		}
+		f := *r.found.Load()
+		f.connection, f.missing = s.connection.number, true
+		findings[uuid] = &f
+		s.connection.wanted.Store(true)
+	}
+	bound, known := boundGPUs(s.options.Sysfs)
+	if known && s.strangers.look(bound, listed, s.connection.number) {
+		s.connection.wanted.Store(true)
+	}
 }
 
 // Close ends the connection, unless a call into the library hangs.
 func (s *Source) Close() error {
 	c := s.connection
 	if !c.calls.TryLock() {
+		c.unlisten()
 		return errors.New("close: a call into the library has not come back")
 	}
 	defer c.calls.Unlock()

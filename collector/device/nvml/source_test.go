@@ -5,7 +5,6 @@ package nvml
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -33,29 +33,17 @@ func read(t testing.TB, s *Source, i int, tier device.Tier) string {
 	return written(readers(t, s)[i].Read(t.Context(), tier))
 }
 
-// golden compares with a file under testdata, which UPDATE=1 writes.
+// golden compares with a file under testdata, which -update writes.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%swant\n%s", name, got, want)
-	}
+	metrictest.CompareGolden(t, filepath.Join("testdata", name), got)
 }
 
 func TestReadsEveryServer(t *testing.T) {
 	for name, s := range servers() {
 		t.Run(name, func(t *testing.T) {
 			slice(t, gpu(s, 1), 4, 0)
-			from := NewOver(s, Options{})
+			from := NewOver(s, Options{Links: true})
 			var text strings.Builder
 			for _, r := range readers(t, from)[:2] {
 				text.WriteString(written(r.Read(t.Context(), device.Slow)))
@@ -90,8 +78,8 @@ func TestLostGPUIsAskedNoMore(t *testing.T) {
 	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_GPU_IS_LOST }
 	calls := len(d.GetPowerUsageCalls())
 	after, err := r.Read(t.Context(), device.Slow)
-	if !errors.Is(err, nvml.ERROR_GPU_IS_LOST) || len(after) != 1 || len(after[0].Readings) != 0 {
-		t.Errorf("the lost GPU gave\n%s", written(after, err))
+	if text := written(after, err); !errors.Is(err, nvml.ERROR_GPU_IS_LOST) || len(after) != 1 || len(after[0].Readings) != 1 || !strings.Contains(text, "lost  1 ") {
+		t.Errorf("the lost GPU gave\n%s", text)
 	}
 	if fmt.Sprint(after[0].Device) != fmt.Sprint(before[0].Device) || len(d.GetPowerUsageCalls()) != calls {
 		t.Error("the lost GPU is another, or was asked on")
@@ -228,16 +216,5 @@ func TestConnectsAnew(t *testing.T) {
 	}
 	if err := from.Close(); err != nil || len(s.ShutdownCalls()) != 2 {
 		t.Errorf("close: %v", err)
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	from := NewOver(fitted(dgxh100.New()), Options{})
-	r := readers(b, from)[0]
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := r.Read(b.Context(), device.Fast); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -2,7 +2,11 @@
 
 package nvml
 
-import "github.com/NVIDIA/go-nvml/pkg/nvml"
+import (
+	"slices"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
 
 // symbols are the functions that the library has. One that it lacks must not
 // be called: the dynamic linker would end the process.
@@ -33,10 +37,14 @@ func lookUp(library nvml.ExtendedInterface) symbols {
 	for _, versions := range core() {
 		look(versions...)
 	}
-	for _, r := range append(wholeRows(), migRows()...) {
+	for _, r := range append(wholeRows(true), migRows()...) {
 		look(r.symbol)
 	}
-	look(migMode, migCount, migHandle, instanceID, instanceByID, instanceInfo, attributes)
+	look(migMode, migCount, migHandle, instanceID, computeID, instanceByID, instanceInfo, attributes)
+	look(supportedReasons, remotePCI, remoteType)
+	look(gpmFunctions()...)
+	events, wait := eventFunctions()
+	look(append(events, wait...)...)
 	return found
 }
 
@@ -50,14 +58,15 @@ func (s symbols) has(names ...string) bool {
 	return true
 }
 
+// any reports whether one of the functions is there.
+func (s symbols) any(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return s[name] })
+}
+
 // missing is a core function that is not there in any version, or empty.
 func (s symbols) missing() string {
 	for _, versions := range core() {
-		there := false
-		for _, name := range versions {
-			there = there || s[name]
-		}
-		if !there {
+		if !s.any(versions...) {
 			return versions[0]
 		}
 	}

@@ -14,7 +14,7 @@ func TestAccruedQuantitiesAreFast(t *testing.T) {
 		device.Utilization: true, device.Energy: true, device.Throttled: true,
 		device.NVLinkTransmit: true, device.NVLinkReceive: true, device.PCIeTransmit: true, device.PCIeReceive: true,
 	}
-	for _, rows := range [][]row{wholeRows(), migRows()} {
+	for _, rows := range [][]row{wholeRows(true), migRows()} {
 		for _, r := range rows {
 			if accrued[r.quantity] && r.tier != device.Fast {
 				t.Errorf("%s is read in the slow tier", device.Specs()[r.quantity].Name)

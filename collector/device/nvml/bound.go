@@ -1,0 +1,59 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// boundGPUs are the PCI addresses of what NVIDIA's kernel driver is bound to,
+// as sysfs tells: GPUs, and perhaps more. They are not known where sysfs, or
+// the driver, is not there.
+//
+// The library lists the GPUs that were there when it was initialized. Here it
+// shows that another one has come since, or that one was taken away in good
+// order.
+func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
+	if sysfs == "" {
+		return nil, false
+	}
+	entries, err := os.ReadDir(filepath.Join(sysfs, "bus/pci/drivers/nvidia"))
+	if err != nil {
+		return nil, false
+	}
+	addresses = make(map[string]bool)
+	for _, entry := range entries {
+		if address := pciAddress(entry.Name()); address != "" {
+			addresses[address] = true
+		}
+	}
+	return addresses, true
+}
+
+// strangers are PCI addresses that the driver is bound to and the library
+// does not list, each with the connection in which it was first missed.
+type strangers map[string]uint64
+
+// look takes in which addresses are bound and which of them are listed. It
+// reports whether there is one for which the library has not yet been
+// initialized anew: once is enough for what it does not list at all.
+func (s strangers) look(bound, listed map[string]bool, connection uint64) bool {
+	for address := range s {
+		if !bound[address] || listed[address] {
+			delete(s, address)
+		}
+	}
+	untried := false
+	for address := range bound {
+		if listed[address] {
+			continue
+		}
+		first, missed := s[address]
+		if !missed {
+			s[address], first = connection, connection
+		}
+		untried = untried || first == connection
+	}
+	return untried
+}

@@ -1,0 +1,237 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// gpmFunctions are what reading engine activity takes.
+func gpmFunctions() []string {
+	return []string{
+		"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
+		"nvmlGpmSampleGet", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet",
+	}
+}
+
+// gpmMetric is one metric of GPM, in percent. Those with the same quantity
+// and engine are of several units of one kind; their mean is told.
+type gpmMetric struct {
+	id       nvml.GpmMetricId
+	quantity device.Quantity
+	engine   string
+}
+
+// gpmMetrics are the metrics that are told.
+func gpmMetrics() []gpmMetric {
+	metrics := []gpmMetric{
+		{nvml.GPM_METRIC_GRAPHICS_UTIL, device.EngineActive, "graphics"},
+		{nvml.GPM_METRIC_SM_UTIL, device.EngineActive, "sm"},
+		{nvml.GPM_METRIC_ANY_TENSOR_UTIL, device.EngineActive, "tensor"},
+		{nvml.GPM_METRIC_FP64_UTIL, device.EngineActive, "fp64"},
+		{nvml.GPM_METRIC_FP32_UTIL, device.EngineActive, "fp32"},
+		{nvml.GPM_METRIC_FP16_UTIL, device.EngineActive, "fp16"},
+		{nvml.GPM_METRIC_DRAM_BW_UTIL, device.EngineActive, "dram"},
+		{nvml.GPM_METRIC_SM_OCCUPANCY, device.SMOccupancy, ""},
+	}
+	for id := nvml.GPM_METRIC_NVENC_0_UTIL; id <= nvml.GPM_METRIC_NVENC_3_UTIL; id++ {
+		metrics = append(metrics, gpmMetric{id, device.EngineActive, "encoder"})
+	}
+	for id := nvml.GPM_METRIC_NVDEC_0_UTIL; id <= nvml.GPM_METRIC_NVDEC_7_UTIL; id++ {
+		metrics = append(metrics, gpmMetric{id, device.EngineActive, "decoder"})
+	}
+	return metrics
+}
+
+// gpmPause is the shortest time between two samples of a device: what they
+// tell is renewed no sooner. It is 100 ms in nvml.h.
+const gpmPause = 110 * time.Millisecond
+
+// activity tells how active the engines of a device were between two reads.
+type activity struct {
+	connection *connection
+	gpu        nvml.Device
+	instance   int  // the GPU instance, or device.Unknown for the whole GPU
+	quiet      bool // the device does not have it
+
+	number  uint64 // of the connection that the samples belong to
+	samples [2]nvml.GpmSample
+	present int           // the newer one
+	at      clock.Instant // of it; zero: none yet
+	told    []device.Reading
+}
+
+// read adds the activity since the read before to the observation.
+func (a *activity) read(o *device.Observation, now clock.Instant) error {
+	if a.quiet {
+		return nil
+	}
+	ret := a.measure(now)
+	o.Readings = append(o.Readings, a.told...)
+	switch {
+	case ret == nvml.SUCCESS, unknown(ret):
+		return nil
+	case unsupported(ret):
+		a.free()
+		a.quiet = true
+		return nil
+	default:
+		return fmt.Errorf("read engine_active of %s: %w", o.Device.UUID, ret)
+	}
+}
+
+// measure takes a sample, and what has been active since the one before.
+func (a *activity) measure(now clock.Instant) nvml.Return {
+	if a.number != a.connection.number {
+		a.number, a.samples, a.at, a.told = a.connection.number, [2]nvml.GpmSample{}, clock.Instant{}, nil
+	}
+	if !a.at.IsZero() && now.Since(a.at) < gpmPause {
+		return nvml.SUCCESS
+	}
+	a.told = nil
+	if ret := a.prepare(); ret != nvml.SUCCESS {
+		return ret
+	}
+	next := 1 - a.present
+	if ret := a.take(a.samples[next]); ret != nvml.SUCCESS {
+		a.at = clock.Instant{}
+		return ret
+	}
+	first := a.at.IsZero()
+	a.present, a.at = next, now
+	if first {
+		return nvml.SUCCESS
+	}
+	return a.compare()
+}
+
+// prepare allocates the samples, if the device has any use for them.
+func (a *activity) prepare() nvml.Return {
+	if a.samples[0] != nil {
+		return nvml.SUCCESS
+	}
+	support, ret := a.gpu.GpmQueryDeviceSupport()
+	if ret != nvml.SUCCESS {
+		return ret
+	}
+	if support.IsSupportedDevice == 0 {
+		return nvml.ERROR_NOT_SUPPORTED
+	}
+	for i := range a.samples {
+		if a.samples[i], ret = a.connection.samples.alloc(a.connection.library); ret != nvml.SUCCESS {
+			a.samples[i] = nil
+			a.free()
+			return ret
+		}
+	}
+	return nvml.SUCCESS
+}
+
+func (a *activity) take(s nvml.GpmSample) nvml.Return {
+	if a.instance == device.Unknown {
+		return a.gpu.GpmSampleGet(s)
+	}
+	return a.gpu.GpmMigSampleGet(a.instance, s)
+}
+
+// compare asks what was active between the two samples.
+func (a *activity) compare() nvml.Return {
+	metrics := gpmMetrics()
+	question := nvml.GpmMetricsGetType{
+		NumMetrics: uint32(len(metrics)),
+		Sample1:    a.samples[1-a.present],
+		Sample2:    a.samples[a.present],
+	}
+	for i, m := range metrics {
+		question.Metrics[i].MetricId = uint32(m.id)
+	}
+	if ret := a.connection.library.GpmMetricsGet(&question); ret != nvml.SUCCESS {
+		return ret
+	}
+	return a.tell(metrics, question.Metrics[:len(metrics)])
+}
+
+// tell notes what the metrics are. Where one of them failed, it returns why.
+func (a *activity) tell(metrics []gpmMetric, answers []nvml.GpmMetric) nvml.Return {
+	failed := nvml.SUCCESS
+	sum, units := 0.0, 0
+	for i, m := range metrics {
+		switch ret := nvml.Return(answers[i].NvmlReturn); {
+		case ret == nvml.SUCCESS:
+			sum, units = sum+answers[i].Value/100, units+1
+		case !unsupported(ret) && !unknown(ret):
+			failed = ret
+		}
+		if next := i + 1; next < len(metrics) && metrics[next].quantity == m.quantity && metrics[next].engine == m.engine {
+			continue
+		}
+		if units > 0 {
+			a.told = append(a.told, device.Reading{Quantity: m.quantity, Details: [2]string{m.engine}, Value: sum / float64(units)})
+		}
+		sum, units = 0, 0
+	}
+	return failed
+}
+
+// free lets go of the samples. Those of an earlier connection are gone.
+func (a *activity) free() {
+	for i, s := range a.samples {
+		if s != nil && a.number == a.connection.number {
+			a.connection.samples.free(s)
+		}
+		a.samples[i] = nil
+	}
+	a.at, a.told = clock.Instant{}, nil
+}
+
+// drop lets go of the activity, if there is one.
+func (a *activity) drop() {
+	if a != nil {
+		a.free()
+	}
+}
+
+// samples are those that have been allocated of the library. They are safe
+// for concurrent use.
+type samples struct {
+	mu  sync.Mutex
+	all map[nvml.GpmSample]bool
+}
+
+func (s *samples) alloc(library nvml.Interface) (nvml.GpmSample, nvml.Return) {
+	sample, ret := library.GpmSampleAlloc()
+	if ret != nvml.SUCCESS {
+		return nil, ret
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = make(map[nvml.GpmSample]bool)
+	}
+	s.all[sample] = true
+	return sample, nvml.SUCCESS
+}
+
+func (s *samples) free(sample nvml.GpmSample) {
+	s.mu.Lock()
+	delete(s.all, sample)
+	s.mu.Unlock()
+	_ = sample.Free() // nothing can be done about one that stays
+}
+
+// freeAll frees what was not freed. No call into the library is under way.
+func (s *samples) freeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sample := range s.all {
+		_ = sample.Free()
+	}
+	clear(s.all)
+}

@@ -1,0 +1,139 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxb200"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// told are the lines of a text with one of the words, each without what comes
+// after the value.
+func told(text string, words ...string) string {
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		for _, word := range words {
+			if strings.HasPrefix(line, "\t"+word) || strings.HasPrefix(line, word) {
+				before, _, _ := strings.Cut(strings.TrimSpace(line), " (")
+				lines = append(lines, strings.TrimSpace(before))
+				break
+			}
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// remote makes the links of a GPU end where the addresses say.
+func remote(d *server.Device, addresses ...string) {
+	d.GetNvLinkRemoteDeviceTypeFunc = func(link int) (nvml.IntNvLinkDeviceType, nvml.Return) {
+		if addresses[link] == "" {
+			return nvml.NVLINK_DEVICE_TYPE_SWITCH, nvml.SUCCESS
+		}
+		return nvml.NVLINK_DEVICE_TYPE_GPU, nvml.SUCCESS
+	}
+	d.GetNvLinkRemotePciInfoFunc = func(link int) (info nvml.PciInfo, _ nvml.Return) {
+		for at, c := range []byte(addresses[link]) {
+			info.BusId[at] = int8(c)
+		}
+		return info, nvml.SUCCESS
+	}
+}
+
+// Each link has its peer: another GPU that is seen, else a switch.
+func TestEachLink(t *testing.T) {
+	for generation, s := range map[int]*server.Server{
+		3: equip(fitted(dgxa100.New()), 3), 5: equip(fitted(dgxb200.New()), 5),
+	} {
+		d := gpu(s, 0)
+		remote(d, "00000000:2A:00.0", "", "00000000:FF:00.0")
+		from := NewOver(s, Options{Links: true})
+		want := map[int]string{
+			3: "nvlink_link_transmit 0/GPU-1 1024 bytes; nvlink_link_transmit 1/switch 1024 bytes; nvlink_link_transmit 2/switch 1024 bytes",
+			5: "nvlink_link_transmit 0/GPU-1 202 bytes; nvlink_link_transmit 1/switch 202 bytes; nvlink_link_transmit 2/switch 202 bytes",
+		}[generation]
+		r := readers(t, from)[0]
+		for range 5 {
+			if got := told(written(r.Read(t.Context(), device.Fast)), "nvlink_link_transmit"); got != want {
+				t.Errorf("NVLink %d: the links are %s, want %s", generation, got, want)
+			}
+		}
+		// While it does not tell where a link ends, that is left out.
+		d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_UNKNOWN }
+		if got := told(read(t, from, 0, device.Fast), "nvlink_link_receive"); !strings.HasPrefix(got, "nvlink_link_receive 1/switch") || strings.Count(got, ";") != 0 {
+			t.Errorf("NVLink %d: the links are %s", generation, got)
+		}
+		if calls := len(d.GetNvLinkRemoteDeviceTypeCalls()); calls > 3*3 {
+			t.Errorf("NVLink %d: in three looks it was asked %d times where its three links end", generation, calls)
+		}
+		if got := told(read(t, NewOver(s, Options{}), 0, device.Fast), "nvlink_link"); got != "" {
+			t.Errorf("NVLink %d: without being asked there are %s", generation, got)
+		}
+	}
+}
+
+// A link that goes down shows at the next read, by the field and by the older
+// call.
+func TestLinksUp(t *testing.T) {
+	s := equip(fitted(dgxh100.New()), 4)
+	f := fieldsOf(4, 0)
+	gpu(s, 0).GetFieldValuesFunc = f.answer
+	older := gpu(s, 1)
+	down := 0
+	older.GetFieldValuesFunc = fieldsOf(3, 1).answer
+	older.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+		return map[bool]nvml.EnableState{true: nvml.FEATURE_ENABLED}[link >= down], nvml.SUCCESS
+	}
+	found := readers(t, NewOver(s, Options{}))
+	expect := func(i, active, inactive int) {
+		t.Helper()
+		want := fmt.Sprintf("nvlinks active %d; nvlinks inactive %d", active, inactive)
+		if got := told(written(found[i].Read(t.Context(), device.Fast)), "nvlinks "); got != want {
+			t.Errorf("GPU %d: %s, want %s", i, got, want)
+		}
+	}
+	expect(0, 2, 1)
+	f[[2]uint32{nvml.FI_DEV_NVLINK_GET_STATE, 0}] = nvml.NVLINK_STATE_INACTIVE
+	expect(0, 1, 2)
+	expect(1, 3, 0)
+	down = 1
+	expect(1, 2, 1)
+	older.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }
+	text := written(found[1].Read(t.Context(), device.Fast))
+	if got := told(text, "nvlinks", "error:"); got != "error: read nvlinks of GPU-1: ERROR_UNKNOWN" {
+		t.Errorf("links that fail give %s", got)
+	}
+}
+
+// A GPU without links has none that are inactive.
+func TestNoLinks(t *testing.T) {
+	s := fitted(dgxh100.New())
+	f := fieldsOf(4, 0)
+	f[[2]uint32{nvml.FI_DEV_NVLINK_LINK_COUNT, 0}] = 0
+	gpu(s, 0).GetFieldValuesFunc = f.answer
+	if got := told(read(t, NewOver(s, Options{Links: true}), 0, device.Slow), "nvlinks", "nvlink_link"); got != "" {
+		t.Errorf("no links are %s", got)
+	}
+}
+
+// A GPU that knows the older and the newer counters tells each link once.
+func TestEachLinkOnce(t *testing.T) {
+	s := fitted(dgxh100.New())
+	f := fieldsOf(4, 0)
+	for key, number := range fieldsOf(5, 0) {
+		f[key] = number
+	}
+	gpu(s, 0).GetFieldValuesFunc = f.answer
+	text := told(read(t, NewOver(s, Options{Links: true}), 0, device.Fast), "nvlink_")
+	if strings.Count(text, "nvlink_link_transmit 0/") != 1 || strings.Count(text, "nvlink_link_receive 0/") != 1 || strings.Count(text, "nvlink_transmit ") != 1 {
+		t.Errorf("the links are %s", text)
+	}
+}
