@@ -45,9 +45,10 @@ const (
 	NetworkLinks
 	NetworkErrors
 	Lost
+	XGMIErrors
 
 	// Quantities is how many there are.
-	Quantities = int(Lost) + 1
+	Quantities = int(XGMIErrors) + 1
 )
 
 // Tier says how often a quantity is read.
@@ -118,6 +119,7 @@ func Specs() [Quantities]Spec {
 		NetworkLinks:       {"network_links", "", Gauge, []string{"port", "state"}},
 		NetworkErrors:      {"network_errors", "", Counter, []string{"kind"}},
 		Lost:               {"lost", "", Gauge, nil},
+		XGMIErrors:         {"xgmi_errors", "", Counter, []string{"severity"}},
 	}
 }
 

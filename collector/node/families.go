@@ -147,6 +147,7 @@ func (f *families) addQuantities() {
 		{device.NVLinkErrors, "dra_device_nvlink_errors_total", "", "NVLink errors, by kind"},
 		{device.RecoveryAction, "dra_device_recovery_action", "", "What the hardware asks for to recover: 1 for the present action, 0 for the others"},
 		{device.RetiredPages, "dra_device_retired_pages", "", "Memory pages that were retired, by the severity of the error that caused it"},
+		{device.XGMIErrors, "dra_device_xgmi_errors_total", "", "Errors of the links between AMD GPUs (xGMI), by severity: corrected, uncorrected"},
 		{device.NVLinks, "dra_device_nvlink_links", "", "How many NVLinks are in each state: active, inactive"},
 		{device.FabricState, "dra_device_fabric_state", "", "How far the device is registered with the NVLink fabric: 1 for the present state, 0 for the others"},
 		{device.HealthCheck, "dra_device_health_check", "", "Result of DCGM's health watch of a system of the device: 1 for the present one of pass, warn and fail, 0 for the others"},

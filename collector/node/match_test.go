@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -20,6 +21,7 @@ func subjectOf(driver, name string, fill func(*subject)) subject {
 func migOf(parent, uuid, profile string, placement int) device.Device {
 	d := gpu(0)
 	d.UUID, d.ParentUUID, d.Profile, d.Placement = uuid, parent, profile, placement
+	d.GPUInstance, d.ComputeInstance = device.Unknown, device.Unknown
 	return d
 }
 
@@ -28,12 +30,7 @@ func TestMatch(t *testing.T) {
 	example := device.Device{UUID: "gpu-7244", Vendor: "example", Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown}
 	uuid := func(uuid string) func(*subject) { return func(s *subject) { s.published.UUID = uuid } }
 	unpublished := func(s *subject) { s.isPublished = false }
-	for _, test := range []struct {
-		name     string
-		subjects []subject
-		hardware []device.Device
-		want     map[string]int // name of the subject → index of the hardware
-	}{
+	for _, test := range []matchTest{
 		{"by uuid, whatever the name", []subject{subjectOf("gpu.nvidia.com", "gpu-9", uuid("GPU-1"))},
 			[]device.Device{gpu(0), gpu(1)}, map[string]int{"gpu-9": 1}},
 		{"two published devices of one driver with one uuid are ambiguous",
@@ -78,6 +75,13 @@ func TestMatch(t *testing.T) {
 		{"a node of the parent does not make a partition the parent",
 			[]subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap12"} })},
 			[]device.Device{gpu(0)}, nil},
+		{"by the device node of an adapter", []subject{subjectOf("ib.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs3"} })},
+			[]device.Device{gpu(0), {Vendor: "mellanox", PCIBusID: "0000:a1:00.0", Minor: device.Unknown, RenderMinor: device.Unknown, Nodes: []string{"/dev/infiniband/uverbs3"}}}, map[string]int{"a": 1}},
+		{"an adapter by the address that dra.net publishes", []subject{subjectOf("dra.net", "mlx5-1", func(s *subject) { s.published.PCIAddress = "0000:a1:00.2" })},
+			[]device.Device{{Vendor: "mellanox", PCIBusID: "0000:a1:00.0"}, {Vendor: "mellanox", PCIBusID: "0000:a1:00.2"}}, map[string]int{"mlx5-1": 1}},
+		{"what the driver wrote of a partition into the claim is its parent's address",
+			[]subject{subjectOf("gpu.amd.com", "p", func(s *subject) { s.published.ParentPCIAddress, s.status.PCIAddress = "0000:c1:00.0", "0000:c1:00.0" })},
+			[]device.Device{amd}, nil},
 		{"two device nodes are ambiguous", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidia0", "/dev/nvidia1"} })},
 			[]device.Device{gpu(0), gpu(1)}, nil},
 		{"by the driver's naming rule, without slices", []subject{
@@ -90,21 +94,31 @@ func TestMatch(t *testing.T) {
 			[]device.Device{gpu(0)}, nil},
 		{"a slice overrules the naming rule", []subject{subjectOf("gpu.nvidia.com", "gpu-0", nil)}, []device.Device{gpu(0)}, nil},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := match(test.subjects, test.hardware, nil)
-			if len(got) != len(test.want) {
-				t.Errorf("%d matches, want %d: %v", len(got), len(test.want), got)
-			}
-			for id, i := range got {
-				if want, ok := test.want[id.Name]; !ok || want != i {
-					t.Errorf("%s is hardware %d, want %d (%v)", id, i, want, ok)
-				}
-			}
-			backwards := slices.Clone(test.subjects)
-			slices.Reverse(backwards)
-			if again := match(backwards, test.hardware, nil); len(again) != len(got) {
-				t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
-			}
-		})
+		t.Run(test.name, test.run)
+	}
+}
+
+// A matchTest says who is whom, whatever the order of the slices.
+type matchTest struct {
+	name     string
+	subjects []subject
+	hardware []device.Device
+	want     map[string]int // name of the subject → index of the hardware
+}
+
+func (test matchTest) run(t *testing.T) {
+	got := match(test.subjects, test.hardware, nil)
+	if len(got) != len(test.want) {
+		t.Errorf("%d matches, want %d: %v", len(got), len(test.want), got)
+	}
+	for id, i := range got {
+		if want, ok := test.want[id.Name]; !ok || want != i {
+			t.Errorf("%s is hardware %d, want %d (%v)", id, i, want, ok)
+		}
+	}
+	backwards := slices.Clone(test.subjects)
+	slices.Reverse(backwards)
+	if again := match(backwards, test.hardware, nil); !maps.Equal(again, got) {
+		t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
 	}
 }

@@ -1,0 +1,193 @@
+package amdgpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
+)
+
+// card reads one card. What it remembers belongs to Read, of which there is
+// one at a time.
+type card struct {
+	key    string // its PCI address
+	folder string // of its PCI function
+
+	rows     []row
+	files    sysfs.Files
+	identity device.Device
+	hwmon    hwmon
+	errors   errorCounts
+}
+
+func newCard(root, name, address string) *card {
+	return &card{
+		key:    address,
+		folder: sysfs.FunctionFolder(root, name),
+		rows:   rows(),
+		identity: device.Device{
+			Vendor: "amd", PCIBusID: address,
+			Minor: device.Unknown, RenderMinor: device.Unknown,
+			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		},
+	}
+}
+
+// Key is the card's PCI address.
+func (c *card) Key() string { return c.key }
+
+// Read reads the card, and who it is when the tier is the slow one.
+func (c *card) Read(_ context.Context, tier device.Tier) ([]device.Observation, error) {
+	bound, err := sysfs.Link(filepath.Join(c.folder, "driver"))
+	if err != nil {
+		return nil, fmt.Errorf("look at the driver of %s: %w", c.key, err)
+	}
+	if bound != driver {
+		return nil, fmt.Errorf("%s is bound to the driver %s now", c.key, bound)
+	}
+	if tier == device.Slow || c.identity.Model == "" {
+		if err := c.identify(); err != nil {
+			return nil, fmt.Errorf("identify %s: %w", c.key, err)
+		}
+	}
+	o := device.Observation{Device: c.identity}
+	if c.asleep() {
+		return []device.Observation{o}, nil
+	}
+	err = c.readings(&o, tier)
+	return []device.Observation{o}, err
+}
+
+// asleep reports whether the card has been suspended: reading most of its
+// files would wake it up.
+func (c *card) asleep() bool {
+	status, err := c.files.Text(filepath.Join(c.folder, "power/runtime_status"))
+	return err == nil && status == "suspended"
+}
+
+// readings adds everything of the tier to the observation.
+func (c *card) readings(o *device.Observation, tier device.Tier) error {
+	var errs []error
+	if err := c.hwmon.find(&c.files, filepath.Join(c.folder, "hwmon")); err != nil {
+		errs = append(errs, fmt.Errorf("find the sensors of %s: %w", c.key, err))
+	}
+	settled := -1 // the last row that was not absent
+	for i, r := range c.rows {
+		if r.tier > tier || settled >= 0 && r.same(c.rows[settled]) {
+			continue
+		}
+		value, err := c.value(r)
+		switch {
+		case err == nil:
+			add(o, r.tier, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: value})
+			settled = i
+		case !sysfs.Absent(err):
+			errs = append(errs, c.failure(r.quantity, err))
+			settled = i
+		}
+	}
+	errs = append(errs, c.energy(o))
+	if tier == device.Slow {
+		errs = append(errs, c.countErrors(o), c.linkErrors(o))
+	}
+	return errors.Join(errs...)
+}
+
+// value reads the row's file.
+func (c *card) value(r row) (float64, error) {
+	folder, file := c.folder, r.file
+	if r.hwmon {
+		folder = c.hwmon.folder
+	}
+	if r.label != "" {
+		file = c.hwmon.inputs[r.label]
+	}
+	if folder == "" || file == "" {
+		return 0, fs.ErrNotExist
+	}
+	path := filepath.Join(folder, file)
+	number, err := c.files.Number(path)
+	if err != nil {
+		return 0, err
+	}
+	if value := number / r.per; r.most == 0 || value <= r.most {
+		return value, nil
+	}
+	return 0, fmt.Errorf("read %s: %v is more than there can be", path, number)
+}
+
+// energy adds the energy that the card has used, where it counts it.
+func (c *card) energy(o *device.Observation) error {
+	path := filepath.Join(c.folder, "gpu_metrics")
+	table, err := c.files.Bytes(path)
+	if err == nil {
+		var joules float64
+		if joules, err = energyOf(table); err == nil {
+			add(o, device.Fast, device.Reading{Quantity: device.Energy, Value: joules})
+			return nil
+		}
+		err = fmt.Errorf("decode %s: %w", path, err)
+	}
+	if sysfs.Absent(err) {
+		return nil
+	}
+	return c.failure(device.Energy, err)
+}
+
+// failure says which quantity of which card could not be read.
+func (c *card) failure(quantity device.Quantity, err error) error {
+	return fmt.Errorf("read %s of %s: %w", device.Specs()[quantity].Name, c.key, err)
+}
+
+// add puts a reading among those of its tier.
+func add(o *device.Observation, tier device.Tier, reading device.Reading) {
+	if tier == device.Slow {
+		o.Slow = append(o.Slow, reading)
+		return
+	}
+	o.Readings = append(o.Readings, reading)
+}
+
+// identify asks anew who the card is. Its render node stands for the whole
+// card only while that is not partitioned: then it is the first partition's.
+func (c *card) identify() error {
+	function, err := c.files.Function(c.folder)
+	if err != nil {
+		return err
+	}
+	id := &c.identity
+	id.DriverVersion, id.Model = function.DriverVersion, function.ID()
+	if name, err := c.files.Text(filepath.Join(c.folder, "product_name")); err == nil && name != "" {
+		id.Model = name
+	}
+	id.RenderMinor, id.Nodes = device.Unknown, nil
+	if mode, err := c.files.Text(filepath.Join(c.folder, "current_compute_partition")); err == nil && mode != "SPX" {
+		return nil
+	}
+	nodes, err := sysfs.Names(filepath.Join(c.folder, "drm"))
+	if err != nil {
+		return nil // a card without a node is one all the same
+	}
+	for _, name := range nodes {
+		if minor, isNumber := cutNumber(name, "renderD"); isNumber {
+			id.RenderMinor, id.Nodes = minor, []string{"/dev/dri/" + name}
+		}
+	}
+	return nil
+}
+
+// cutNumber reads the number that follows the prefix of a name.
+func cutNumber(name, prefix string) (number int, found bool) {
+	digits, found := strings.CutPrefix(name, prefix)
+	if !found {
+		return 0, false
+	}
+	parsed, err := strconv.ParseUint(digits, 10, 31)
+	return int(parsed), err == nil
+}

@@ -1,0 +1,177 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
+)
+
+// adapter reads one PCI function. What it remembers belongs to Read, of which
+// there is one at a time.
+type adapter struct {
+	key    string // its PCI address
+	folder string // of the function
+
+	rows     []row
+	totals   []sysfs.Total // by row: that of the first one of the same thing
+	answered map[string]float64
+	files    sysfs.Files
+	identity device.Device
+	known    bool // identity has been read
+}
+
+func newAdapter(root, function, address string) *adapter {
+	table := rows()
+	return &adapter{
+		key:      address,
+		folder:   sysfs.FunctionFolder(root, function),
+		rows:     table,
+		totals:   make([]sysfs.Total, len(table)),
+		answered: make(map[string]float64),
+		identity: device.Device{
+			PCIBusID: address,
+			Minor:    device.Unknown, RenderMinor: device.Unknown,
+			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		},
+	}
+}
+
+// Key is the function's PCI address.
+func (a *adapter) Key() string { return a.key }
+
+// Read reads the ports of the function, and what it is when the tier is the
+// slow one. RDMA devices are found anew at each read: they may be renamed.
+func (a *adapter) Read(_ context.Context, tier device.Tier) ([]device.Observation, error) {
+	names, err := sysfs.Names(filepath.Join(a.folder, "infiniband"))
+	if err != nil {
+		return nil, fmt.Errorf("find the RDMA devices of %s: %w", a.key, err)
+	}
+	if tier == device.Slow || !a.known {
+		if err := a.identify(names); err != nil {
+			return nil, fmt.Errorf("identify %s: %w", a.key, err)
+		}
+	}
+	o := device.Observation{Device: a.identity}
+	ports, err := a.ports(names)
+	errs := []error{err, a.count(&o, ports, tier)}
+	for _, p := range ports {
+		errs = append(errs, a.state(&o, p))
+	}
+	return []device.Observation{o}, errors.Join(errs...)
+}
+
+// port is one port of an RDMA device of the function.
+type port struct {
+	name   string // its number, with the device's name where there are several
+	part   string // what it is called in sums: stays the same when the device is renamed
+	folder string
+}
+
+func (a *adapter) ports(devices []string) ([]port, error) {
+	var found []port
+	for _, name := range devices {
+		folder := filepath.Join(a.folder, "infiniband", name)
+		numbers, err := sysfs.Names(filepath.Join(folder, "ports"))
+		if err != nil {
+			return found, fmt.Errorf("list the ports of %s: %w", a.key, err)
+		}
+		guid, err := a.files.Text(filepath.Join(folder, "node_guid"))
+		if err != nil {
+			guid = name
+		}
+		for _, number := range numbers {
+			p := port{name: number, part: guid + "/" + number, folder: filepath.Join(folder, "ports", number)}
+			if len(devices) > 1 {
+				p.name = name + "/" + number
+			}
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// count adds the sum over the ports of each counter of the tier.
+func (a *adapter) count(o *device.Observation, ports []port, tier device.Tier) error {
+	var errs []error
+	for first := 0; first < len(a.rows); {
+		next := first + 1
+		for next < len(a.rows) && a.rows[next].same(a.rows[first]) {
+			next++
+		}
+		if a.rows[first].tier <= tier {
+			errs = append(errs, a.sum(o, ports, first, next))
+		}
+		first = next
+	}
+	return errors.Join(errs...)
+}
+
+// sum adds up what the rows from first to before next say of the ports.
+func (a *adapter) sum(o *device.Observation, ports []port, first, next int) error {
+	clear(a.answered)
+	var errs []error
+	r := a.rows[first]
+	for _, p := range ports {
+		value, err := a.value(p, a.rows[first:next])
+		switch {
+		case err == nil:
+			a.answered[p.part] = value
+		case !sysfs.Absent(err):
+			errs = append(errs, a.failure(r.quantity, err))
+		}
+	}
+	if len(a.answered) > 0 {
+		total, _ := a.totals[first].Sum(a.answered)
+		add(o, r.tier, device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: total})
+	}
+	return errors.Join(errs...)
+}
+
+// value reads the first of the rows whose file the port has.
+func (a *adapter) value(p port, alternatives []row) (value float64, err error) {
+	for _, r := range alternatives {
+		value, err = a.files.Number(filepath.Join(p.folder, r.file))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return value * r.scale, err
+		}
+	}
+	return 0, err
+}
+
+// state adds the states of a port: 1 for the present one, 0 for the others.
+func (a *adapter) state(o *device.Observation, p port) error {
+	present, err := a.linkState(p)
+	if err != nil {
+		if sysfs.Absent(err) {
+			return nil
+		}
+		return a.failure(device.NetworkLinks, err)
+	}
+	for _, state := range linkStates() {
+		reading := device.Reading{Quantity: device.NetworkLinks, Details: [2]string{p.name, state}}
+		if state == present {
+			reading.Value = 1
+		}
+		add(o, device.Fast, reading)
+	}
+	return nil
+}
+
+// failure says which quantity of which function could not be read.
+func (a *adapter) failure(quantity device.Quantity, err error) error {
+	return fmt.Errorf("read %s of %s: %w", device.Specs()[quantity].Name, a.key, err)
+}
+
+// add puts a reading among those of its tier.
+func add(o *device.Observation, tier device.Tier, reading device.Reading) {
+	if tier == device.Slow {
+		o.Slow = append(o.Slow, reading)
+		return
+	}
+	o.Readings = append(o.Readings, reading)
+}

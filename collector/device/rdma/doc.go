@@ -1,0 +1,18 @@
+// Package rdma reads RDMA adapters (InfiniBand, RoCE, iWARP, EFA) from the
+// files of the kernel's class infiniband. Names and units are those of the
+// kernel's documentation (ABI/stable/sysfs-class-infiniband) and of the
+// adapters' vendors.
+//
+// A device is one PCI function, physical or virtual, with everything on it:
+// that is what DRA drivers publish. The rare function with several RDMA
+// devices or ports is the sum of them. RDMA devices that stand on no PCI
+// function of their own (software ones, scalable functions) are left out:
+// nothing tells which published device they are. Each function has a reader of
+// its own, because an adapter's firmware can hang in the reading of a file.
+//
+// The byte counters of a RoCE port count RDMA traffic alone. The traffic of
+// plain network interfaces is not read: while a claim holds one, it is in the
+// network namespace of a pod, where the node's files do not show it.
+// Likewise an RDMA device vanishes from here while a pod holds it if the node
+// keeps RDMA devices in separate namespaces (rdma system: netns exclusive).
+package rdma

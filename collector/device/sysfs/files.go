@@ -1,0 +1,134 @@
+// Package sysfs reads the files in which the kernel tells of hardware: one
+// value a file, as text, below /sys. It is shared by the sources that have no
+// vendor's library. What github.com/prometheus/procfs offers for the same
+// files is not enough for them: a value that cannot be read is a zero there,
+// and one bad file hides a whole device.
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// page is how much one read of a file of the kernel's gives at most.
+const page = 4096
+
+// Files reads files, one at a time. Its zero value is ready; it is not safe
+// for concurrent use.
+type Files struct {
+	buffer [page]byte
+}
+
+// Bytes returns what one read of the file gives; it is good until the next
+// call. Errors are of the type *fs.PathError; one of the reading, not of the
+// opening, may come from the hardware's driver.
+//
+// Drivers may answer "try again", at which os.ReadFile would wait for ever,
+// and may hang: then the calling thread does.
+func (f *Files) Bytes(path string) ([]byte, error) {
+	fd, err := open(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	// Closing a file that was only read loses nothing.
+	defer func() { _ = syscall.Close(fd) }()
+	for {
+		n, err := syscall.Read(fd, f.buffer[:])
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: refused(err)}
+		default:
+			return f.buffer[:n], nil
+		}
+	}
+}
+
+func open(path string) (fd int, err error) {
+	for {
+		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// refused tells a driver that does not permit a file to be read just now,
+// because its hardware sleeps or is being reset, from a permission that the
+// reader lacks: that one shows when the file is opened.
+func refused(err error) error {
+	if errors.Is(err, syscall.EPERM) {
+		return &source.Failure{Reason: source.ReasonDeviceError, Err: fmt.Errorf("the driver refuses: %w", err)}
+	}
+	return err
+}
+
+// Text returns the text of a file without the white space around it, as valid
+// UTF-8.
+func (f *Files) Text(path string) (string, error) {
+	raw, err := f.Bytes(path)
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(raw)), "\uFFFD"), nil
+}
+
+// Number returns the number that is a file's text.
+func (f *Files) Number(path string) (float64, error) {
+	text, err := f.Text(path)
+	if err != nil {
+		return 0, err
+	}
+	value, err := ParseNumber(text)
+	if err != nil {
+		return 0, &fs.PathError{Op: "parse", Path: path, Err: err}
+	}
+	return value, nil
+}
+
+// ParseNumber reads a decimal integer of at most 64 bits. Some drivers write
+// "N/A (…)" where they have no number: that is Absent.
+func ParseNumber(text string) (float64, error) {
+	if strings.HasPrefix(text, "N/A") {
+		return 0, syscall.ENODATA
+	}
+	unsigned, err := strconv.ParseUint(text, 10, 64)
+	if err == nil {
+		return float64(unsigned), nil
+	}
+	signed, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return math.NaN(), fmt.Errorf("no number: %s", strconv.Quote(abbreviated(text)))
+	}
+	return float64(signed), nil
+}
+
+// abbreviated is a text short enough for a message.
+func abbreviated(text string) string {
+	const enough = 40
+	if runes := []rune(text); len(runes) > enough {
+		return string(runes[:enough]) + "…"
+	}
+	return text
+}
+
+// Names returns the names in a folder, sorted.
+func Names(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names, nil
+}

@@ -1,0 +1,73 @@
+package sysfs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Function is what the kernel tells of a PCI function in whose folder it
+// stands. Unknown strings are empty.
+type Function struct {
+	Vendor, Device string // four hexadecimal digits, lower case
+	DriverVersion  string // of a driver that has one of its own: those of the kernel do not
+}
+
+// FunctionFolder is the folder of the PCI function with an address.
+func FunctionFolder(root, address string) string {
+	return filepath.Join(root, "bus/pci/devices", address)
+}
+
+// Function looks at a PCI function. It fails where the function is gone.
+func (f *Files) Function(folder string) (Function, error) {
+	uevent, err := f.Text(filepath.Join(folder, "uevent"))
+	if err != nil {
+		return Function{}, err
+	}
+	var known Function
+	for line := range strings.Lines(uevent) {
+		if id, found := strings.CutPrefix(strings.TrimSpace(line), "PCI_ID="); found {
+			known.Vendor, known.Device, _ = strings.Cut(strings.ToLower(id), ":")
+		}
+	}
+	// A driver without a version, or one that cannot be read, leaves it unknown.
+	known.DriverVersion, _ = f.Text(filepath.Join(folder, "driver/module/version"))
+	return known, nil
+}
+
+// ID is the vendor's and the device's number as lspci writes them, such as
+// 1002:74a1; empty where they are unknown.
+func (f Function) ID() string {
+	if f.Vendor == "" || f.Device == "" {
+		return ""
+	}
+	return f.Vendor + ":" + f.Device
+}
+
+// Address returns the PCI address that a name in the kernel's folders is, in
+// lower case with a domain of at least four digits; empty where it is none.
+func Address(name string) string {
+	domain, rest, _ := strings.Cut(name, ":")
+	bus, rest, _ := strings.Cut(rest, ":")
+	slot, function, _ := strings.Cut(rest, ".")
+	var numbers [4]uint64
+	for i, part := range []string{domain, bus, slot, function} {
+		n, err := strconv.ParseUint(part, 16, []int{32, 8, 5, 3}[i])
+		if err != nil {
+			return ""
+		}
+		numbers[i] = n
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
+}
+
+// Link returns the last part of what a symbolic link points to.
+func Link(path string) (string, error) {
+	target, err := os.Readlink(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Base(target), nil
+}
