@@ -95,8 +95,9 @@ manifests: ## render every kustomization (kubectl)
 		kubectl kustomize $$folder >/dev/null; echo "$$folder renders"; \
 	done
 
-docs: ## write docs/metrics.md and the tables of docs/health.md from the code
+docs: ## write docs/metrics.md and the tables of docs/health.md and docs/sources.md
 	go test ./collector/node -run '^Test(Metrics|Health)Document$$' -update
+	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^TestSourcesDocument$$' -update
 
 tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat and promtool
 

@@ -70,7 +70,7 @@ func demoFlags() *agentFlags {
 
 func tellWhere(stdout io.Writer, address net.Addr, metrics string) {
 	base := "http://" + address.String()
-	fmt.Fprintf(stdout, `A simulated node: 8 GPUs, and claims that come and go. Ctrl-C ends it.
+	fmt.Fprintf(stdout, `A simulated node: 8 GPUs and a network adapter, and claims that come and go. Ctrl-C ends it.
 
   the page   %s/
   metrics    curl -s %s%s | grep dra_claim

@@ -54,6 +54,8 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"simulated without file": {append(alone, "--device.source=simulated"), []string{"--simulated.config"}},
 		"a missing simulation":   {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong simulation":     {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
+		"a wrong host engine":    {append(alone, "--dcgm.host-engine=http://engine:5555"), []string{"--dcgm.host-engine"}},
+		"a relative socket":      {append(alone, "--dcgm.host-engine=unix://engine"), []string{"--dcgm.host-engine"}},
 		"a wrong interval":       {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
 		"slow before fast":       {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},
 		"a negative grace":       {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},

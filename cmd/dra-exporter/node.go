@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"k8s.io/client-go/rest"
@@ -22,8 +23,7 @@ type nodeFlags struct {
 	socket     string
 	cdiDirs    []string
 	sources    []string
-	simulated  string
-	nvml       string
+	options    sourceFlags
 }
 
 // addNode adds the subcommand that runs on every node.
@@ -36,8 +36,13 @@ func (c *commands) addNode(stderr io.Writer) {
 	command.Flag("kubelet.pod-resources-socket", "The kubelet's PodResources socket.").Default(kubelet.DefaultSocket).StringVar(&flags.socket)
 	command.Flag("cdi.dir", "Directory of CDI specifications. Repeatable.").Default("/etc/cdi", "/var/run/cdi").StringsVar(&flags.cdiDirs)
 	command.Flag("device.source", sourceHelp()).Default(sourceAuto).EnumsVar(&flags.sources, sourceNames()...)
-	command.Flag("simulated.config", "YAML file of the simulated source.").StringVar(&flags.simulated)
-	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, where the dynamic linker does not find it.").StringVar(&flags.nvml)
+	command.Flag("simulated.config", "YAML file of the simulated source.").StringVar(&flags.options.simulatedConfig)
+	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, where the dynamic linker does not find it.").StringVar(&flags.options.nvmlLibrary)
+	command.Flag("dcgm.host-engine", "DCGM host engine to read from: HOST:PORT or unix:///PATH. Without it, --device.source=dcgm starts one in this process.").StringVar(&flags.options.hostEngine)
+	command.Flag("dcgm.library", "Path of DCGM's libdcgm.so.4, where the dynamic linker does not find it.").StringVar(&flags.options.dcgmLibrary)
+	command.Flag("device.profiling", "Read engine activity by the GPUs' profiling counters, which one reader at a time can have.").BoolVar(&flags.options.profiling)
+	command.Flag("device.nvlink-links", "Read each NVLink by itself too, with the device at its other end.").BoolVar(&flags.options.nvlinks)
+	command.Flag("path.sysfs", "Where sysfs is mounted.").Default("/sys").StringVar(&flags.options.sysfs)
 	agent := addAgentFlags(command)
 	web := addWebFlags(command, ":9420", stderr)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, web) }
@@ -47,11 +52,11 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webF
 	if err := agentFlags.check(); err != nil {
 		return err
 	}
-	around, err := flags.surroundings()
+	log := webFlags.logger()
+	around, err := flags.surroundings(agentFlags, log)
 	if err != nil {
 		return err
 	}
-	log := webFlags.logger()
 	agent, err := newAgent(agentFlags, around, log)
 	if err != nil {
 		return err
@@ -65,7 +70,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webF
 }
 
 // surroundings finds out where the agent lives.
-func (f *nodeFlags) surroundings() (surroundings, error) {
+func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundings, error) {
 	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, cdiDirs: f.cdiDirs}
 	var err error
 	if around.node == "" {
@@ -78,7 +83,9 @@ func (f *nodeFlags) surroundings() (surroundings, error) {
 			return around, err
 		}
 	}
-	around.sources, around.optional, err = openSources(f.sources, sourceFlags{simulatedConfig: f.simulated, nvmlLibrary: f.nvml, clock: around.clock})
+	options := f.options
+	options.interval, options.slow, options.clock, options.log = agent.interval, agent.slowInterval, around.clock, log
+	around.sources, around.optional, err = openSources(f.sources, options)
 	return around, err
 }
 

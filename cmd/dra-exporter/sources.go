@@ -2,12 +2,18 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/amdgpu"
+	"github.com/dra-exporter/dra-exporter/collector/device/dcgm"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/collector/device/rdma"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
@@ -26,14 +32,41 @@ type deviceSource struct {
 type sourceFlags struct {
 	simulatedConfig string
 	nvmlLibrary     string
+	nvlinks         bool
+	profiling       bool
+	hostEngine      string
+	dcgmLibrary     string
+	sysfs           string
+	interval, slow  time.Duration
 	clock           clock.Clock
+	log             *slog.Logger
 }
 
-func deviceSources() []deviceSource {
+// deviceSources is the table. DCGM is part of auto where a host engine is
+// named: an embedded one is started only for those who ask for it by name.
+func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
-		{"nvml", true, func(f sourceFlags) (device.Source, error) { return nvml.New(nvml.Options{Library: f.nvmlLibrary}), nil }},
+		{"nvml", true, openNVML},
+		{"dcgm", flags.hostEngine != "", openDCGM},
+		{"amdgpu", true, func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
+		{"rdma", true, func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
 		{"simulated", false, openSimulated},
 	}
+}
+
+func openNVML(f sourceFlags) (device.Source, error) {
+	return nvml.New(nvml.Options{Library: f.nvmlLibrary, Links: f.nvlinks, Profiling: f.profiling, Sysfs: f.sysfs, Clock: f.clock}), nil
+}
+
+func openDCGM(f sourceFlags) (device.Source, error) {
+	path, isSocket := strings.CutPrefix(f.hostEngine, "unix://")
+	if isSocket != strings.Contains(f.hostEngine, "/") || isSocket && !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("--dcgm.host-engine=%s is neither HOST:PORT nor unix:///PATH", f.hostEngine)
+	}
+	return dcgm.New(dcgm.Options{
+		HostEngine: f.hostEngine, Library: f.dcgmLibrary, Profiling: f.profiling,
+		Interval: f.interval, SlowInterval: f.slow, Log: f.log, Clock: f.clock,
+	}), nil
 }
 
 func openSimulated(flags sourceFlags) (device.Source, error) {
@@ -46,7 +79,7 @@ func openSimulated(flags sourceFlags) (device.Source, error) {
 // sourceNames are the values that --device.source takes.
 func sourceNames() []string {
 	names := []string{sourceAuto}
-	for _, s := range deviceSources() {
+	for _, s := range deviceSources(sourceFlags{}) {
 		names = append(names, s.name)
 	}
 	return names
@@ -56,7 +89,7 @@ func sourceNames() []string {
 // and says which of them may lack their library in silence.
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	optional = map[string]bool{}
-	for _, row := range deviceSources() {
+	for _, row := range deviceSources(flags) {
 		byName, byAuto := slices.Contains(asked, row.name), row.auto && slices.Contains(asked, sourceAuto)
 		if !byName && !byAuto {
 			continue

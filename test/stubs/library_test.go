@@ -284,11 +284,14 @@ func TestCounters(t *testing.T) {
 	if first < 2*1_700_000_000*1000 {
 		t.Errorf("the counter is at %d mJ", first)
 	}
-	for second := first; second == first; {
-		if second, ret = device.GetTotalEnergyConsumption(); ret != nvml.SUCCESS || second < first {
-			t.Fatalf("the counter fell from %d to %d (%v)", first, second, ret)
+	waitUntil(t, func() bool {
+		second, ret := device.GetTotalEnergyConsumption()
+		must(t, ret)
+		if second < first {
+			t.Fatalf("the counter fell from %d to %d", first, second)
 		}
-	}
+		return second > first
+	})
 	if value := field(t, device, nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0); value != 4294967290 {
 		t.Errorf("%d bytes before the counter wraps", value)
 	}

@@ -31,9 +31,13 @@ func TestNVLink5Bytes(t *testing.T) {
 	n.SetNode("model", "B200")
 	n.Set(0, "nvlink.5.tx_bytes", "123456789")
 	n.Set(0, "nvlink.5.errors.symbol", "7")
+	n.Set(0, "nvlink.rx_bytes", "1800")
 	device := gpu(t, open(t, n), 0)
 	if bytes, errors := field(t, device, nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, 5), field(t, device, nvml.FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, 5); bytes != 123456789 || errors != 7 {
 		t.Errorf("link 5 has sent %d bytes, with %d errors", bytes, errors)
+	}
+	if share := field(t, device, nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, 17); share != 100 {
+		t.Errorf("a link has received %d of 1800 bytes", share)
 	}
 	expect(t, "a counter of earlier links", nvml.Return(ask(t, device, nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, 0).NvmlReturn), nvml.ERROR_NOT_SUPPORTED)
 }

@@ -1,0 +1,231 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+// column is one of docs/sources.md: a source, and whether its whole devices
+// or its partitions are meant.
+type column struct {
+	title, source string
+	partitions    bool
+}
+
+// columns are in the order of precedence.
+func columns() []column {
+	return []column{
+		{"nvml", "nvml", false}, {"nvml, MIG", "nvml", true},
+		{"dcgm", "dcgm", false}, {"dcgm, MIG", "dcgm", true},
+		{"amdgpu", "amdgpu", false},
+		{"rdma", "rdma", false},
+	}
+}
+
+// optIns are the flags that make a source read more, in the order in which a
+// cell names them.
+func optIns() []string { return []string{"", "--device.profiling", "--device.nvlink-links"} }
+
+// Each cell of docs/sources.md is what the program shows of the scripted
+// hardware with that source alone: yes, yes with a flag, or nothing. The
+// document therefore cannot promise what the code does not do; -update writes
+// the table anew.
+func TestSourcesDocument(t *testing.T) {
+	const path = "../../docs/sources.md"
+	shown := everythingShown(t)
+	document, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(document), "<!-- table -->\n")
+	_, after, found := strings.Cut(rest, "<!-- end of table -->\n")
+	if !found {
+		t.Fatal("docs/sources.md has lost the marks around its table")
+	}
+	metrictest.CompareGolden(t, path, before+"<!-- table -->\n"+sourcesTable(shown)+"<!-- end of table -->\n"+after)
+}
+
+// cell is where a family was seen.
+type cell struct {
+	source     string
+	partitions bool
+	family     string
+}
+
+// everythingShown runs the program once for each source and flag, all at the
+// same time, and returns by which flag each family is seen first.
+func everythingShown(t *testing.T) map[cell]string {
+	t.Helper()
+	libraries := stubs.Build(t)
+	var lock sync.Mutex
+	seen := make(map[string][]cell) // by flag
+	t.Run("run", func(t *testing.T) {
+		for _, source := range []string{"nvml", "dcgm", "amdgpu", "rdma"} {
+			for _, flag := range optIns() {
+				t.Run(source+flag, func(t *testing.T) {
+					t.Parallel()
+					cells := cellsShown(t, libraries, source, flag)
+					lock.Lock()
+					defer lock.Unlock()
+					seen[flag] = append(seen[flag], cells...)
+				})
+			}
+		}
+	})
+	shown := make(map[cell]string)
+	for _, flag := range optIns() {
+		for _, c := range seen[flag] {
+			if _, known := shown[c]; !known {
+				shown[c] = flag
+			}
+		}
+	}
+	return shown
+}
+
+// sourcesTable writes a row for each family that some source shows.
+func sourcesTable(shown map[cell]string) string {
+	var table strings.Builder
+	table.WriteString("| metric |")
+	for _, c := range columns() {
+		table.WriteString(" " + c.title + " |")
+	}
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(columns())) + "\n")
+	for _, family := range deviceFamilies() {
+		row, any := "| `"+family.Name+"` |", false
+		for _, c := range columns() {
+			flag, yes := shown[cell{c.source, c.partitions, family.Name}]
+			text := "|"
+			switch {
+			case yes && flag != "":
+				text = "`" + flag + "` |"
+			case yes:
+				text = "yes |"
+			}
+			row, any = row+" "+text, any || yes
+		}
+		if any {
+			table.WriteString(row + "\n")
+		}
+	}
+	return table.String()
+}
+
+// deviceFamilies are those that say what hardware does, in the order of
+// docs/metrics.md.
+func deviceFamilies() []*metric.Family {
+	return slices.DeleteFunc(node.Families(), func(f *metric.Family) bool {
+		return !strings.HasPrefix(f.Name, "dra_device_") || strings.HasSuffix(f.Name, "_info") ||
+			slices.Contains([]string{"dra_device_holders", "dra_device_busy_seconds_total", "dra_device_healthy"}, f.Name)
+	})
+}
+
+// cellsShown runs the program with one source over the scripted hardware and
+// returns the families of whole devices and of partitions.
+func cellsShown(t *testing.T, libraries stubs.Libraries, source, flag string) []cell {
+	t.Helper()
+	args := []string{"node", "--node.name=n", "--kubernetes.disable", "--kubelet.pod-resources-socket=/does/not/exist",
+		"--web.listen-address=127.0.0.1:0", "--device.source=" + source}
+	if flag != "" {
+		args = append(args, flag)
+	}
+	var environment []string
+	switch source {
+	case "nvml", "dcgm":
+		hardware := stubs.NewNode(t, 2)
+		hardware.CreateMIG(1, "1g.10gb", 0)
+		hardware.CreateMIG(1, "3g.40gb", 4)
+		environment = hardware.Env()
+		args = append(args, "--nvml.library="+libraries.NVML, "--dcgm.library="+libraries.DCGM)
+	default:
+		args = append(args, "--path.sysfs="+sysfstest.Plant(t, source).Root)
+	}
+	return cellsOn(t, source, settledPage(t, args, environment))
+}
+
+// settledPage runs the program until two seconds after its source was first
+// read, so that what is derived from two reads is there too.
+func settledPage(t *testing.T, args, environment []string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	command := program(ctx, args...)
+	command.Env = append(command.Env, environment...)
+	log, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { endProgram(t, command) }()
+	address := listening(t, log)
+	page := eventually(t, address+"/metrics", "dra_device_info{")
+	for range 4 { // a round a second: rates and integrals need two
+		time.Sleep(time.Second)
+		_, page = get(t, address+"/metrics")
+	}
+	return page
+}
+
+// listening waits for the log to name the address, and reads on for as long
+// as the program runs.
+func listening(t *testing.T, log io.Reader) string {
+	t.Helper()
+	names := regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):(\d+)`)
+	var text strings.Builder
+	for buffer := make([]byte, 4096); ; {
+		n, err := log.Read(buffer)
+		text.Write(buffer[:n])
+		if found := names.FindStringSubmatch(text.String()); found != nil {
+			go func() { _, _ = io.Copy(io.Discard, log) }()
+			return "http://127.0.0.1:" + found[1]
+		}
+		if err != nil {
+			t.Fatalf("the program ended before it listened: %v\n%s", err, text.String())
+		}
+	}
+}
+
+func endProgram(t *testing.T, command *exec.Cmd) {
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("the program did not end well: %v", err)
+	}
+}
+
+// cellsOn tells the families of a page apart by whether their rows are of
+// partitions.
+func cellsOn(t *testing.T, source, page string) []cell {
+	t.Helper()
+	row := regexp.MustCompile(`^(dra_device_\w+)\{.*parent_uuid="([^"]*)"`)
+	var cells []cell
+	for line := range strings.Lines(page) {
+		if parts := row.FindStringSubmatch(line); parts != nil {
+			cells = append(cells, cell{source, parts[2] != "", parts[1]})
+		}
+	}
+	if len(cells) == 0 {
+		t.Fatalf("no device on the page:\n%s", page)
+	}
+	return cells
+}

@@ -1,0 +1,120 @@
+//go:build cgo
+
+package dcgm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// taken says whether the one connection that the binding can have is in use.
+//
+//nolint:gochecknoglobals // it guards the binding's own package-level variables
+var taken atomic.Bool
+
+// engine is a connection to a host engine, or an embedded one. It speaks to
+// the binding; what it returns are this package's own types. Its methods are
+// called one at a time, and may take as long as the driver does.
+type engine struct {
+	library *library
+	version string
+	latest  unsafe.Pointer // dcgmEntitiesGetLatestValues
+	page    page
+}
+
+// connect makes the connection.
+func connect(o Options) (*engine, error) {
+	l, err := openLibrary(o.Library)
+	if err != nil {
+		return nil, err
+	}
+	if !taken.CompareAndSwap(false, true) {
+		return nil, &source.Failure{
+			Reason: source.ReasonOther,
+			Err:    errors.New("connect to a DCGM host engine: this process has a connection already, and the library's binding can have one alone"),
+		}
+	}
+	if o.HostEngine == "" {
+		_, err = dcgm.Init(dcgm.Embedded)
+	} else {
+		address, socket := endpoint(o.HostEngine)
+		_, err = dcgm.Init(dcgm.Standalone, address, socket)
+	}
+	if err != nil {
+		taken.Store(false)
+		return nil, unreachable(o.HostEngine, err)
+	}
+	e := &engine{library: l, latest: l.symbol("dcgmEntitiesGetLatestValues")}
+	if err := e.greet(); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// endpoint is the address as the binding takes it: with the flag that says
+// whether it is a unix socket's path. Connection strings of the binding's own
+// would need DCGM 4.5.
+func endpoint(hostEngine string) (address, socket string) {
+	if path, is := strings.CutPrefix(hostEngine, "unix://"); is {
+		return path, "1"
+	}
+	return strings.TrimPrefix(hostEngine, "tcp://"), "0"
+}
+
+// unreachable says why there is no connection, and what to do.
+func unreachable(hostEngine string, err error) error {
+	if hostEngine == "" {
+		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf(
+			"start an embedded DCGM engine: %w: it needs the driver's libraries and devices; run with the RuntimeClass nvidia, or name a host engine that runs by --dcgm.host-engine", err)}
+	}
+	remedy := "start nv-hostengine there, or correct --dcgm.host-engine"
+	if _, _, split := net.SplitHostPort(strings.TrimPrefix(hostEngine, "tcp://")); split != nil && !strings.HasPrefix(hostEngine, "unix://") {
+		remedy = "--dcgm.host-engine is host:port or unix:///path"
+	}
+	return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf(
+		"connect to the DCGM host engine at %s: %w: %s", hostEngine, err, remedy)}
+}
+
+// oldestEngine is the first major version whose requests are those of the
+// library.
+const oldestEngine = 4
+
+// greet asks the engine for its version, and so whether the two understand
+// each other.
+func (e *engine) greet() error {
+	if binding.connection == 0 {
+		return errors.New("connect to the DCGM host engine: the library's binding keeps its connection elsewhere than it did in v1.4611")
+	}
+	info, err := dcgm.GetHostengineVersionInfo()
+	if err != nil {
+		reason := source.ReasonUnavailable
+		if codeOf(err) == statusVersionMismatch || codeOf(err) == statusFunctionNotFound {
+			reason = source.ReasonUnsupported
+		}
+		return &source.Failure{Reason: reason, Err: fmt.Errorf("ask the DCGM host engine for its version: %w", codeOf(err))}
+	}
+	major, version := majorVersion(info.RawBuildInfoString)
+	if major != 0 && major < oldestEngine {
+		return &source.Failure{Reason: source.ReasonUnsupported, Err: fmt.Errorf(
+			"the DCGM host engine has version %s: update it to %d.0 or later", version, oldestEngine)}
+	}
+	e.version = version
+	return nil
+}
+
+// close ends the connection, and with it all groups and watches that were made
+// through it. That it fails, because the engine is gone, changes nothing.
+func (e *engine) close() {
+	_ = dcgm.Shutdown()
+	e.page.free()
+	taken.Store(false)
+}

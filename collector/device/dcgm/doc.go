@@ -1,0 +1,26 @@
+// Package dcgm reads NVIDIA GPUs and their MIG devices through DCGM, NVIDIA's
+// Data Center GPU Manager: from a host engine that runs already, at an address
+// or a unix socket, or from one embedded in this process. The library,
+// libdcgm.so.4, is opened at run time: the program builds and starts without
+// it, and the source then says that it is missing.
+//
+// All of an engine shares one fate, so there is one reader for it. What is
+// read is one table, in rows.go, by the numbers of the fields, which are the
+// same in every version of DCGM while their names are not. The engine samples
+// them by itself, in watches that are set once for each connection and each
+// set of GPUs and instances. A read asks for the latest samples only, in one
+// call for each kind of entity: a second kind, the MIG devices, has other
+// fields, and asking an entity for a field that nobody watches of it makes the
+// engine write an error into its log, every time.
+//
+// Nothing on the node or in the engine is changed, but for the groups and
+// watches that belong to the connection and end with it. No policy and no
+// configuration is ever set. Profiling fields are watched only when asked for.
+//
+// The binding, go-dcgm, keeps its connection in package-level variables, so
+// there can be one at a time in a process; a second Source says so. It calls
+// the library's functions by lazily bound symbols, and one that an older
+// library lacks would end the process: all that are called are looked up
+// first. A binary that a toolchain links with immediate binding by default
+// must be linked with -Wl,-z,lazy.
+package dcgm

@@ -1,0 +1,141 @@
+package dcgm
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// ear hears of XIDs. An engine keeps the last ones of each entity with the
+// time at which its driver told of them; one with a newer time is a new one.
+// Those that were there when a GPU was first seen are older than the source;
+// those of an instance are taken for older whenever instances may have been
+// numbered anew. All but its published parts belong to who reads.
+type ear struct {
+	plan    plan
+	until   map[string]int64 // by place: the time of the last one that is known, microseconds
+	fresh   map[entity]bool  // entities whose last one is to be taken for an older one
+	tallies map[string][]device.XID
+
+	published atomic.Pointer[map[string][]device.XID]
+	changed   chan struct{}
+}
+
+func newEar() *ear {
+	e := &ear{
+		until: make(map[string]int64), tallies: make(map[string][]device.XID),
+		changed: make(chan struct{}, 1),
+	}
+	e.published.Store(&map[string][]device.XID{})
+	return e
+}
+
+// listen begins to listen to the devices of a plan, and to no others.
+func (e *ear) listen(p plan) {
+	e.plan, e.fresh = p, make(map[entity]bool)
+	for _, gpu := range p.gpus {
+		_, known := e.until[p.places[gpu]]
+		e.fresh[gpu] = !known
+	}
+	for _, i := range p.instances {
+		e.fresh[i] = true
+	}
+	e.publish()
+}
+
+// deaf stops listening.
+func (e *ear) deaf() { e.listen(plan{}) }
+
+// news reports whether the last XID of an entity is one that has not been
+// heard of. since is the time after which there may be others.
+func (e *ear) news(v *value) (since int64, is bool) {
+	place, known := e.plan.places[v.entity]
+	if !known || v.status.outcome() == failed {
+		return 0, false
+	}
+	_, valid := xidCode(v)
+	if e.fresh[v.entity] {
+		older := e.until[place]
+		if valid {
+			older = max(older, v.at)
+		}
+		e.until[place], e.fresh[v.entity] = older, false
+		return 0, false
+	}
+	return e.until[place], valid && v.at > e.until[place]
+}
+
+// hear counts those of the values that are new. Of an instance that several
+// devices share, each has heard it.
+func (e *ear) hear(values []value) {
+	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.at, b.at) })
+	heard := false
+	for i := range values {
+		v := &values[i]
+		place, known := e.plan.places[v.entity]
+		code, valid := xidCode(v)
+		if !known || !valid || v.at <= e.until[place] {
+			continue
+		}
+		e.until[place], heard = v.at, true
+		for t := range e.plan.targets {
+			if target := &e.plan.targets[t]; slices.Contains(target.all, v.entity) {
+				e.count(target.device.UUID, code, time.UnixMicro(v.at))
+			}
+		}
+	}
+	if heard {
+		e.publish()
+	}
+}
+
+// count adds an XID to a device's, in a new list: the old one is published.
+func (e *ear) count(uuid string, code int, at time.Time) {
+	list := slices.Clone(e.tallies[uuid])
+	i, known := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
+	if !known {
+		list = slices.Insert(list, i, device.XID{Code: code})
+	}
+	list[i].Count++
+	list[i].Last = at
+	e.tallies[uuid] = list
+}
+
+// publish tells what has been heard of the devices that are listened to.
+func (e *ear) publish() {
+	all := make(map[string][]device.XID, len(e.plan.targets))
+	for _, t := range e.plan.targets {
+		all[t.device.UUID] = e.tallies[t.device.UUID]
+		if all[t.device.UUID] == nil {
+			all[t.device.UUID] = []device.XID{}
+		}
+	}
+	same := maps.EqualFunc(all, e.xids(), slices.Equal[[]device.XID])
+	e.published.Store(&all)
+	if same {
+		return
+	}
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// xids is what has been heard, by the UUID of the device. It is shared.
+func (e *ear) xids() map[string][]device.XID { return *e.published.Load() }
+
+// mostXID bounds what is believed to be a code.
+const mostXID = 1 << 16
+
+// xidCode is the code in a value of xidError.
+func xidCode(v *value) (int, bool) {
+	n, o := v.number()
+	if o != present || n < 1 || n > mostXID || v.at <= 0 {
+		return 0, false
+	}
+	return int(n), true
+}

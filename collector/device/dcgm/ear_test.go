@@ -1,0 +1,181 @@
+package dcgm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// xid is what an engine tells of an entity's last XID.
+func xid(of entity, code int64, at int64) value {
+	v := integer(code)
+	v.entity, v.field, v.at = of, xidError, at
+	return v
+}
+
+// noXID is what it tells before the first.
+func noXID(of entity) value { return value{entity: of, field: xidError, status: statusNoData} }
+
+// read takes in the last XIDs, and those that an engine has kept since.
+func (e *ear) read(last []value, kept ...value) {
+	var fresh []value
+	for i := range last {
+		if _, is := e.news(&last[i]); is {
+			fresh = append(fresh, last[i])
+		}
+	}
+	if len(fresh) > 0 {
+		e.hear(append(kept, fresh...))
+	}
+}
+
+// heard is what is told, as text.
+func (e *ear) heard() string {
+	var words []string
+	for uuid, list := range e.xids() {
+		word := uuid + ":"
+		for _, x := range list {
+			word += fmt.Sprintf(" %d×%d@%d", x.Code, x.Count, x.Last.UnixMicro())
+		}
+		words = append(words, word)
+	}
+	slices.Sort(words)
+	return strings.Join(words, "; ")
+}
+
+func (e *ear) expect(t *testing.T, what, want string) {
+	t.Helper()
+	if got := e.heard(); got != want {
+		t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+func onePlan(gpus ...string) plan {
+	who := make(map[entity]identity)
+	var ids []uint
+	for i, uuid := range gpus {
+		ids = append(ids, uint(i))
+		who[entity{wholeGPU, uint(i)}] = identity{uuid: uuid}
+	}
+	return makePlan(ids, nil, who)
+}
+
+func TestXIDs(t *testing.T) {
+	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
+	e := newEar()
+	e.expect(t, "before there is a plan", "")
+	e.listen(onePlan("GPU-a", "GPU-b"))
+	e.expect(t, "before the first read", "GPU-a:; GPU-b:")
+	if list := e.xids()["GPU-a"]; list == nil {
+		t.Error("a device that is listened to has no list")
+	}
+
+	e.read([]value{xid(a, 31, 100), noXID(b)})
+	e.expect(t, "an XID from before", "GPU-a:; GPU-b:")
+	e.read([]value{xid(a, 31, 100), noXID(b)})
+	e.expect(t, "the same one again", "GPU-a:; GPU-b:")
+	e.read([]value{xid(a, 31, 200), xid(b, 79, 150)})
+	e.expect(t, "one more of each", "GPU-a: 31×1@200; GPU-b: 79×1@150")
+	e.read([]value{xid(a, 43, 300), xid(b, 154, 400)}, xid(b, 154, 400), xid(b, 79, 390), xid(a, 31, 250), xid(a, 31, 100))
+	e.expect(t, "those between two reads", "GPU-a: 31×2@250 43×1@300; GPU-b: 79×2@390 154×1@400")
+
+	// The engine is started anew: it has forgotten what it told.
+	e.listen(onePlan("GPU-b", "GPU-a")) // and numbers its GPUs otherwise
+	e.expect(t, "another connection", "GPU-a: 31×2@250 43×1@300; GPU-b: 79×2@390 154×1@400")
+	e.read([]value{noXID(a), xid(b, 48, 500)})
+	e.expect(t, "the first of a new engine", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 79×2@390 154×1@400")
+
+	e.listen(onePlan("GPU-b"))
+	e.expect(t, "a GPU that was taken away", "GPU-b: 79×2@390 154×1@400")
+	e.deaf()
+	e.expect(t, "an engine that does not tell of XIDs", "")
+	e.listen(onePlan("GPU-b", "GPU-a"))
+	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 79×2@390 154×1@400")
+}
+
+func TestXIDsThatAreNone(t *testing.T) {
+	gpu := entity{wholeGPU, 0}
+	e := newEar()
+	e.listen(onePlan("GPU-a"))
+	e.read([]value{noXID(gpu)})
+	failure := value{entity: gpu, field: xidError, status: statusTimeout}
+	for _, v := range []value{
+		xid(gpu, 0, 10), xid(gpu, -1, 10), xid(gpu, 1<<20, 10), xid(gpu, blankInteger, 10), xid(gpu, 79, 0),
+		xid(entity{wholeGPU, 5}, 79, 10), failure,
+	} {
+		e.read([]value{v}, v)
+		e.hear([]value{v})
+	}
+	e.expect(t, "nothing of worth", "GPU-a:")
+}
+
+// A failure to tell is not the word that there was none.
+func TestXIDsAfterAFailure(t *testing.T) {
+	gpu := entity{wholeGPU, 0}
+	e := newEar()
+	e.listen(onePlan("GPU-a"))
+	e.read([]value{{entity: gpu, field: xidError, status: statusTimeout}})
+	e.read([]value{xid(gpu, 79, 100)})
+	e.expect(t, "an XID that may be an old one", "GPU-a:")
+}
+
+func TestXIDsOfInstances(t *testing.T) {
+	gpu := entity{wholeGPU, 0}
+	who := map[entity]identity{gpu: {uuid: "GPU-a"}}
+	hierarchy := append(mig(0, 1, 3, 2, 1, 1), mig(0, 2, 5, 1, 1)...)
+	e := newEar()
+	listen := func() {
+		e.listen(makePlan([]uint{0}, hierarchy, who))
+		e.read([]value{noXID(gpu), noXID(entity{gpuInstance, 1}), noXID(entity{computeInstance, 11}), noXID(entity{computeInstance, 20})})
+	}
+	listen()
+	e.read([]value{xid(entity{computeInstance, 11}, 13, 100)})
+	e.expect(t, "of a compute instance", "GPU-a:; MIG-GPU-a/3/0:; MIG-GPU-a/3/1: 13×1@100; MIG-GPU-a/5/0:")
+	e.read([]value{xid(entity{gpuInstance, 1}, 94, 200)})
+	e.expect(t, "of an instance that two share", "GPU-a:; MIG-GPU-a/3/0: 94×1@200; MIG-GPU-a/3/1: 13×1@100 94×1@200; MIG-GPU-a/5/0:")
+	e.read([]value{xid(gpu, 79, 300)})
+	e.expect(t, "of the GPU", "GPU-a: 79×1@300; MIG-GPU-a/3/0: 94×1@200; MIG-GPU-a/3/1: 13×1@100 94×1@200; MIG-GPU-a/5/0:")
+
+	// MIG is configured anew: the entity that was 3/1 is now 5/0, and what the
+	// engine may still tell of it is another's.
+	hierarchy = append(mig(0, 2, 3, 2, 1, 1), mig(0, 1, 5, 1, 1)...)
+	e.listen(makePlan([]uint{0}, hierarchy, who))
+	e.read([]value{xid(gpu, 79, 300), xid(entity{computeInstance, 10}, 13, 250)})
+	if got := e.heard(); !strings.Contains(got, "MIG-GPU-a/5/0:") || strings.Contains(got, "MIG-GPU-a/5/0: 13") {
+		t.Errorf("another's XID is told: %s", got)
+	}
+}
+
+func TestHeard(t *testing.T) {
+	gpu := entity{wholeGPU, 0}
+	told := func(e *ear) bool {
+		select {
+		case <-e.changed:
+			return true
+		default:
+			return false
+		}
+	}
+	e := newEar()
+	e.listen(onePlan("GPU-a"))
+	if !told(e) {
+		t.Error("it was not told that a device is listened to")
+	}
+	e.listen(onePlan("GPU-a"))
+	e.read([]value{noXID(gpu)})
+	if told(e) {
+		t.Error("it is told that nothing has changed")
+	}
+	before := e.xids()["GPU-a"]
+	for i := range int64(3) {
+		e.read([]value{xid(gpu, 79, 100+i)})
+	}
+	if !told(e) || told(e) {
+		t.Error("three XIDs are not told of once")
+	}
+	if len(before) != 0 || !e.xids()["GPU-a"][0].Last.Equal(time.UnixMicro(102)) {
+		t.Errorf("what was returned has changed to %v, or the last was not at %v", before, e.xids())
+	}
+}

@@ -1,0 +1,80 @@
+package dcgm
+
+// table is rows, and for each the others that tell the same.
+type table struct {
+	rows   []row
+	rivals [][]int
+}
+
+func newTable(rows []row) *table {
+	t := &table{rows: rows, rivals: make([][]int, len(rows))}
+	for i, a := range rows {
+		for j, b := range rows {
+			same := a.quantity == b.quantity && a.detail == b.detail
+			if i != j && (same || a.unless == b.field || b.unless == a.field) {
+				t.rivals[i] = append(t.rivals[i], j)
+			}
+		}
+	}
+	return t
+}
+
+// fields are those of the rows of a kind, each once.
+func (t *table) fields(of func(row) bool) (fields []uint16) {
+	seen := make(map[uint16]bool)
+	for _, r := range t.rows {
+		if of(r) && !seen[r.field] {
+			seen[r.field] = true
+			fields = append(fields, r.field)
+		}
+	}
+	return fields
+}
+
+// memory is what is remembered of a device over all connections: which rows
+// it is told by, and what has been added up.
+type memory struct {
+	answered  []bool // by row
+	integrals map[int]*integral
+
+	// Since the present plan was made.
+	out   []bool // rows that the device does not have
+	reads int
+}
+
+func newMemory(t *table) *memory {
+	return &memory{answered: make([]bool, len(t.rows)), out: make([]bool, len(t.rows)), integrals: make(map[int]*integral)}
+}
+
+// renew forgets what the device did not have: another engine may be asked.
+func (m *memory) renew() {
+	clear(m.out)
+	m.reads = 0
+}
+
+// rivalPatience is for how many reads a row may be silent before a later one
+// that tells the same is asked, which then stays.
+const rivalPatience = 3
+
+// may reports whether a row is the one to tell its quantity.
+func (m *memory) may(t *table, i int) bool {
+	if m.answered[i] {
+		return true
+	}
+	for _, j := range t.rivals[i] {
+		if m.answered[j] || j < i && !m.out[j] && m.reads <= rivalPatience {
+			return false
+		}
+	}
+	return true
+}
+
+// integral is what a row has added up.
+func (m *memory) integral(i int) *integral {
+	n := m.integrals[i]
+	if n == nil {
+		n = new(integral)
+		m.integrals[i] = n
+	}
+	return n
+}

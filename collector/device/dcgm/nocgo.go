@@ -1,0 +1,31 @@
+//go:build !cgo
+
+package dcgm
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Source stands for DCGM in a binary that cannot open its library.
+type Source struct{}
+
+// New returns a source that says that this binary was built without cgo.
+func New(Options) *Source { return &Source{} }
+
+// Name is "dcgm".
+func (*Source) Name() string { return "dcgm" }
+
+// Readers fails.
+func (*Source) Readers(context.Context) ([]device.Reader, error) {
+	return nil, &source.Failure{
+		Reason: source.ReasonLibraryMissing,
+		Err:    errors.New("this binary was built without cgo and cannot open libdcgm.so.4: use one built with CGO_ENABLED=1"),
+	}
+}
+
+// Close does nothing.
+func (*Source) Close() error { return nil }

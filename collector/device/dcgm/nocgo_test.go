@@ -1,0 +1,17 @@
+//go:build !cgo
+
+package dcgm
+
+import (
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+func TestSaysThatItWasBuiltWithoutCgo(t *testing.T) {
+	var s device.Source = New(Options{})
+	if _, err := s.Readers(t.Context()); source.ReasonOf(err) != source.ReasonLibraryMissing {
+		t.Errorf("without cgo there is %v", err)
+	}
+}

@@ -1,0 +1,143 @@
+package dcgm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// instance is one instance of a GPU in a host engine's MIG hierarchy: an
+// entry of dcgmMigHierarchy_v2.
+type instance struct {
+	entity entity
+	parent entity // a GPU, or a GPU instance
+	gi, ci int    // NVIDIA's ids; ci is Unknown of a GPU instance
+	slices uint   // of its profile
+}
+
+// identity is what a host engine tells of who a GPU or an instance is.
+type identity struct {
+	name, uuid, pci, driver string
+	minor                   int
+}
+
+// target is a device, and the entities whose values are its own.
+type target struct {
+	device   device.Device
+	whole    entity   // of a whole GPU
+	instance entity   // of a MIG device that has its GPU instance alone
+	compute  entity   // of a MIG device that is not all of its GPU instance
+	all      []entity // an XID of which is one of the device
+}
+
+// of is the entity that answers for a row of the target's table, or none.
+func (t *target) of(level entityKind) (entity, bool) {
+	switch {
+	case level == wholeGPU:
+		return t.whole, t.whole.kind != 0
+	case level == computeInstance && t.compute.kind != 0:
+		return t.compute, true
+	default:
+		return t.instance, t.instance.kind != 0
+	}
+}
+
+// plan is what there is behind a host engine, and what is asked of it.
+type plan struct {
+	targets    []target
+	gpus       []entity // asked for the fields of whole GPUs
+	partitions []entity // asked for those of MIG devices
+	instances  []entity // every instance: an XID may be told of any
+	places     map[entity]string
+}
+
+// makePlan says what there is: the GPUs, each followed by its MIG devices in
+// the order of their ids. A GPU that does not tell its UUID is left out with
+// its instances, since nobody could tell it again.
+func makePlan(gpus []uint, hierarchy []instance, who map[entity]identity) plan {
+	p := plan{places: make(map[entity]string)}
+	for _, id := range gpus {
+		gpu := entity{wholeGPU, id}
+		known := who[gpu]
+		if known.uuid == "" {
+			continue
+		}
+		d := wholeDevice(known)
+		p.gpus, p.places[gpu] = append(p.gpus, gpu), d.UUID
+		p.targets = append(p.targets, target{device: d, whole: gpu, all: []entity{gpu}})
+		p.addPartitions(d, gpu, hierarchy, who)
+	}
+	return p
+}
+
+// addPartitions adds the MIG devices of a GPU: its compute instances.
+func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, who map[entity]identity) {
+	for _, gi := range childrenOf(gpu, hierarchy) {
+		p.addInstance(gi, parent.UUID)
+		parts := childrenOf(gi.entity, hierarchy)
+		for _, ci := range parts {
+			p.addInstance(ci, parent.UUID)
+			t := target{
+				device: partitionDevice(parent, gi.gi, ci.ci, who[ci.entity]),
+				all:    []entity{gi.entity, ci.entity},
+			}
+			alone, covers := len(parts) == 1, ci.slices == gi.slices
+			if alone {
+				t.instance = gi.entity
+				p.partitions = append(p.partitions, gi.entity)
+			}
+			if !alone || !covers {
+				t.compute = ci.entity
+				p.partitions = append(p.partitions, ci.entity)
+			}
+			p.targets = append(p.targets, t)
+		}
+	}
+}
+
+// addInstance notes where an instance is, which its entity's id tells for one
+// MIG configuration alone.
+func (p *plan) addInstance(i instance, gpu string) {
+	p.instances = append(p.instances, i.entity)
+	p.places[i.entity] = fmt.Sprintf("%s/%d/%d", gpu, i.gi, i.ci)
+}
+
+// childrenOf are the instances of an entity, in the order of their ids.
+func childrenOf(parent entity, hierarchy []instance) (children []instance) {
+	for _, i := range hierarchy {
+		if i.parent == parent {
+			children = append(children, i)
+		}
+	}
+	slices.SortFunc(children, func(a, b instance) int { return cmp.Or(cmp.Compare(a.gi, b.gi), cmp.Compare(a.ci, b.ci)) })
+	return children
+}
+
+func wholeDevice(known identity) device.Device {
+	d := device.Device{
+		UUID: known.uuid, Vendor: "nvidia", Model: known.name, PCIBusID: pciAddress(known.pci),
+		Minor: known.minor, RenderMinor: device.Unknown, Placement: device.Unknown,
+		GPUInstance: device.Unknown, ComputeInstance: device.Unknown, DriverVersion: known.driver,
+	}
+	if d.Minor != device.Unknown {
+		d.Nodes = []string{fmt.Sprintf("/dev/nvidia%d", d.Minor)}
+	}
+	return d
+}
+
+// partitionDevice is a MIG device. Engines since DCGM 2 tell the UUID that the
+// driver gives a compute instance; of one that does not tell it, NVIDIA's
+// older spelling says as much. Where on its GPU it lies no engine tells.
+func partitionDevice(parent device.Device, gi, ci int, known identity) device.Device {
+	d := parent
+	d.ParentUUID = parent.UUID
+	d.UUID = known.uuid
+	if !isMIG(known.uuid) {
+		d.UUID = fmt.Sprintf("MIG-%s/%d/%d", parent.UUID, gi, ci)
+	}
+	d.Minor, d.Nodes = device.Unknown, nil
+	d.Profile, d.GPUInstance, d.ComputeInstance = profile(known.name), gi, ci
+	return d
+}

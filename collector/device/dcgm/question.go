@@ -1,0 +1,152 @@
+//go:build cgo
+
+package dcgm
+
+/*
+#include <stdint.h>
+#include <stdlib.h>
+
+// What dcgm_structs.h calls dcgmGroupEntityPair_t and dcgmFieldValue_v2.
+typedef struct {
+	uint32_t kind;
+	uint32_t id;
+} entity_pair;
+
+typedef struct {
+	uint32_t version;
+	uint32_t kind;
+	uint32_t id;
+	uint16_t field;
+	uint16_t type;
+	int32_t status;
+	uint32_t unused;
+	int64_t at;
+	unsigned char value[4096];
+} field_value;
+
+typedef int (*latest_function)(uintptr_t connection, entity_pair *entities, unsigned entity_count,
+	uint16_t *fields, unsigned field_count, unsigned flags, field_value *values);
+
+static int latest(void *function, uintptr_t connection, entity_pair *entities, unsigned entity_count,
+	uint16_t *fields, unsigned field_count, unsigned flags, field_value *values) {
+	return ((latest_function)function)(connection, entities, entity_count, fields, field_count, flags, values);
+}
+*/
+import "C"
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+)
+
+// binding is the binding's connection, which it keeps to itself.
+//
+// The binding's own form of dcgmEntitiesGetLatestValues makes two copies of
+// 4 KiB of each value, however short: in a sample of eight GPUs with seven MIG
+// devices each that is 9 MB of garbage and five of six milliseconds. So this
+// one call is made here, on the binding's connection, into memory that is used
+// again. A version of the binding that keeps its connection elsewhere makes
+// connect fail.
+//
+//go:linkname binding github.com/NVIDIA/go-dcgm/pkg/dcgm.handle
+//nolint:gochecknoglobals // it is another package's
+var binding struct{ connection C.uintptr_t }
+
+// mostEntities is how many entities a group, or a request for values, may have
+// in every version of DCGM 4.
+const mostEntities = 64
+
+// mostText is how long a text of DCGM can be (DCGM_MAX_STR_LENGTH).
+const mostText = 256
+
+// question asks the same fields of several entities of a kind.
+type question struct {
+	parts  [][]C.entity_pair // of the entities: at most so many at a time
+	fields []C.uint16_t
+}
+
+func newQuestion(entities []entity, fields []uint16) question {
+	var q question
+	for i, e := range entities {
+		if i%mostEntities == 0 {
+			q.parts = append(q.parts, nil)
+		}
+		last := len(q.parts) - 1
+		q.parts[last] = append(q.parts[last], C.entity_pair{kind: C.uint32_t(e.kind), id: C.uint32_t(e.id)})
+	}
+	for _, field := range fields {
+		q.fields = append(q.fields, C.uint16_t(field))
+	}
+	return q
+}
+
+// liveData has an engine ask the driver, instead of telling the last sample
+// (DCGM_FV_FLAG_LIVE_DATA).
+const liveData = 1
+
+// page is where the library writes values.
+type page struct {
+	values *C.field_value
+	room   int
+}
+
+// reserve makes room for so many values, of which none is told yet.
+func (p *page) reserve(values int) []C.field_value {
+	if values > p.room {
+		p.free()
+		p.values, p.room = (*C.field_value)(C.malloc(C.size_t(values)*C.sizeof_field_value)), values
+	}
+	all := unsafe.Slice(p.values, values)
+	for i := range all {
+		all[i].field = 0
+	}
+	return all
+}
+
+func (p *page) free() {
+	C.free(unsafe.Pointer(p.values))
+	p.values, p.room = nil, 0
+}
+
+// ask asks for the newest values and hands on each. What it hands on is good
+// for the call alone.
+func (e *engine) ask(q *question, flags uint, take func(*value)) error {
+	if len(q.fields) == 0 {
+		return nil
+	}
+	var v value
+	for _, pairs := range q.parts {
+		told := e.page.reserve(len(pairs) * len(q.fields))
+		code := status(C.latest(e.latest, binding.connection, &pairs[0], C.unsigned(len(pairs)),
+			&q.fields[0], C.unsigned(len(q.fields)), C.unsigned(flags), &told[0]))
+		if code != statusOK {
+			return fmt.Errorf("get the latest values: %w", code)
+		}
+		for i := range told {
+			if told[i].field != 0 {
+				v = valueOf(&told[i])
+				take(&v)
+			}
+		}
+	}
+	return nil
+}
+
+// valueOf is a value that the library has written.
+func valueOf(told *C.field_value) value {
+	v := value{
+		entity: entity{entityKind(told.kind), uint(told.id)},
+		field:  uint16(told.field),
+		kind:   byte(told._type),
+		status: status(told.status),
+		at:     int64(told.at),
+	}
+	written := (*[len(told.value)]byte)(unsafe.Pointer(&told.value))
+	copy(v.raw[:], written[:])
+	if v.kind == kindString && v.status == statusOK {
+		text, _, _ := bytes.Cut(written[:mostText], []byte{0})
+		v.text = string(text)
+	}
+	return v
+}

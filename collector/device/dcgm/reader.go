@@ -1,0 +1,176 @@
+//go:build cgo
+
+package dcgm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// reader reads everything behind the engine.
+type reader struct{ source *Source }
+
+// Key is "host engine": there is one.
+func (r *reader) Key() string { return "host engine" }
+
+// Read reads every GPU and MIG device.
+func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observation, error) {
+	s := r.source
+	if !s.enter(ctx) {
+		return nil, &source.Failure{
+			Reason: source.ReasonTimeout,
+			Err:    errors.New("connect to the DCGM host engine: a call into the library has not come back"),
+		}
+	}
+	defer s.leave()
+	if s.session == nil {
+		return nil, s.down
+	}
+	now := s.options.Clock().Elapsed
+	if err := s.ask(tier, now); err != nil {
+		return nil, s.fail(err)
+	}
+	return s.observe(tier, now)
+}
+
+// ask fetches the values of this read. Instances are numbered anew when MIG
+// is configured anew, and then what was told of them may have been told of
+// others: so the hierarchy is looked at after the values have come, and if it
+// is another, all is asked again.
+func (s *Source) ask(tier device.Tier, now time.Duration) error {
+	if err := s.askOnce(tier, now); err != nil {
+		return err
+	}
+	hierarchy, err := s.session.hierarchy()
+	if err != nil || slices.Equal(hierarchy, s.hierarchy) {
+		return err
+	}
+	gpus, err := s.session.gpus()
+	if err != nil {
+		return err
+	}
+	if err := s.rearrange(gpus, hierarchy); err != nil {
+		return err
+	}
+	return s.askOnce(tier, now)
+}
+
+// askOnce asks the questions of the present plan.
+func (s *Source) askOnce(tier device.Tier, now time.Duration) error {
+	s.board.grid.begin()
+	s.xids = s.xids[:0]
+	take := func(v *value) {
+		if v.field == xidError {
+			s.xids = append(s.xids, *v)
+			return
+		}
+		s.board.grid.put(*v, now)
+	}
+	whole := &s.session.wholeFast
+	if tier == device.Slow {
+		whole = &s.session.wholeAll
+	}
+	for _, q := range []*question{whole, &s.session.partitionFast, &s.session.instanceXIDs} {
+		if err := s.session.ask(q, 0, take); err != nil {
+			return err
+		}
+	}
+	s.listen()
+	return nil
+}
+
+// listen learns of new XIDs. Those that came between two reads are asked for
+// when the last one is new.
+func (s *Source) listen() {
+	var fresh []value
+	var oldest int64
+	for i := range s.xids {
+		since, is := s.ear.news(&s.xids[i])
+		if !is {
+			continue
+		}
+		if len(fresh) == 0 || since < oldest {
+			oldest = since
+		}
+		fresh = append(fresh, s.xids[i])
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	groups := slices.Concat(s.session.gpuGroups, s.session.instanceGroups)
+	all, err := s.session.xidsSince(groups, s.session.xid.handle, oldest)
+	s.log.report("the XIDs between two reads", err)
+	s.ear.hear(append(all, fresh...))
+}
+
+// observe makes observations of the values that were told, and of what is
+// asked beside them.
+func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observation, error) {
+	errs := []error{s.askLinks(now)}
+	var incidents []incident
+	checked := false
+	if tier == device.Slow && s.session.checks {
+		var err error
+		incidents, err = s.session.checkHealth()
+		checked = err == nil
+		errs = append(errs, err)
+	}
+	observations := make([]device.Observation, 0, len(s.board.plan.targets))
+	for i := range s.board.plan.targets {
+		t := &s.board.plan.targets[i]
+		f := s.board.observe(t, tier, now)
+		if t.whole.kind == wholeGPU {
+			s.examine(f, t.whole)
+			if f.told {
+				f.Readings = append(f.Readings, linkReadings(s.links[t.whole])...)
+			}
+			if checked && f.told {
+				f.Slow = append(f.Slow, healthReadings(t.whole, incidents)...)
+			}
+		}
+		observations = append(observations, f.Observation)
+		errs = append(errs, f.err())
+	}
+	return observations, errors.Join(errs...)
+}
+
+// examine tells whether a GPU is lost: one of which nothing is known may be.
+func (s *Source) examine(f *found, gpu entity) {
+	if !f.told && !f.lost {
+		f.lost = s.session.lost(gpu)
+	}
+	switch {
+	case f.lost:
+		f.errs = append(f.errs, fmt.Errorf("read %s: %w", f.Device.UUID, statusGPULost))
+	case !f.told && !f.stale && len(f.errs) == 0:
+		f.errs = append(f.errs, fmt.Errorf("read %s: the host engine tells nothing of it", f.Device.UUID))
+	}
+	if f.lost || f.told {
+		f.Readings = append(f.Readings, device.Reading{Quantity: device.Lost, Value: truth(f.lost)})
+	}
+}
+
+// linkPause is how long the state of the NVLinks is good for: to tell it, an
+// engine asks the driver for each link.
+const linkPause = 5 * time.Second
+
+// askLinks asks for the state of the NVLinks, if it is time to.
+func (s *Source) askLinks(now time.Duration) error {
+	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
+		return nil
+	}
+	told, err := s.session.links()
+	s.links, s.linksAt = told, now
+	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errNotThere) {
+		s.session.linksUnsupported = true
+		s.log.report("the states of NVLinks", err)
+		return nil
+	}
+	return err
+}

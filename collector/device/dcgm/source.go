@@ -1,0 +1,198 @@
+//go:build cgo
+
+package dcgm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Source reads what one host engine tells.
+type Source struct {
+	options Options
+	log     *journal
+	ear     *ear
+	reader  *reader
+
+	// calls holds a token while somebody calls the engine, and with it what
+	// follows. It is only ever waited for with an end, because a call that
+	// hangs never gives it back.
+	calls     chan struct{}
+	session   *session // nil: there is no connection
+	down      error    // why not
+	board     *board
+	gpus      []uint
+	hierarchy []instance
+	links     map[entity]links
+	linksAt   time.Duration // when, in elapsed time, the links were last asked for
+	xids      []value       // of the present read
+}
+
+// New returns a source over the engine that the options name.
+func New(o Options) *Source {
+	o = o.complete()
+	s := &Source{
+		options: o, log: newJournal(o.Log), ear: newEar(), board: newBoard(o),
+		calls: make(chan struct{}, 1), down: errNotConnected,
+	}
+	s.reader = &reader{s}
+	return s
+}
+
+// Name is "dcgm".
+func (s *Source) Name() string { return "dcgm" }
+
+// XIDs returns what has been heard of each device.
+func (s *Source) XIDs() map[string][]device.XID { return s.ear.xids() }
+
+// Heard tells that XIDs has changed.
+func (s *Source) Heard() <-chan struct{} { return s.ear.changed }
+
+var errNotConnected = &source.Failure{
+	Reason: source.ReasonUnavailable,
+	Err:    errors.New("there is no connection to the DCGM host engine"),
+}
+
+// lookPatience is how long a look waits for a read that is under way.
+const lookPatience = 200 * time.Millisecond
+
+// Readers returns the one reader of the engine. It connects where there is no
+// connection, and looks which GPUs are there.
+func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
+	patient, end := context.WithTimeout(ctx, lookPatience)
+	defer end()
+	if !s.enter(patient) {
+		// A read is under way: it will tell by itself how the engine is.
+		return []device.Reader{s.reader}, nil
+	}
+	defer s.leave()
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	return []device.Reader{s.reader}, nil
+}
+
+// enter waits for the token until ctx ends.
+func (s *Source) enter(ctx context.Context) bool {
+	select {
+	case s.calls <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Source) leave() { <-s.calls }
+
+// look makes sure that there is a connection, and that what there is is
+// watched.
+func (s *Source) look() error {
+	fresh := s.session == nil
+	if fresh {
+		made, err := open(s.options, s.board, s.log)
+		if err != nil {
+			s.down = err
+			return err
+		}
+		s.session, s.links = made, nil
+	}
+	if err := s.lookThrough(fresh); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// lookThrough looks what is there now.
+func (s *Source) lookThrough(fresh bool) error {
+	gpus, err := s.session.gpus()
+	if err != nil {
+		return err
+	}
+	hierarchy, err := s.session.hierarchy()
+	if err != nil {
+		return err
+	}
+	incomplete := len(s.session.plan.gpus) < len(gpus)
+	if fresh || incomplete || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) {
+		return s.rearrange(gpus, hierarchy)
+	}
+	if s.options.Profiling && !s.session.profiles {
+		s.session.watchProfiling()
+		s.session.formulate()
+	}
+	return nil
+}
+
+// rearrange has the engine watch the GPUs and instances that there are now.
+func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
+	entities := make([]entity, 0, len(gpus)+len(hierarchy))
+	for _, id := range gpus {
+		entities = append(entities, entity{wholeGPU, id})
+	}
+	who, err := s.session.identify(entities)
+	if err != nil {
+		return err
+	}
+	parts, err := s.session.identify(computeInstances(hierarchy))
+	if err != nil {
+		return err
+	}
+	for of, known := range parts {
+		who[of] = known
+	}
+	p := makePlan(gpus, hierarchy, who)
+	if err := s.session.arrange(p); err != nil {
+		return err
+	}
+	s.gpus, s.hierarchy = gpus, hierarchy
+	s.board.adopt(p)
+	if s.session.listens {
+		s.ear.listen(p)
+	} else {
+		s.ear.deaf()
+	}
+	return nil
+}
+
+// computeInstances are the entities that are MIG devices.
+func computeInstances(hierarchy []instance) (parts []entity) {
+	for _, i := range hierarchy {
+		if i.entity.kind == computeInstance {
+			parts = append(parts, i.entity)
+		}
+	}
+	return parts
+}
+
+// fail ends a connection through which something failed that nothing can be
+// read without. The next look makes another.
+func (s *Source) fail(err error) error {
+	s.session.close()
+	s.session = nil
+	reason := source.ReasonUnavailable
+	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) {
+		reason = source.ReasonUnsupported
+	}
+	s.down = &source.Failure{Reason: reason, Err: err}
+	return s.down
+}
+
+// Close ends the connection, unless a call into the library hangs.
+func (s *Source) Close() error {
+	patient, end := context.WithTimeout(context.Background(), lookPatience)
+	defer end()
+	if !s.enter(patient) {
+		return errors.New("close: a call into the library has not come back")
+	}
+	defer s.leave()
+	if s.session != nil {
+		s.session.close()
+		s.session, s.down = nil, errNotConnected
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package dcgm
+
+import "testing"
+
+func TestPCIAddress(t *testing.T) {
+	for told, want := range map[string]string{
+		"00000000:1A:00.0": "0000:1a:00.0", "0001:C1:1f.7": "0001:c1:1f.7", "10000:01:00.0": "10000:01:00.0",
+		"": "", "1A:00.0": "", "0000:xx:00.0": "", "0000:1a:00": "",
+	} {
+		if got := pciAddress(told); got != want {
+			t.Errorf("%q is %q, want %q", told, got, want)
+		}
+	}
+}
+
+func TestProfile(t *testing.T) {
+	for told, want := range map[string]string{
+		"1g.10gb": "1g.10gb", "NVIDIA H100 80GB HBM3 MIG 1g.10gb+me": "1g.10gb+me", "MIG 1c.3g.40gb": "1c.3g.40gb",
+		"NVIDIA H100 80GB HBM3": "", "": "", "g.10gb": "", "1g.10": "",
+	} {
+		if got := profile(told); got != want {
+			t.Errorf("%q is %q, want %q", told, got, want)
+		}
+	}
+}
+
+func TestMajorVersion(t *testing.T) {
+	for told, want := range map[string]int{
+		"version:4.6.1;arch:x86_64": 4, "arch:x86_64; version:3.3.5": 3, "": 0, "version": 0, "version:x": 0,
+	} {
+		if got, version := majorVersion(told); got != want || got != 0 && version == "" {
+			t.Errorf("%q is %d (%s), want %d", told, got, version, want)
+		}
+	}
+}
