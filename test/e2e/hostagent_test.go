@@ -19,39 +19,51 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// hostAgent is a second agent of the node, a process of this test alone: its
+// hostAgent is another agent of the node, a process of this test alone: its
 // devices can be changed at once, and it can be ended. It has the permissions
 // of the first one.
 type hostAgent struct {
+	name    string // says which one it is when it fails
 	url     string // of its page for people
 	process *exec.Cmd
-	config  string // path of the simulated devices
+	config  string // path of the simulated devices, if it has any
 	log     string // path
 }
 
 // runHostAgent starts an agent on these devices that asks this kubelet.
 func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAgent {
 	t.Helper()
+	a := &hostAgent{name: "simulated", config: filepath.Join(t.TempDir(), "devices.yaml")}
+	a.change(t, devices)
+	a.launch(t, exec.Command(agentBinary(),
+		"node", "--kubelet.pod-resources-socket="+kubeletSocket,
+		"--device.source=simulated", "--simulated.config="+a.config,
+	))
+	return a
+}
+
+// launch starts the agent with these arguments, and with those that each agent
+// on the host has.
+func (a *hostAgent) launch(t *testing.T, agent *exec.Cmd) {
+	t.Helper()
 	folder := t.TempDir()
 	address := freeAddress(t)
-	a := &hostAgent{url: "http://" + address + "/", config: filepath.Join(folder, "devices.yaml"), log: filepath.Join(folder, "log")}
-	a.change(t, devices)
+	a.url, a.log = "http://"+address+"/", filepath.Join(folder, "log")
 	log, err := os.Create(a.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	a.process = exec.Command(agentBinary(),
-		"node", "--node.name="+shared.NodeName(), "--kubeconfig="+agentKubeconfig(t, folder),
-		"--cdi.dir="+shared.CDIDir(), "--device.source=simulated", "--simulated.config="+a.config,
-		"--web.listen-address="+address, "--kubelet.pod-resources-socket="+kubeletSocket,
+	agent.Args = append(agent.Args,
+		"--node.name="+shared.NodeName(), "--kubeconfig="+agentKubeconfig(t, folder),
+		"--cdi.dir="+shared.CDIDir(), "--web.listen-address="+address,
 	)
-	a.process.Stdout, a.process.Stderr = log, log
-	if err := a.process.Start(); err != nil {
+	agent.Stdout, agent.Stderr = log, log
+	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
+	a.process = agent
 	t.Cleanup(func() { a.cleanUp(t) })
-	return a
 }
 
 func (a *hostAgent) cleanUp(t *testing.T) {
@@ -59,7 +71,7 @@ func (a *hostAgent) cleanUp(t *testing.T) {
 	a.process.Wait() // an agent that a test has waited for is no error
 	if t.Failed() {
 		text, _ := os.ReadFile(a.log)
-		t.Logf("the agent's log:\n%s", text)
+		t.Logf("the log of the agent %s:\n%s", a.name, text)
 	}
 }
 
@@ -75,19 +87,29 @@ func (a *hostAgent) change(t *testing.T, devices *hardware) {
 	}
 }
 
-// eventually waits for a page of this agent on which all is as it is to be.
-func (a *hostAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) {
+// metrics is where the agent serves its metrics.
+func (a *hostAgent) metrics(context.Context) (string, error) { return a.url + "metrics", nil }
+
+// eventually waits for a page of this agent on which all is as it is to be, and
+// returns it.
+func (a *hostAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
-	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
-		p, err := scrape.Fetch(ctx, a.url+"metrics")
-		if err != nil {
+	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) (err error) {
+		if found, err = scrape.Fetch(ctx, a.url+"metrics"); err != nil {
 			return err
 		}
-		return check(p)
+		return check(found)
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("the agent %s: %v", a.name, err)
 	}
+	return found
+}
+
+// page is the agent's page, asked for now.
+func (a *hostAgent) page(t *testing.T) *scrape.Page {
+	t.Helper()
+	return a.eventually(t, "a page", func(*scrape.Page) error { return nil })
 }
 
 func freeAddress(t *testing.T) string {

@@ -75,8 +75,8 @@ func saidOf(p *scrape.Page, pod *corev1.Pod, container string) []string {
 // variableOf is the variable by which a driver tells a container of a device.
 func variableOf(device scrape.Labels) string {
 	name := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(device["device"]))
-	if strings.HasSuffix(device["driver"], ".nvidia.com") {
-		return "SHAPES_" + name
+	if strings.HasSuffix(device["driver"], ".example.com") {
+		return "GPU_DEVICE_" + name + "_RESOURCE_CLAIM"
 	}
-	return "GPU_DEVICE_" + name + "_RESOURCE_CLAIM"
+	return "SHAPES_" + name
 }

@@ -30,6 +30,15 @@ var shownWhen = []struct{ item, test string }{
 	{"promtool check metrics is silent; OpenMetrics and protobuf say the same", "TestFormats"},
 	{"SIGTERM ends the agent within 2 s, also with a hung source", "TestSIGTERM"},
 	{"no capability, a read-only root, no permission but the listed ones", "TestPodSecurity"},
+	{"NVIDIA's driver: a whole GPU, by NVML and by DCGM", "TestNVIDIADriver/whole"},
+	{"NVIDIA's driver: static MIG devices, by NVML and by DCGM", "TestNVIDIADriver/static-mig"},
+	{"NVIDIA's driver: two MIG devices of one profile made on demand, by NVML and by DCGM", "TestNVIDIADynamicMIG"},
+	{"NVIDIA's driver: time-slicing, by NVML and by DCGM", "TestNVIDIADriver/time-slicing"},
+	{"NVIDIA's driver: MPS, by NVML and by DCGM", "TestNVIDIADriver/mps"},
+	{"XID 79 on a claimed GPU → within 2 s counted, sick, the class's violation; red on the page; the driver's taint; recovery", "TestNVIDIADriver/xid"},
+	{"DCGM's host engine killed and restarted → same series, no gap longer than the outage, no leaked groups", "TestNVIDIADriver/host-engine"},
+	{"a claim of gpu.amd.com has its card's utilization", "TestOtherVendors/amd"},
+	{"a claim of dra.net has its adapter's throughput", "TestOtherVendors/network"},
 }
 
 // outcomes remembers how each test that shows something ended.

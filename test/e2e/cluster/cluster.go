@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/kubernetes"
@@ -167,8 +168,8 @@ func (c *Cluster) CDIDir() string { return c.layout.cdi() }
 func (c *Cluster) GatewayIP() string { return c.network.gateway }
 
 // Process returns a process of the cluster: etcd, apiserver,
-// controller-manager, scheduler, containerd, kubelet, or driver-<driver name>;
-// nil where there is none of that name.
+// controller-manager, scheduler, containerd, kubelet, driver-<driver name>, or
+// driver-nvidia; nil where there is none of that name.
 func (c *Cluster) Process(name string) *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,6 +190,13 @@ func (c *Cluster) Logs(lines int) string {
 		text += fmt.Sprintf("=== %s\n%s\n", p.name, p.LogTail(lines))
 	}
 	return text
+}
+
+// forget lets another process be launched under the name of one that has ended.
+func (c *Cluster) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = slices.DeleteFunc(c.processes, func(p *Process) bool { return p.name == name && p.PID() == 0 })
 }
 
 // launch starts a process and keeps it, so that Close and Process know it.

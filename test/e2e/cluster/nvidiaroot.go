@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// standIns are the programs of NVIDIA's driver that its DRA driver runs, and the
+// script that shows it what its kernel module would.
+//
+//go:embed nvidia
+var standIns embed.FS
+
+// nvidiaVersion is in the names of the driver's libraries, as in nvidia-smi.
+const nvidiaVersion = "580.65.06"
+
+// Numbers of devices: 195 is assigned to NVIDIA, the others are chosen when the
+// module is loaded.
+const (
+	nvidiaMajor = 195
+	uvmMajor    = 510
+	capsMajor   = 234
+)
+
+// driverRoot is the folder of what an installation of NVIDIA's driver puts on a
+// node: root holds its files, beside it lies what the kernel module shows.
+type driverRoot string
+
+func (r driverRoot) path(parts ...string) string {
+	return filepath.Join(append([]string{string(r)}, parts...)...)
+}
+
+// makeDriverRoot makes the folder anew: one driver after the other uses it.
+func (c *Cluster) makeDriverRoot(options NVIDIAOptions) (driverRoot, error) {
+	r := driverRoot(c.layout.path("nvidia"))
+	if err := os.RemoveAll(string(r)); err != nil {
+		return "", err
+	}
+	for _, dir := range []string{"namespace", "root/usr/bin", "root/usr/lib64", "root/dev", "root/tmp/nvidia-mps", "root/var/log/nvidia-mps"} {
+		if err := os.MkdirAll(r.path(dir), 0o755); err != nil {
+			return "", err
+		}
+	}
+	for _, step := range []func(NVIDIAOptions) error{r.copyFiles, r.makeDevices, r.makeCapabilities} {
+		if err := step(options); err != nil {
+			return "", err
+		}
+	}
+	return r, nil
+}
+
+// copyFiles copies the library and the stand-ins. Of libcuda the driver wants to
+// see the name alone.
+func (r driverRoot) copyFiles(options NVIDIAOptions) error {
+	library, err := os.ReadFile(options.Library)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{
+		"root/usr/lib64/libnvidia-ml.so." + nvidiaVersion: library,
+		"root/usr/lib64/libcuda.so." + nvidiaVersion:      nil,
+	}
+	for target, name := range map[string]string{
+		"enter.sh": "enter.sh", "root/usr/bin/nvidia-smi": "nvidia-smi",
+		"root/usr/bin/nvidia-cuda-mps-control": "nvidia-cuda-mps-control",
+	} {
+		if files[target], err = fs.ReadFile(standIns, "nvidia/"+name); err != nil {
+			return err
+		}
+	}
+	for target, content := range files {
+		if err := os.WriteFile(r.path(target), content, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, library := range []string{"libnvidia-ml.so", "libcuda.so"} {
+		if err := os.Symlink(library+"."+nvidiaVersion, r.path("root/usr/lib64", library+".1")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDevices makes the device nodes that the driver hands to containers. There
+// is nothing behind them.
+func (r driverRoot) makeDevices(options NVIDIAOptions) error {
+	nodes := map[string][2]int{
+		"nvidiactl":        {nvidiaMajor, 255},
+		"nvidia-uvm":       {uvmMajor, 0},
+		"nvidia-uvm-tools": {uvmMajor, 1},
+	}
+	for gpu := range options.GPUs {
+		nodes[fmt.Sprint("nvidia", gpu)] = [2]int{nvidiaMajor, gpu}
+	}
+	for name, number := range nodes {
+		device := number[0]<<8 | number[1]
+		if err := syscall.Mknod(r.path("root/dev", name), syscall.S_IFCHR|0o666, device); err != nil {
+			return fmt.Errorf("make the device %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// makeCapabilities writes the files that say by which device node a process may
+// use a MIG device. The module shows those of instances that there are; here
+// they are for each that there can be, because MIG devices come and go.
+func (r driverRoot) makeCapabilities(options NVIDIAOptions) error {
+	for gpu := range options.GPUs {
+		for gi := range 15 {
+			folder := r.path(fmt.Sprintf("proc-driver/nvidia/capabilities/gpu%d/mig/gi%d", gpu, gi))
+			if err := writeCapability(folder, MIGCapability(gpu, gi)); err != nil {
+				return err
+			}
+			for ci := range 8 {
+				if err := writeCapability(fmt.Sprintf("%s/ci%d", folder, ci), MIGCapability(gpu, gi)+1+ci); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	devices := fmt.Sprintf("Character devices:\n  1 mem\n%d nvidia\n%d nvidia-caps\n%d nvidia-uvm\n\nBlock devices:\n  7 loop\n", nvidiaMajor, capsMajor, uvmMajor)
+	return os.WriteFile(r.path("proc-devices"), []byte(devices), 0o644)
+}
+
+func writeCapability(folder string, minor int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("DeviceFileMinor: %d\nDeviceFileMode: 292\nDeviceFileModify: 1\n", minor)
+	return os.WriteFile(filepath.Join(folder, "access"), []byte(text), 0o644)
+}
+
+// MIGCapability is the minor number of the device node by which a GPU instance
+// is used, as /proc/driver/nvidia-caps/mig-minors numbers them; those of its
+// compute instances follow.
+func MIGCapability(gpu, gi int) int { return 3 + gpu*135 + gi*9 }

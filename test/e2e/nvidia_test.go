@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+// nvidiaNode is what a node with NVIDIA's GPUs has beside Kubernetes: the GPUs,
+// which are scripted, NVIDIA's own DRA driver, a host engine of DCGM, and an
+// agent for each way to read the GPUs. All look at the same GPUs, each through
+// the vendor's library.
+type nvidiaNode struct {
+	*stubs.Node
+	engine      *stubs.HostEngine
+	engineIsOld bool // it tells no UUIDs of MIG devices
+	nvml, dcgm  *hostAgent
+}
+
+// startNVIDIA puts NVIDIA's driver in the place of the one that imitates it, for
+// the time of the test.
+func startNVIDIA(t *testing.T, gpus *stubs.Node, count int, gates string) *nvidiaNode {
+	t.Helper()
+	libraries := stubs.Build(t)
+	replaceDriver(t, shared.Process("driver-"+cluster.NVIDIADriver), func() (*cluster.Process, error) {
+		return shared.StartNVIDIADriver(t.Context(), cluster.NVIDIAOptions{
+			FeatureGates: gates, Library: libraries.NVML, Hardware: gpus.Env(), GPUs: count,
+		})
+	})
+	n := &nvidiaNode{Node: gpus, engine: gpus.StartHostEngine(t, libraries, "")}
+	n.nvml = n.agent(t, "nvml", "--nvml.library="+libraries.NVML)
+	n.dcgm = n.agent(t, "dcgm", "--dcgm.host-engine="+n.engine.Address, "--dcgm.library="+libraries.DCGM)
+	return n
+}
+
+// replaceDriver retires a driver of gpu.nvidia.com, starts another, and has the
+// first one back at the end of the test.
+func replaceDriver(t *testing.T, first *cluster.Process, start func() (*cluster.Process, error)) {
+	t.Helper()
+	var second *cluster.Process
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if second != nil {
+			if t.Failed() {
+				t.Logf("the log of NVIDIA's driver:\n%s", second.LogTail(80))
+			}
+			if err := shared.Retire(ctx, cluster.NVIDIADriver, second); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := first.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := shared.Retire(t.Context(), cluster.NVIDIADriver, first); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if second, err = start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// agent starts an agent with vendor libraries that reads the scripted GPUs. It
+// forgives a fault soon, and looks for new devices often, so that tests need not
+// wait for long.
+func (n *nvidiaNode) agent(t *testing.T, source string, args ...string) *hostAgent {
+	t.Helper()
+	agent := exec.Command(filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter"), "node",
+		"--kubelet.pod-resources-socket="+shared.KubeletSocket(),
+		"--device.source="+source, "--device.slow-interval=2s", "--health.hold=5s", "--ledger.grace=30s")
+	agent.Args = append(agent.Args, args...)
+	agent.Env = append(os.Environ(), n.Env()...)
+	a := &hostAgent{name: source}
+	a.launch(t, agent)
+	return a
+}
+
+// agents are both of them.
+func (n *nvidiaNode) agents() []*hostAgent { return []*hostAgent{n.nvml, n.dcgm} }

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+// TestNVIDIADriver runs NVIDIA's driver on three whole GPUs and one that is cut
+// into MIG devices, with all that it can do at one time.
+func TestNVIDIADriver(t *testing.T) {
+	gpus := stubs.NewNode(t, 4)
+	for _, device := range []struct {
+		profile   string
+		placement int
+	}{{"1g.10gb", 0}, {"1g.10gb", 1}, {"3g.40gb", 4}} {
+		gpus.CreateMIG(3, device.profile, device.placement)
+	}
+	n := startNVIDIA(t, gpus, 4, "TimeSlicingSettings=true,MPSSupport=true,NVMLDeviceHealthCheck=true")
+	deploy(t, "nvidia")
+	for _, pod := range []string{"whole", "static-a", "static-b", "sliced-0", "sliced-1", "mps"} {
+		running(t, "nvidia", pod)
+	}
+	t.Run("whole", n.testWhole)
+	t.Run("static-mig", n.testStaticMIG)
+	t.Run("time-slicing", n.testTimeSlicing)
+	t.Run("mps", n.testMPS)
+	t.Run("xid", n.testXID)
+	t.Run("host-engine", n.testHostEngine)
+}
+
+func (n *nvidiaNode) testWhole(t *testing.T) {
+	shows(t)
+	n.shownAs(t, "nvidia", wanted{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
+		{wholeGPU, "gpu", "exclusive", []string{"whole/main"}},
+	}})
+}
+
+func (n *nvidiaNode) testStaticMIG(t *testing.T) {
+	shows(t)
+	for _, pod := range []string{"static-a", "static-b"} {
+		n.shownAs(t, "nvidia", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "static", devices: []wantedDevice{
+			{"gpu.nvidia.com/gpu-3-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
+		}})
+	}
+}
+
+// testTimeSlicing: the claim has its GPU alone, and two pods share the claim.
+func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
+	shows(t)
+	uuid := n.shownAs(t, "nvidia", wanted{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
+		{wholeGPU, "gpu", "exclusive", []string{"sliced-0/main", "sliced-1/main"}},
+	}})
+	for _, call := range []string{"-i " + uuid + " -c DEFAULT", "compute-policy -i " + uuid + " --set-timeslice 3"} {
+		if calls := cluster.NVIDIALog(n.Dir, "nvidia-smi"); !strings.Contains(calls, call+"\n") {
+			t.Errorf("the driver has not called nvidia-smi %s, but\n%s", call, calls)
+		}
+	}
+}
+
+// testMPS: the driver has started a control daemon for the claim.
+func (n *nvidiaNode) testMPS(t *testing.T) {
+	shows(t)
+	uuid := n.shownAs(t, "nvidia", wanted{claim: "mps", class: gpuClass, sharing: "mps", devices: []wantedDevice{
+		{wholeGPU, "gpu", "exclusive", []string{"mps/one", "mps/two"}},
+	}})
+	call := "-i " + uuid + " -c EXCLUSIVE_PROCESS"
+	if calls := cluster.NVIDIALog(n.Dir, "nvidia-smi"); !strings.Contains(calls, call+"\n") {
+		t.Errorf("the driver has not called nvidia-smi %s, but\n%s", call, calls)
+	}
+	daemons, err := shared.Client().CoreV1().Pods(cluster.NVIDIANamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(daemons.Items) != 1 {
+		t.Fatalf("there are %d control daemons (%v)", len(daemons.Items), err)
+	}
+	log, err := shared.Kubectl(t.Context(), "logs", "--namespace", cluster.NVIDIANamespace, daemons.Items[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"started for " + uuid, "set_default_active_thread_percentage 50"} {
+		if !strings.Contains(log, line) {
+			t.Errorf("the control daemon was not told %q, but\n%s", line, log)
+		}
+	}
+}
+
+// TestNVIDIADynamicMIG: two MIG devices of one profile are made on one GPU for
+// two claims, are told apart, and are gone with their claims. The host engine
+// tells no UUIDs of them, as old ones do, so that its agent has to find them by
+// the device nodes that the driver has prepared.
+func TestNVIDIADynamicMIG(t *testing.T) {
+	shows(t)
+	gpus := stubs.NewNode(t, 1)
+	for gi := range 15 {
+		gpus.Set(0, fmt.Sprintf("mig.%d.dcgm.field.54", gi), "blank")
+	}
+	n := startNVIDIA(t, gpus, 1, "DynamicMIG=true,TimeSlicingSettings=true")
+	n.engineIsOld = true
+	deploy(t, "on-demand")
+	pods := []string{"first", "second"}
+	for _, pod := range pods {
+		running(t, "on-demand", pod)
+	}
+	for _, pod := range pods {
+		n.shownAs(t, "on-demand", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "slice", devices: []wantedDevice{
+			{"gpu.nvidia.com/gpu-0-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
+		}})
+	}
+	sweep(t, "on-demand")
+	for _, a := range n.agents() {
+		a.eventually(t, "the MIG devices to be gone", func(p *scrape.Page) error {
+			for _, row := range p.Rows("dra_device_memory_used_bytes", nil) {
+				if row.Labels["parent_uuid"] != "" {
+					return fmt.Errorf("%s is there", row.Labels["uuid"])
+				}
+			}
+			return heldOnly(p, "on-demand")
+		})
+	}
+}
+
+// shownAs waits until both agents say exactly this of a claim of one device, of
+// which the containers' device nodes are the truth, and leave nothing unmatched.
+// It returns the UUID of the claim's GPU, or of its MIG device's.
+func (n *nvidiaNode) shownAs(t *testing.T, namespace string, claim wanted) (gpu string) {
+	t.Helper()
+	truth := truthOf(t, namespace, claim.devices[0].consumers)
+	memory := n.scriptMemory(truth.nvidiaDevice)
+	for _, a := range n.agents() {
+		a.eventually(t, "claim "+claim.claim, func(p *scrape.Page) error {
+			infos, err := living(t, p, namespace)
+			if err != nil {
+				return err
+			}
+			labels, err := checkNVIDIA(p, claim, infos, n.uuid(a, truth))
+			if err != nil {
+				return err
+			}
+			return errors.Join(inOrder(p),
+				checkNVIDIAQuantities(p, labels, claim.devices[0].attribution),
+				claimHas(p, "dra_claim_memory_used_bytes", labels, memory))
+		})
+	}
+	return truth.gpuUUID
+}
+
+// uuid is how an agent is to name a device.
+func (n *nvidiaNode) uuid(a *hostAgent, d nvidiaTruth) string {
+	switch {
+	case d.gi < 0:
+		return d.gpuUUID
+	case a == n.dcgm && n.engineIsOld:
+		return d.spelled()
+	}
+	return d.migUUID
+}
+
+// scriptMemory gives a device a use of memory that no other one has, in bytes.
+func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
+	mebibytes := 100*(d.gpu+1) + 10*(d.gi+1) + d.ci + 1
+	key := "memory.used"
+	if d.gi >= 0 {
+		key = fmt.Sprintf("mig.%d.memory.used", d.gi)
+	}
+	n.Set(d.gpu, key, fmt.Sprint(mebibytes<<20))
+	return float64(mebibytes << 20)
+}
+
+// checkNVIDIA looks for the claim and its only device, and returns the labels of
+// what the claim gets of it.
+func checkNVIDIA(p *scrape.Page, w wanted, infos []scrape.Row, uuid string) (scrape.Labels, error) {
+	info, err := w.info(infos)
+	if err != nil {
+		return nil, err
+	}
+	claim := scrape.Labels{"namespace": info.Labels["namespace"], "resourceclaim": info.Labels["resourceclaim"]}
+	device, err := p.One("dra_claim_device_info", claim)
+	if err != nil {
+		return nil, err
+	}
+	want := w.devices[0]
+	switch labels := device.Labels; {
+	case !matches(labels["driver"]+"/"+labels["device"], want.device) || labels["request"] != want.request || labels["deviceclass"] != w.class:
+		return nil, fmt.Errorf("its device is %s", labels)
+	case labels["uuid"] != uuid:
+		return nil, fmt.Errorf("%s is taken for %s, not %s", labels["device"], labels["uuid"], uuid)
+	}
+	held, err := p.One("dra_claim_held", claim)
+	if err != nil || held.Labels["uuid"] != uuid {
+		return nil, fmt.Errorf("it holds %s, not %s (%w)", held.Labels, uuid, err)
+	}
+	var consumers []string
+	for _, row := range p.Rows("dra_claim_consumer_info", with(claim, "uuid", uuid)) {
+		consumers = append(consumers, row.Labels["pod"]+"/"+row.Labels["container"])
+	}
+	slices.Sort(consumers)
+	if !slices.Equal(consumers, want.consumers) {
+		return nil, fmt.Errorf("it is used by %s, not %s", consumers, want.consumers)
+	}
+	return with(claim, "uuid", uuid), nil
+}
+
+// checkNVIDIAQuantities: a claim of a GPU has what the GPU has, one of a MIG
+// device has its memory, and nothing that is its GPU's.
+func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution string) error {
+	whole := attribution != "partition"
+	for name, there := range map[string]bool{
+		"dra_claim_memory_used_bytes":   true,
+		"dra_claim_utilization_ratio":   whole,
+		"dra_claim_busy_seconds_total":  whole,
+		"dra_claim_power_watts":         whole,
+		"dra_claim_energy_joules_total": whole,
+	} {
+		rows := p.Rows(name, with(claim, "attribution", attribution))
+		if all := p.Count(name, claim); there != (len(rows) == 1) || len(rows) != all {
+			return fmt.Errorf("%s has %d rows, %d of them %s", name, all, len(rows), attribution)
+		}
+	}
+	return nil
+}
+
+// inOrder: nothing is unmatched, and the page keeps the rules that can be seen
+// on one page.
+func inOrder(p *scrape.Page) error {
+	for _, row := range p.Rows("dra_exporter_unmatched_devices", nil) {
+		if row.Value != 0 {
+			return fmt.Errorf("%v devices are unmatched on the side %s", row.Value, row.Labels["side"])
+		}
+	}
+	var broken []error
+	for _, rule := range []scrape.Rule{scrape.GaugesAreHeld, scrape.GaugesAreTheDevices, scrape.InfoIsUnique} {
+		broken = append(broken, rule(p)...)
+	}
+	return errors.Join(broken...)
+}
+
+// claimHas: the page has one such row, of this value.
+func claimHas(p *scrape.Page, name string, labels scrape.Labels, want float64) error {
+	row, err := p.One(name, labels)
+	if err == nil && math.Abs(row.Value-want) > 1e-9*want {
+		err = fmt.Errorf("%s%s is %v, not %v", name, labels, row.Value, want)
+	}
+	return err
+}

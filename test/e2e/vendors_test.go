@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// sysfsNode is a node on which an agent reads a fixture of /sys, with claims of
+// the devices in it.
+type sysfsNode struct {
+	sysfs string
+	agent *hostAgent
+}
+
+// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and are
+// found by their PCI addresses, though gpu.nvidia.com has a device at the first.
+func TestOtherVendors(t *testing.T) {
+	tree := sysfstest.Plant(t, "amdgpu", "rdma")
+	tree.Remove("bus/pci/drivers/amdgpu/0000:e2:00.0") // it is cut into partitions, of which nothing can be read
+	n := &sysfsNode{sysfs: tree.Root}
+	for _, driver := range []string{"gpu.amd.com", "dra.net"} {
+		startOther(t, driver)
+	}
+	n.agent = &hostAgent{name: "sysfs"}
+	n.agent.launch(t, exec.Command(agentBinary(), "node", "--kubelet.pod-resources-socket="+shared.KubeletSocket(),
+		"--device.source=amdgpu", "--device.source=rdma", "--path.sysfs="+n.sysfs))
+	deploy(t, "vendors")
+	running(t, "vendors", "amd")
+	running(t, "vendors", "network")
+	t.Run("amd", n.testAMD)
+	t.Run("network", n.testNetwork)
+}
+
+// startOther has a driver publish the devices of its file for the time of the test.
+func startOther(t *testing.T, driver string) {
+	t.Helper()
+	devices, err := filepath.Abs("testdata/" + driver + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := shared.StartShapesDriver(t.Context(), driver, devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Retire(context.WithoutCancel(t.Context()), driver, process); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// testAMD: what the card does is the claim's, and goes on being so.
+func (n *sysfsNode) testAMD(t *testing.T) {
+	shows(t)
+	const card = "bus/pci/devices/0000:c1:00.0/"
+	gpu := scrape.Labels{"namespace": "vendors", "resourceclaim": "amd", "uuid": shared.NodeName() + "/pci-0000:c1:00.0"}
+	for _, percent := range []string{"87", "12"} {
+		n.write(t, card+"gpu_busy_percent", percent)
+		p := n.agent.eventually(t, "the claim of gpu.amd.com", func(p *scrape.Page) error {
+			return errors.Join(
+				claimHas(p, "dra_claim_utilization_ratio", with(gpu, "attribution", "exclusive"), n.read(t, card+"gpu_busy_percent")/100),
+				claimHas(p, "dra_claim_memory_used_bytes", with(gpu, "attribution", "exclusive"), n.read(t, card+"mem_info_vram_used")),
+				claimHas(p, "dra_claim_held", gpu, 1),
+				claimHas(p, "dra_claim_device_info", with(gpu, "driver", "gpu.amd.com", "device", "gpu-1-128", "deviceclass", "gpu.amd.com"), 1),
+				inOrder(p))
+		})
+		usedAsInjected(t, p, "vendors")
+	}
+}
+
+// testNetwork: what the adapter sends and receives from now on is the claim's.
+// Its counters count words of four bytes.
+func (n *sysfsNode) testNetwork(t *testing.T) {
+	shows(t)
+	const counters = "class/infiniband/mlx5_0/ports/1/counters/"
+	nic := scrape.Labels{"namespace": "vendors", "resourceclaim": "network", "uuid": shared.NodeName() + "/pci-0000:81:00.0"}
+	n.agent.eventually(t, "the claim of dra.net", func(p *scrape.Page) error {
+		return errors.Join(
+			claimHas(p, "dra_claim_held", nic, 1),
+			claimHas(p, "dra_claim_device_info", with(nic, "driver", "dra.net", "device", "pci-0000-81-00-0", "deviceclass", "dranet"), 1),
+			claimHas(p, "dra_claim_network_transmit_bytes_total", with(nic, "attribution", "exclusive"), 0),
+			claimHas(p, "dra_claim_network_receive_bytes_total", with(nic, "attribution", "exclusive"), 0))
+	})
+	for name, words := range map[string]float64{"port_xmit_data": 1000, "port_rcv_data": 250} {
+		n.write(t, counters+name, strconv.FormatFloat(n.read(t, counters+name)+words, 'f', 0, 64))
+	}
+	n.agent.eventually(t, "the claim's traffic", func(p *scrape.Page) error {
+		return errors.Join(
+			claimHas(p, "dra_claim_network_transmit_bytes_total", with(nic, "attribution", "exclusive"), 4000),
+			claimHas(p, "dra_claim_network_receive_bytes_total", with(nic, "attribution", "exclusive"), 1000))
+	})
+}
+
+// read is the number in a file of the fixture.
+func (n *sysfsNode) read(t *testing.T, path string) float64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.sysfs, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// write replaces a file of the fixture: whoever reads it finds the whole text.
+func (n *sysfsNode) write(t *testing.T, path, text string) {
+	t.Helper()
+	target := filepath.Join(n.sysfs, path)
+	if err := os.WriteFile(target+".draft", []byte(text+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(target+".draft", target); err != nil {
+		t.Fatal(err)
+	}
+}
