@@ -110,7 +110,10 @@ func (a *agent) gather() node.Facts {
 	}
 	if a.cluster != nil {
 		known := a.cluster.Latest()
-		facts.Cluster = node.Cluster{Enabled: true, Fresh: known.PodsFresh, Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published}
+		facts.Cluster = node.Cluster{
+			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
+			Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
+		}
 	}
 	return facts
 }

@@ -74,7 +74,7 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("source.restart-after", "Report unhealthy, to be restarted, when a read has hung for this long; 0 disables.").Default("10m").DurationVar(&f.restartAfter)
 	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("20000").IntVar(&f.maxSeries)
 	command.Flag("health.hold", "How long a device must show no sign of a fault before it counts as healthy again.").Default("5m").DurationVar(&f.healthHold)
-	command.Flag("health.throttle-ratio", "Share of a minute that a device may slow itself down for heat, or for the power supply, before that counts as a fault.").Default("0.25").Float64Var(&f.throttle)
+	command.Flag("health.throttle-ratio", "Share of a minute that a device may slow itself down for heat, or for the power supply, before that counts as a fault; 0 disables.").Default("0.25").Float64Var(&f.throttle)
 	return f
 }
 
@@ -93,8 +93,8 @@ func (f *agentFlags) check() error {
 		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
 	case f.healthHold < 0:
 		return fmt.Errorf("--health.hold=%s is negative", f.healthHold)
-	case f.throttle <= 0 || f.throttle > 1:
-		return fmt.Errorf("--health.throttle-ratio=%v is no share of a minute: more than 0, and 1 at most", f.throttle)
+	case f.throttle < 0 || f.throttle > 1:
+		return fmt.Errorf("--health.throttle-ratio=%v is no share of a minute: 0 to 1", f.throttle)
 	default:
 		return nil
 	}

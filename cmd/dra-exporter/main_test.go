@@ -10,6 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
 // asProgram makes the test binary be dra-exporter: its own process, with
@@ -63,6 +71,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"a negative cap":         {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
 		"a negative hold":        {append(alone, "--health.hold=-1s"), []string{"--health.hold"}},
 		"no share":               {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
+		"a negative share":       {append(alone, "--health.throttle-ratio=-0.1"), []string{"--health.throttle-ratio"}},
 		"a wrong address":        {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
 		"a missing web config":   {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong log level":      {append(alone, "--log.level=loud"), []string{"loud"}},
@@ -87,6 +96,53 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 				t.Errorf("%d lines, want two at most:\n%s", lines, stderr.String())
 			}
 		})
+	}
+}
+
+// No share of a minute at all is the way to say that throttling is no fault.
+func TestThrottleRatioOfZero(t *testing.T) {
+	for ratio, allowed := range map[float64]bool{0: true, 0.25: true, 1: true, -0.01: false, 1.01: false} {
+		flags := testFlags()
+		flags.throttle = ratio
+		if err := flags.check(); (err == nil) != allowed {
+			t.Errorf("--health.throttle-ratio=%v: %v", ratio, err)
+		}
+	}
+}
+
+// The driver's word is what its slices say, for as long as they are watched.
+func TestTheDriversWordNeedsItsSlices(t *testing.T) {
+	server, err := apiserver.Start(t.Context(), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	uuid, node := "GPU-0", "n"
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	slice.Spec.Driver, slice.Spec.NodeName = "gpu.nvidia.com", &node
+	slice.Spec.Pool = resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
+	slice.Spec.Devices = []resourcev1.Device{{Name: "gpu-0", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"uuid": {StringValue: &uuid}}}}
+	if err := server.Put(slice); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "simulated.yaml")
+	if err := os.WriteFile(config, []byte("devices: [{uuid: GPU-0, vendor: nvidia}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source, err := simulated.Open(config, clock.System())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, testFlags(), surroundings{node: node, socket: "/does/not/exist", cluster: server.Config(), sources: []device.Source{source}})
+	const word = `dra_device_healthy{by="driver"`
+	eventually(t, address+"/metrics", word)
+	server.Stop()
+	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="resourceslices"} 0`)
+	for deadline := time.Now().Add(30 * time.Second); strings.Contains(page, word); _, page = get(t, address+"/metrics") {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody knows what the driver says now, and yet it has its word")
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

@@ -23,9 +23,10 @@ const sourceAuto = "auto"
 // deviceSource is one row of the table of device sources, in the order of
 // precedence. A new source is a new row.
 type deviceSource struct {
-	name string
-	auto bool // part of --device.source=auto, and silent where its library is missing
-	open func(sourceFlags) (device.Source, error)
+	name  string
+	auto  bool // part of --device.source=auto
+	named bool // by a flag of its own: then it is missed where its library is missing
+	open  func(sourceFlags) (device.Source, error)
 }
 
 // sourceFlags are what sources can be told.
@@ -46,16 +47,19 @@ type sourceFlags struct {
 // named: an embedded one is started only for those who ask for it by name.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
-		{"nvml", true, openNVML},
-		{"dcgm", flags.hostEngine != "", openDCGM},
-		{"amdgpu", true, func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
-		{"rdma", true, func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
-		{"simulated", false, openSimulated},
+		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
+		{name: "dcgm", auto: flags.hostEngine != "", named: flags.hostEngine != "" || flags.dcgmLibrary != "", open: openDCGM},
+		{name: "amdgpu", auto: true, open: func(f sourceFlags) (device.Source, error) { return amdgpu.New(f.sysfs), nil }},
+		{name: "rdma", auto: true, open: func(f sourceFlags) (device.Source, error) { return rdma.New(f.sysfs), nil }},
+		{name: "simulated", open: openSimulated},
 	}
 }
 
 func openNVML(f sourceFlags) (device.Source, error) {
-	return nvml.New(nvml.Options{Library: f.nvmlLibrary, Links: f.nvlinks, Profiling: f.profiling, Sysfs: f.sysfs, Clock: f.clock}), nil
+	return nvml.New(nvml.Options{
+		Library: f.nvmlLibrary, Links: f.nvlinks, Profiling: f.profiling,
+		Interval: f.interval, Sysfs: f.sysfs, Clock: f.clock,
+	}), nil
 }
 
 func openDCGM(f sourceFlags) (device.Source, error) {
@@ -86,7 +90,8 @@ func sourceNames() []string {
 }
 
 // openSources opens the sources that were asked for, in the table's order,
-// and says which of them may lack their library in silence.
+// and says which of them may lack their library in silence: those that no
+// flag names.
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
@@ -99,7 +104,7 @@ func openSources(asked []string, flags sourceFlags) (sources []device.Source, op
 			return nil, nil, fmt.Errorf("open the device source %s: %w", row.name, err)
 		}
 		sources = append(sources, source)
-		optional[row.name] = !byName
+		optional[row.name] = !byName && !row.named
 	}
 	return sources, optional, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,10 +49,11 @@ func TestOneClaimThatCannotBeReadImpairsTheOthers(t *testing.T) {
 }
 
 // TestTheStateOfTheClaimsIsThatOfTheirLastReads tells a node, that does not
-// run, how reads went.
+// run, how reads went, one a minute.
 func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 	var log strings.Builder
-	node, err := New(Options{Config: &rest.Config{}, Node: "node-a", Clock: clock.System(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	now := clock.System()()
+	node, err := New(Options{Config: &rest.Config{}, Node: "node-a", Clock: func() clock.Instant { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +99,7 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 		{forget("a"), false, source.ReasonUnavailable, 7, 6},
 		{func() { node.podsTurned(true) }, true, source.ReasonNone, 7, 7},
 	} {
+		now = now.Add(time.Minute)
 		step.do()
 		status, lines := node.claims.Status(), strings.Count(log.String(), "\n")
 		if status.Up != step.up || status.Reason != step.reason || status.Errors != step.errors || lines != step.lines {

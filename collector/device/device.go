@@ -44,11 +44,12 @@ type Observation struct {
 // Sample is what is known of a device now: its identity, and the newest
 // readings of both tiers. It is never changed once it has been published.
 type Sample struct {
-	Device   Device
-	Source   string        // name of the source that saw it, the first in precedence
-	At       clock.Instant // the newest successful fast read; zero: none yet
-	Readings []Reading     // sorted by quantity, then details
-	XIDs     []XID         // sorted by code; nil: nobody listens for them
+	Device    Device
+	Source    string        // name of the source that saw it, the first in precedence
+	At        clock.Instant // the newest successful fast read; zero: none yet
+	Readings  []Reading     // sorted by quantity, then details
+	XIDs      []XID         // sorted by code; nil: nobody listens for them
+	XIDSource string        // name of the source that heard them, set by Merge; empty: nobody listens
 
 	answers quantitySet // what the source has ever read of the device
 	bare    bool        // nothing but the UUID is known: it has not been read yet

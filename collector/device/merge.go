@@ -15,14 +15,15 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 // each source's samples in the order of precedence. Two samples mean the same
 // device when they have the same UUID; or, for whole devices of which one has
 // no UUID, the same PCI address; or, for partitions that two sources see, the
-// same parent, GPU instance and compute instance.
+// same parent, GPU instance and compute instance, unless both tell a UUID of
+// the partition's own: a place is given to another partition when one is gone.
 //
 // The first source to see a device gives its identity, its time and its
 // readings. Later ones add the quantities that it has never read, but only
 // where their own read is at most stale older: a quantity never passes from
 // one source to another and back, because two sources may count the same
-// thing from different origins. XIDs are those of the first source that
-// listens for them, and are never added up for the same reason.
+// thing from different origins. XIDs are those of the first source that tells
+// of them, which XIDSource names, and are never added up for the same reason.
 //
 // The UUID stays that of the first source in precedence for as long as that
 // source tells of the device, and a source that fails goes on telling of what
@@ -74,7 +75,7 @@ func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
 	s.also = rank
 	s.identify(other.Device)
 	if other.XIDs != nil && (s.XIDs == nil || rank < s.heard) {
-		s.XIDs, s.heard = other.XIDs, rank
+		s.XIDs, s.XIDSource, s.heard = other.XIDs, other.Source, rank
 	}
 	if other.At.IsZero() || s.At.Since(other.At) > stale {
 		return
@@ -149,6 +150,11 @@ func instanceOf(d Device) (instance, bool) {
 	return at, at.parent != "" && at.gpu != Unknown && at.compute != Unknown
 }
 
+// ownUUID reports whether a partition has a UUID that is its alone: NVIDIA's
+// older spelling, MIG-<UUID of the GPU>/<GPU instance>/<compute instance>,
+// says no more than where it is.
+func ownUUID(d Device) bool { return d.UUID != "" && !strings.HasPrefix(d.UUID, "MIG-GPU-") }
+
 func (x *index) find(d Device, rank int) (at int, known bool) {
 	if d.UUID != "" {
 		if at, known = x.byUUID[d.UUID]; known {
@@ -159,7 +165,10 @@ func (x *index) find(d Device, rank int) (at int, known bool) {
 		// Two of one source are two, whatever it says of their place.
 		place, told := instanceOf(d)
 		at, known = x.byInstance[place]
-		return at, told && known && x.seen[at].rank != rank
+		if !told || !known || x.seen[at].rank == rank {
+			return 0, false
+		}
+		return at, !ownUUID(d) || !ownUUID(x.seen[at].Device)
 	}
 	if d.PCIBusID == "" {
 		return 0, false
@@ -173,6 +182,10 @@ func (x *index) add(sample Sample, rank int) {
 		x.byUUID, x.byPCI, x.byInstance = make(map[string]int), make(map[string]int), make(map[instance]int)
 	}
 	at, d := len(x.seen), sample.Device
+	sample.XIDSource = ""
+	if sample.XIDs != nil {
+		sample.XIDSource = sample.Source
+	}
 	x.seen = append(x.seen, sighting{Sample: sample, rank: rank, also: rank, heard: rank})
 	if d.UUID != "" {
 		x.byUUID[d.UUID] = at

@@ -227,10 +227,37 @@ func TestMerge(t *testing.T) {
 		"the same instance twice in the second source": {
 			bySource: [][]Sample{
 				{seen("x", partition("MIG-1", 7, 0), 5)},
-				{seen("y", partition("MIG-2", 7, 0), 5), seen("y", partition("MIG-3", 7, 0), 5, power(1))},
+				{seen("y", partition("MIG-GPU-1/7/0", 7, 0), 5), seen("y", partition("MIG-GPU-1/7/0", 7, 0), 5, power(1))},
 			},
 			want:       "x MIG-1 at 5s:\n",
-			duplicates: "MIG-3",
+			duplicates: "MIG-GPU-1/7/0",
+		},
+		"a partition is not the one that was there before it": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-new", 7, 0), 5)},
+				{seen("y", partition("MIG-old", 7, 0), 5, utilization(0.9))},
+			},
+			want: `
+				x MIG-new at 5s:
+				y MIG-old at 5s: utilization=0.9
+				`,
+		},
+		"a partition whose UUID nobody knows is the one at its place": {
+			bySource: [][]Sample{
+				{seen("x", partition("", 7, 0), 5), seen("x", partition("MIG-1", 8, 0), 5)},
+				{seen("y", partition("MIG-2", 7, 0), 5, power(2)), seen("y", partition("", 8, 0), 5, power(1))},
+			},
+			want: `
+				x  at 5s: power=2
+				x MIG-1 at 5s: power=1
+				`,
+		},
+		"so is one whose UUID says no more than the place": {
+			bySource: [][]Sample{
+				{seen("x", partition("MIG-GPU-1/7/0", 7, 0), 5)},
+				{seen("y", partition("MIG-1", 7, 0), 5, power(1))},
+			},
+			want: "x MIG-GPU-1/7/0 at 5s: power=1\n",
 		},
 		"errors are those of the first that listens": {
 			bySource: [][]Sample{
@@ -238,7 +265,7 @@ func TestMerge(t *testing.T) {
 				{hearing79(seen("y", Device{UUID: "GPU-1"}, 0), 2)},
 				{hearing79(seen("z", Device{UUID: "GPU-1"}, 5), 3)},
 			},
-			want: "x GPU-1 at 5s: xid79=2\n",
+			want: "x GPU-1 at 5s: xid79=2 by y\n",
 		},
 		"nothing heard is something": {
 			bySource: [][]Sample{
@@ -254,7 +281,7 @@ func TestMerge(t *testing.T) {
 			},
 			want: `
 				x GPU-2 at 0s: xid79=4
-				y GPU-1 read at 5s: power=1 xid79=1
+				y GPU-1 read at 5s: power=1 xid79=1 by x
 				`,
 		},
 		"three sources": {
@@ -293,10 +320,17 @@ func written(samples []Sample) string {
 		for _, r := range s.Readings {
 			fmt.Fprintf(&b, " %s=%g", Specs()[r.Quantity].Name, r.Value)
 		}
-		b.WriteString(heard(s.XIDs))
-		b.WriteString("\n")
+		b.WriteString(heard(s.XIDs) + hearer(s) + "\n")
 	}
 	return b.String()
+}
+
+// hearer names the source of the XIDs where that is not who saw the device.
+func hearer(s Sample) string {
+	if expected := map[bool]string{true: "", false: s.Source}[s.XIDs == nil]; s.XIDSource == expected {
+		return ""
+	}
+	return " by " + s.XIDSource
 }
 
 // heard writes XIDs down with how often each was heard.

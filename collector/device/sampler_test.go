@@ -178,6 +178,32 @@ func TestFailedReadKeepsWhatWasKnown(t *testing.T) {
 	})
 }
 
+// A reader that fails now and then, or is late now and then, does not fill
+// the log.
+func TestUnsteadyReaderIsLoggedOnce(t *testing.T) {
+	for name, unsteady := range map[string]Reader{
+		"fails": &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {
+			if call%2 == 0 {
+				return watts("GPU-a", 1, tier), errBroken
+			}
+			return watts("GPU-a", 1, tier), nil
+		}},
+		"is late": lasting("GPU-a", func(call int, _ Tier) time.Duration {
+			return time.Duration(1500+1000*(call%2)) * time.Millisecond
+		}),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := sample(t, &fakeSource{name: "fake", readers: []Reader{unsteady}})
+			s.pass(10 * time.Minute)
+			if s.lines() == 0 || s.lines() > 3 {
+				t.Errorf("one that %s is logged %d times in ten minutes", name, s.lines())
+			}
+			s.stop()
+			s.pass(5 * time.Second) // the last read comes back
+		})
+	}
+}
+
 func TestSlowReadingsAgeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {

@@ -74,15 +74,15 @@ func ReasonOf(err error) Reason {
 }
 
 // Tracker keeps the Status of one source and logs when it changes, not at
-// every tick. It is safe for concurrent use.
+// every tick, and not each time where it comes and goes. It is safe for
+// concurrent use.
 type Tracker struct {
-	log     *slog.Logger
 	now     clock.Clock
 	observe func(seconds float64)
 
 	mu     sync.Mutex
 	status Status
-	tried  bool
+	diary  diary
 }
 
 // NewTracker returns the tracker of the named source. observe, which may be
@@ -91,7 +91,7 @@ func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(sec
 	if observe == nil {
 		observe = func(float64) {}
 	}
-	return &Tracker{log: log.With("component", name), now: now, observe: observe, status: Status{Name: name}}
+	return &Tracker{now: now, observe: observe, status: Status{Name: name}, diary: newDiary(log.With("component", name))}
 }
 
 // Begin notes the start of an attempt and returns what ends it. The end may
@@ -107,40 +107,29 @@ func (t *Tracker) Begin() (end func(error)) {
 // Report notes the outcome of an attempt whose duration means nothing, such
 // as a watch that broke.
 func (t *Tracker) Report(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err == nil {
-		t.succeed(ReasonNone)
-		return
-	}
-	t.status.Errors++
-	reason := ReasonOf(err)
-	if !t.tried || t.status.Up || t.status.Reason != reason {
-		t.log.Warn("source is down", "reason", string(reason), "error", err.Error())
-	}
-	t.tried, t.status.Up, t.status.Reason, t.status.Message = true, false, reason, err.Error()
+	t.conclude(err == nil, err)
 }
 
 // Impair notes that the source works but not wholly: one of its devices
 // fails, say. It counts as a success with a reason, and as an error.
 func (t *Tracker) Impair(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.status.Errors++
-	reason := ReasonOf(err)
-	if t.status.Reason != reason {
-		t.log.Warn("source is impaired", "reason", string(reason), "error", err.Error())
-	}
-	t.succeed(reason)
-	t.status.Message = err.Error()
+	t.conclude(true, err)
 }
 
-func (t *Tracker) succeed(reason Reason) {
-	if t.tried && (!t.status.Up || t.status.Reason != ReasonNone) && reason == ReasonNone {
-		t.log.Info("source is up again")
+// conclude notes how an attempt ended and what went wrong in it.
+func (t *Tracker) conclude(up bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	t.status.Up, t.status.Reason, t.status.Message = up, ReasonOf(err), ""
+	if err != nil {
+		t.status.Errors++
+		t.status.Message = err.Error()
 	}
-	t.tried, t.status.Up, t.status.Reason, t.status.LastSuccess = true, true, reason, t.now()
-	t.status.Message = ""
+	if up {
+		t.status.LastSuccess = now
+	}
+	t.diary.note(t.status, now)
 }
 
 // Hang notes since when a read has not come back; the zero instant: none.
@@ -150,10 +139,14 @@ func (t *Tracker) Hang(since clock.Instant) {
 	t.status.HungSince = since
 }
 
-// Status returns the present status.
+// Status returns the present status. Where nothing is reported as long as
+// nothing changes, it is what finds out that the source has settled.
 func (t *Tracker) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.diary.unsettled() {
+		t.diary.note(t.status, t.now())
+	}
 	return t.status
 }
 

@@ -53,6 +53,75 @@ func TestTrackerLogsChanges(t *testing.T) {
 	}
 }
 
+// The log is told once that a source comes and goes, and then how it is once
+// it has stayed so for half a minute; the status is always the present one.
+func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
+	var log bytes.Buffer
+	now := clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour}
+	text := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "component" {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	tracker := source.NewTracker("nvml", text, func() clock.Instant { return now }, nil)
+	broken := &source.Failure{Reason: source.ReasonDeviceError, Err: errors.New("broken")}
+	late := &source.Failure{Reason: source.ReasonTimeout, Err: errors.New("late")}
+	report := func(errs ...error) {
+		t.Helper()
+		for _, err := range errs {
+			now = now.Add(time.Second)
+			tracker.Report(err)
+			if status := tracker.Status(); status.Up != (err == nil) || status.Reason != source.ReasonOf(err) {
+				t.Errorf("the status is %+v after %v", status, err)
+			}
+		}
+	}
+	said := func(when, want string) {
+		t.Helper()
+		if got := log.String(); got != want {
+			t.Errorf("%s: the log says\n%swant\n%s", when, got, want)
+		}
+		log.Reset()
+	}
+	const (
+		down  = "level=WARN msg=\"source is down\" reason=device_error error=broken\n"
+		slow  = "level=WARN msg=\"source is down\" reason=timeout error=late\n"
+		again = "level=INFO msg=\"source is up again\"\n"
+		both  = "level=WARN msg=\"source comes and goes\" reason=device_error error=broken\n"
+	)
+	report(nil, broken, broken, nil)
+	said("one failure", down+again)
+	report(broken)
+	said("another one", both)
+	for range 300 {
+		report(nil, broken)
+	}
+	report(late, broken, late)
+	said("ten minutes", "")
+	report(broken)
+	now = now.Add(29 * time.Second)
+	_ = tracker.Status()
+	said("it has not yet settled", "")
+	report(broken)
+	said("it stays down", down)
+	report(nil, broken)
+	said("it recovers for a moment", again+both)
+	report(nil)
+	now = now.Add(30 * time.Second)
+	_ = tracker.Status()
+	said("it is well, and nothing is reported", again)
+	report(nil, broken, late, broken, late, broken)
+	said("it fails now in this way, now in that", down+slow)
+	for range 30 {
+		report(broken)
+	}
+	said("one way stays", down)
+	tracker.Impair(broken)
+	report(broken)
+	said("it is impaired for a moment", "level=WARN msg=\"source is impaired\" reason=device_error error=broken\n")
+}
+
 func TestTrackerTimesAttempts(t *testing.T) {
 	now := clock.Instant{Elapsed: time.Hour}
 	var took []float64

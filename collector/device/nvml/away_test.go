@@ -116,6 +116,127 @@ func TestFallenOffTheBus(t *testing.T) {
 	})
 }
 
+// A lost GPU may stay listed while its handle is refused. It is told as lost
+// all the while, and found again once it has been repaired.
+func TestLostAndRefused(t *testing.T) {
+	for _, refusal := range []nvml.Return{
+		nvml.ERROR_GPU_IS_LOST, nvml.ERROR_UNKNOWN, nvml.ERROR_IRQ_ISSUE, nvml.ERROR_INSUFFICIENT_POWER, nvml.ERROR_NO_PERMISSION,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fitted(dgxh100.New())
+			s.Devices = s.Devices[:2]
+			var broken, refused atomic.Bool
+			handle, mig := s.DeviceGetHandleByIndexFunc, gpu(s, 1).GetMigModeFunc
+			s.InitFunc = func() nvml.Return {
+				refused.Store(broken.Load())
+				return nvml.SUCCESS
+			}
+			s.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+				if i == 1 && refused.Load() {
+					return nil, refusal
+				}
+				return handle(i)
+			}
+			gpu(s, 1).GetMigModeFunc = func() (int, int, nvml.Return) {
+				if broken.Load() {
+					return 0, 0, nvml.ERROR_GPU_IS_LOST
+				}
+				return mig()
+			}
+			sampler := device.NewSampler(device.Options{Sources: []device.Source{NewOver(s, Options{})}, Clock: clock.System()})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				sampler.Run(ctx)
+			}()
+			expect := func(when string, lost float64) {
+				t.Helper()
+				samples := sampler.Latest()
+				if len(samples) != 2 || len(samples[0].Readings) < 10 {
+					t.Fatalf("%v, %s: the samples are %+v", refusal, when, samples)
+				}
+				age := clock.System()().Wall.Sub(samples[1].At.Wall)
+				told := slices.Contains(samples[1].Readings, device.Reading{Quantity: device.Lost, Value: lost})
+				if !told || age > device.StaleAfter(time.Second) {
+					t.Fatalf("%v, %s: after %s it says %v", refusal, when, age, samples[1].Readings)
+				}
+			}
+			time.Sleep(40500 * time.Millisecond)
+			expect("at first", 0)
+			broken.Store(true)
+			time.Sleep(2 * time.Second)
+			for second := range 600 {
+				time.Sleep(time.Second)
+				expect(fmt.Sprintf("%d s after it fell", second), 1)
+			}
+			broken.Store(false)
+			time.Sleep(renewMost + 30*time.Second)
+			expect("once it has been repaired", 0)
+			if n := len(s.InitCalls()); n < 4 || n > 8 {
+				t.Errorf("%v: initialized %d times", refusal, n)
+			}
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// While one GPU cannot be told, others come and go all the same; and one that
+// is merely not told is still there.
+func TestOneThatIsRefusedHidesNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sysfs := fitted(dgxh100.New()), t.TempDir()
+		all := s.Devices
+		there := all[:2]
+		s.InitFunc = func() nvml.Return {
+			s.Devices = there
+			return nvml.SUCCESS
+		}
+		board := withEvents(s)
+		kernel(t, sysfs, 0, 1)
+		from := NewOver(s, Options{Sysfs: sysfs})
+		look := func(minutes int, want string) {
+			t.Helper()
+			for range 2 * minutes {
+				time.Sleep(30 * time.Second)
+				_, _ = from.Readers(t.Context())
+			}
+			if got := keys(t, from); got != want {
+				t.Errorf("there are %s, want %s", got, want)
+			}
+		}
+		look(1, "GPU-0:0 GPU-1:0")
+		board.raise(gpu(s, 0), 13, noInstance, noInstance)
+		synctest.Wait()
+		failUUID(gpu(s, 0), nvml.ERROR_UNKNOWN)
+		look(1, "GPU-1:0")
+		if got := counts(from); got != "map[GPU-0:13:1]" {
+			t.Errorf("heard %s of the GPU that is not told", got)
+		}
+		kernel(t, sysfs, 1)
+		keys(t, from)
+		if got := counts(from); got != "map[]" {
+			t.Errorf("heard %s of a GPU that another driver has", got)
+		}
+		kernel(t, sysfs, 0, 1)
+		look(10, "GPU-1:0")
+		kernel(t, sysfs, 0, 1, 2)
+		there = all[:3]
+		look(6, "GPU-1:0 GPU-2:0")
+		gpu(s, 0).GetUUIDFunc = func() (string, nvml.Return) { return "GPU-0", nvml.SUCCESS }
+		look(1, "GPU-0:0 GPU-1:0 GPU-2:0")
+		look(6, "GPU-0:0 GPU-1:0 GPU-2:0")
+		initialized := len(s.InitCalls())
+		if look(60, "GPU-0:0 GPU-1:0 GPU-2:0"); len(s.InitCalls()) != initialized {
+			t.Errorf("initialized %d times more while nothing happens", len(s.InitCalls())-initialized)
+		}
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A GPU that was given to another driver is gone, and lost to nobody.
 func TestBoundElsewhere(t *testing.T) {
 	for _, told := range []bool{true, false} { // by sysfs; else the library does not list it any more

@@ -16,8 +16,9 @@ import (
 )
 
 // A GPU that was reset, or unbound and bound back, is seen again only once
-// the library is initialized anew. While a GPU is lost this is done at these
-// intervals, ever more seldom because it may disturb the other GPUs.
+// the library is initialized anew. While a GPU is lost, or cannot be told, this
+// is done at these intervals, ever more seldom because it may disturb the other
+// GPUs.
 const (
 	renewFirst = 30 * time.Second
 	renewMost  = 5 * time.Minute
@@ -38,11 +39,13 @@ type connection struct {
 	// while the connection is ended, made and looked through: the library
 	// must not be shut down under a call, and handles from before are not
 	// to be used after. It is only ever tried to be locked, because a call
-	// that hangs never lets it go.
+	// that hangs never lets it go. The text of a return code is a call as
+	// well: fmt.Errorf makes it at once, and no bare code is ever returned as
+	// an error, so that whoever has an error can tell it at any time.
 	calls  sync.RWMutex
 	number uint64 // of the present or last connection; handles are good for one alone. Guarded by calls
 
-	wanted atomic.Bool // another connection: a GPU has been lost since this one was made, or is not in it
+	wanted atomic.Bool // another connection: a GPU has been lost since this one was made, or cannot be told in it
 
 	// What follows belongs to Readers and Close.
 	connected   bool
@@ -124,6 +127,7 @@ func (c *connection) aged() bool {
 func (c *connection) connect() error {
 	c.shutdown()
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
+		c.ear.ignore(nil)
 		return failure("initialize the library", ret)
 	}
 	c.connected, c.initialized, c.since = true, true, c.now()

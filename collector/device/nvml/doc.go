@@ -16,16 +16,18 @@
 // is the only one in its GPU instance. Nothing of the kind is taken of a GPU
 // unless it is asked for, and no setting is ever changed.
 //
-// Counters are the hardware's, and fall only where it began anew. The PCIe
-// counters are 32 bits wide: a wrap between two reads is seen, a second one is
-// not, so that what is more than 4 GiB from one read to the next is lacking.
-// Time under a throttle reason that the GPU does not count is added up here,
-// and counts from the source's first read.
+// Counters are the hardware's, and fall only where it began anew: that of all
+// NVLinks, where all of them did at once. The PCIe counters are 32 bits wide: a
+// wrap between two reads is seen, a second one is not, so that what is more
+// than 4 GiB from one read to the next is lacking; they are told all the same,
+// as the least that went over PCIe. Time under a throttle reason that the GPU
+// does not count is added up here, and counts from the source's first read.
 //
-// A GPU that says that it is lost is told as lost until it is back; the
-// library is initialized anew, ever more seldom, to find it again. It is also
-// initialized anew when sysfs shows a GPU that it does not list. A GPU that
-// was bound to another driver is gone, and not lost.
+// A GPU that says that it is lost is told as lost until it is back, also while
+// the library refuses its handle; the library is initialized anew, ever more
+// seldom, to find it again. So it is while any other GPU cannot be told, and
+// when sysfs shows one that the library does not list. A GPU that was bound to
+// another driver is gone, and not lost.
 //
 // XIDs are heard of as they happen, by an event set and a goroutine of its
 // own, which end with each initialization. They are counted for the MIG device

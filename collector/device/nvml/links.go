@@ -91,13 +91,13 @@ func eachLink(q device.Quantity, f field) row {
 			return told, ret
 		}
 		last := p.past.links.of(f)
-		for link, value := range last.value {
-			if !last.known[link] {
+		for link, known := range last.known {
+			if !known {
 				continue
 			}
 			if peer, known := p.peer(link); known {
 				details := [2]string{strconv.Itoa(link), peer}
-				told = append(told, device.Reading{Quantity: q, Details: details, Value: value})
+				told = append(told, device.Reading{Quantity: q, Details: details, Value: last.total(link)})
 			}
 		}
 		return told, nvml.SUCCESS
@@ -106,8 +106,9 @@ func eachLink(q device.Quantity, f field) row {
 }
 
 // links are the counters of single links. One that does not answer any more
-// counts on with its last value, so that the sum does not fall, until another
-// one of the same field has fallen: then the hardware began anew.
+// counts on with its last value, and one that begins anew from there, so that
+// their sum does not fall, until all of them have fallen at once: then the
+// hardware began anew.
 type links struct {
 	count int            // -1: not known since the last look for GPUs
 	peers map[int]string // by link, since the last look for GPUs
@@ -116,7 +117,8 @@ type links struct {
 
 // counters are the last values of one field, by link.
 type counters struct {
-	value [nvml.NVLINK_MAX_LINKS]float64
+	base  [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted when it last began anew
+	value [nvml.NVLINK_MAX_LINKS]float64 // since then
 	known [nvml.NVLINK_MAX_LINKS]bool
 }
 
@@ -137,31 +139,40 @@ func (l *links) of(f field) *counters {
 	return l.last[f.id]
 }
 
-// sum adds up the last values. It makes no difference to it how many links
-// there are now.
+// total is what a link has counted.
+func (c *counters) total(link int) float64 { return c.base[link] + c.value[link] }
+
+// sum adds up the links. It makes no difference to it how many there are now.
 func (c *counters) sum() (float64, nvml.Return) {
 	sum, ret := 0.0, nvml.ERROR_NOT_SUPPORTED
-	for link, value := range c.value {
-		if c.known[link] {
-			sum, ret = sum+value, nvml.SUCCESS
+	for link, known := range c.known {
+		if known {
+			sum, ret = sum+c.total(link), nvml.SUCCESS
 		}
 	}
 	return sum, ret
 }
 
-// replace takes in newer values. Where one has fallen, those that are not
-// among the newer ones are forgotten.
+// replace takes in newer values. A link whose own have fallen counts on from
+// what it had, unless the values of all links have: then nothing that was
+// before counts.
 func (c *counters) replace(newer *counters) {
-	for link, value := range newer.value {
-		if newer.known[link] && value < c.value[link] {
-			*c = *newer
-			return
-		}
+	all := true
+	for link, known := range c.known {
+		all = all && (!known || newer.known[link] && newer.value[link] < c.value[link])
+	}
+	if all {
+		*c = *newer
+		return
 	}
 	for link, value := range newer.value {
-		if newer.known[link] {
-			c.value[link], c.known[link] = value, true
+		if !newer.known[link] {
+			continue
 		}
+		if value < c.value[link] {
+			c.base[link] += c.value[link]
+		}
+		c.value[link], c.known[link] = value, true
 	}
 }
 

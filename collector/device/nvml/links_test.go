@@ -113,6 +113,44 @@ func TestLinksUp(t *testing.T) {
 	}
 }
 
+// The counters of one link that begin anew (it was trained again, or somebody
+// reset them) leave what went over it and over the others as it was.
+func TestOneLinkBeginsAnew(t *testing.T) {
+	s := equip(fitted(dgxb200.New()), 5)
+	f := fieldsOf(5, 0)
+	gpu(s, 0).GetFieldValuesFunc = f.answer
+	set := func(link uint32, value uint64) {
+		f[[2]uint32{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, link}] = value
+		f[[2]uint32{nvml.FI_DEV_NVLINK_COUNT_RCV_ERRORS, link}] = value
+	}
+	from := NewOver(s, Options{Links: true})
+	expect := func(when, sum, each string) {
+		t.Helper()
+		want := fmt.Sprintf("nvlink_link_transmit 0/switch %s bytes; nvlink_transmit  %s bytes; nvlink_errors receive %s", each, sum, sum)
+		if got := told(read(t, from, 0, device.Slow), "nvlink_transmit", "nvlink_errors receive", "nvlink_link_transmit 0/"); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	for link := range uint32(3) {
+		set(link, 1000)
+	}
+	expect("at first", "3000", "1000")
+	set(0, 5)
+	expect("the first began anew", "3005", "1005")
+	set(0, 6)
+	set(1, 7)
+	expect("so did the second", "3013", "1006")
+	set(0, 2)
+	set(1, 1000)
+	expect("and the first again", "4008", "1008")
+	set(0, 1)
+	set(1, 2)
+	set(2, 3)
+	expect("all of them did", "6", "1")
+	set(0, 2)
+	expect("they go on", "7", "2")
+}
+
 // A GPU without links has none that are inactive.
 func TestNoLinks(t *testing.T) {
 	s := fitted(dgxh100.New())

@@ -14,20 +14,19 @@ func eventFunctions() (all, wait []string) {
 }
 
 // listen listens for the errors of the GPUs that have been found, as far as
-// they support it. It belongs to Readers.
+// they support it, and to no others. It belongs to Readers.
 func (c *connection) listen(found []*reader) {
 	if c.parked != nil && !c.parked.hung() {
 		c.parked = nil
 	}
+	there := make(map[string]bool, len(found))
 	for _, r := range found {
 		f := r.found.Load()
-		if f.missing {
-			continue
-		}
-		if c.listener == nil || c.listener.of(f.gpu) != r {
-			c.ear.listen(r.uuid, c.register(r, f))
-		}
+		registered := c.listener != nil && c.listener.of(f.gpu) == r
+		c.ear.listen(r.uuid, !f.missing && (registered || c.register(r, f)))
+		there[r.uuid] = true
 	}
+	c.ear.ignore(there)
 }
 
 // register adds the errors of a GPU to the events that are waited for, and
@@ -62,7 +61,7 @@ func (c *connection) hear(r *reader, event nvml.EventData) {
 	if code == fallenOffTheBus {
 		r.lost.Store(true)
 	}
-	c.ear.hear(r.uuid, event.GpuInstanceId, event.ComputeInstanceId, code, c.now().Wall)
+	c.ear.hear(r.uuid, event.GpuInstanceId, event.ComputeInstanceId, code)
 }
 
 // unlisten ends the listener. One whose wait does not return is left behind,

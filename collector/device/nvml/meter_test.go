@@ -135,7 +135,11 @@ func TestLinksAreRemembered(t *testing.T) {
 	expect("it is down and the library was initialized anew", "3011")
 	set(0, 5)
 	set(1, 6)
-	expect("the hardware counts anew", "21")
+	expect("two count anew", "3022")
+	for link := range uint32(4) {
+		set(link, uint64(link)+1)
+	}
+	expect("the hardware counts anew", "10")
 }
 
 func TestOneFieldFails(t *testing.T) {

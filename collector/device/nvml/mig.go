@@ -155,7 +155,7 @@ func (r *reader) partition(handle nvml.Device, uuid string) *partition {
 	id.Placement = r.placement(id.GPUInstance)
 	return &partition{
 		handle: handle, identity: id, identified: true,
-		meter: newMeter(handle, migRows(), r.taken, newPast()),
+		meter: newMeter(handle, migRows(), r.taken, newPast(r.interval)),
 	}
 }
 

@@ -1,13 +1,18 @@
 package nvml
 
-import "github.com/dra-exporter/dra-exporter/collector/clock"
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
 
 // Options are what the source can be told. The zero value is what it does by
 // itself.
 type Options struct {
-	Library   string      // path of libnvidia-ml.so.1; empty: where the system finds it
-	Links     bool        // read each NVLink by itself, not only their sum
-	Profiling bool        // read engine activity (GPM)
-	Sysfs     string      // where sysfs is mounted; empty: /sys
-	Clock     clock.Clock // nil: the system's
+	Library   string        // path of libnvidia-ml.so.1; empty: where the system finds it
+	Links     bool          // read each NVLink by itself, not only their sum
+	Profiling bool          // read engine activity (GPM)
+	Interval  time.Duration // between two fast reads; 0: the sampler's default
+	Sysfs     string        // where sysfs is mounted; empty: /sys
+	Clock     clock.Clock   // nil: the system's
 }

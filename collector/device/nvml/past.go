@@ -2,7 +2,12 @@
 
 package nvml
 
-import "github.com/dra-exporter/dra-exporter/collector/clock"
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
 
 // past is what is remembered of a GPU for as long as it is known, over looks
 // for GPUs and connections to the library, so that what is told of its
@@ -14,8 +19,14 @@ type past struct {
 	number   uint64 // of the connection in which it is read
 }
 
-func newPast() *past {
-	return &past{links: newLinks(), wrapped: make(map[uint32]wrapped)}
+// newPast is the past of a device that has not been read. What holds at one of
+// its reads is taken to last up to the next, as long as its readings are not
+// stale by then.
+func newPast(interval time.Duration) *past {
+	return &past{
+		links: newLinks(), wrapped: make(map[uint32]wrapped),
+		throttle: throttle{gap: device.StaleAfter(interval), seconds: make(map[uint64]float64)},
+	}
 }
 
 // wrapped is a counter that is 32 bits wide: what it has been told as, less
@@ -49,6 +60,7 @@ func (p *past) unfold(field uint32, value float64) float64 {
 // throttle is for how long a GPU has been seen throttled, where it does not
 // count that itself.
 type throttle struct {
+	gap     time.Duration      // the longest between two reads over which a reason is taken to have lasted
 	seconds map[uint64]float64 // by reason, one bit each
 	reasons uint64             // at the last read
 	at      clock.Instant      // of it; zero: none yet

@@ -38,6 +38,8 @@ func TestWrapsAreUnfolded(t *testing.T) {
 	expect("the hardware began anew", 3, "3")
 	expect("it is wider", 1<<33, "8589934592")
 	expect("a wide one falls", 7, "7")
+	expect("10 GiB go over it, of which two wraps are not seen", 7+10<<30%(1<<32), "2147483655")
+	expect("and again", (7+20<<30)%(1<<32), "4294967303")
 	if got := told(read(t, from, 0, device.Fast), "pcie_receive"); got != "pcie_receive  198 bytes" {
 		t.Errorf("the other way went %s", got)
 	}
@@ -91,6 +93,29 @@ func TestSampledThrottling(t *testing.T) {
 			t.Errorf("the reasons were asked for %d times in 10 reads", calls)
 		}
 	})
+}
+
+// However seldom the GPU is read, what it says lasts up to the next read,
+// unless several are missing between the two.
+func TestSampledThrottlingAtLongIntervals(t *testing.T) {
+	for interval, want := range map[time.Duration]string{0: "0", time.Second: "0", 15 * time.Second: "300", 6 * time.Second: "300"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fitted(dgxh100.New())
+			gpu(s, 0).GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return hwThermalSlowdown, nvml.SUCCESS }
+			from := NewOver(s, Options{Interval: interval})
+			for range 20 {
+				read(t, from, 0, device.Fast)
+				time.Sleep(15 * time.Second)
+			}
+			if got := told(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
+				t.Errorf("read every 15 s, at an interval of %s: %s, want %s seconds", interval, got, want)
+			}
+			time.Sleep(46 * time.Second)
+			if got := told(read(t, from, 0, device.Fast), "throttled hw_thermal"); got != "throttled hw_thermal "+want+" seconds" {
+				t.Errorf("46 s later: %s, want %s seconds", got, want)
+			}
+		})
+	}
 }
 
 // A library without the call tells nothing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -22,6 +23,7 @@ type reader struct {
 	sysfs      string
 	perLink    bool
 	profiling  bool
+	interval   time.Duration // between two fast reads
 	found      atomic.Pointer[finding]
 	lost       atomic.Bool // the last read, or an XID since, said so
 
@@ -49,7 +51,8 @@ type finding struct {
 
 func newReader(c *connection, uuid string, o Options) *reader {
 	return &reader{
-		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling, past: newPast(),
+		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling,
+		interval: o.Interval, past: newPast(o.Interval),
 		identity: device.Device{
 			UUID: uuid, Vendor: "nvidia", Minor: device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,

@@ -63,7 +63,8 @@ func wholeRows(links bool) []row {
 		called(device.ClockFrequency, "sm", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_SM)),
 		called(device.ClockFrequency, "memory", device.Fast, "nvmlDeviceGetClockInfo", clockOf(nvml.CLOCK_MEM)),
 		// Bytes. The library says that the counters can wrap: what is seen of
-		// them is 32 bits wide.
+		// them is 32 bits wide. They are told though a fast link could wrap
+		// them twice between two reads, as the least that went over it.
 		valued(device.PCIeTransmit, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_TX_BYTES, scale: 1, wraps: true}),
 		valued(device.PCIeReceive, "", device.Fast, field{id: nvml.FI_DEV_PCIE_COUNT_RX_BYTES, scale: 1, wraps: true}),
 	}...)

@@ -43,7 +43,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	}
 	return &Source{
 		options:    o,
-		connection: &connection{library: library, now: o.Clock, ear: newEar()},
+		connection: &connection{library: library, now: o.Clock, ear: newEar(o.Clock)},
 		readers:    make(map[string]*reader),
 		addresses:  make(map[string]string),
 		strangers:  make(strangers),
@@ -71,7 +71,6 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	}
 	defer leave()
 	found, err := s.look()
-	s.connection.note(err)
 	readers := make([]device.Reader, len(found))
 	for i, r := range found {
 		readers[i] = r
@@ -79,7 +78,8 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	return readers, err
 }
 
-// look finds the GPUs that are there.
+// look finds the GPUs that are there. One that cannot be told, for whatever
+// reason, may be there again once the library has been initialized anew.
 func (s *Source) look() ([]*reader, error) {
 	library := s.connection.library
 	symbols := lookUp(library.Extensions())
@@ -107,9 +107,10 @@ func (s *Source) look() ([]*reader, error) {
 		findings[uuid] = f
 	}
 	err := errors.Join(errs...)
-	if err == nil {
-		s.miss(findings)
+	if err != nil {
+		s.connection.wanted.Store(true)
 	}
+	s.miss(findings, err == nil)
 	found := s.hand(findings)
 	s.connection.listen(found)
 	return found, err
@@ -168,10 +169,12 @@ func (s *Source) hand(findings map[string]*finding) []*reader {
 	return found
 }
 
-// miss takes in which GPUs are not listed, all that are listed having been
-// told. One that was lost stays; any other was taken away in good order. And
-// where the driver has one that is not listed, another connection is wanted.
-func (s *Source) miss(findings map[string]*finding) {
+// miss takes in which GPUs have not been found. One that was lost stays, until
+// another driver is bound to it. Any other was taken away in good order, if
+// all that are listed could be told; else it may be one of those that could
+// not. And where the driver has one that is not listed, another connection is
+// wanted, as it is anyway while not all could be told.
+func (s *Source) miss(findings map[string]*finding, all bool) {
 	listed := make(map[string]bool)
 	for _, f := range findings {
 		listed[f.address] = true
@@ -180,15 +183,19 @@ func (s *Source) miss(findings map[string]*finding) {
 		if _, there := findings[uuid]; there {
 			continue
 		}
-		if !r.lost.Load() || r.unbound() {
+		switch lost := r.lost.Load(); {
+		case all && !lost, r.unbound():
 			r.lost.Store(false)
 			s.connection.ear.leave(uuid)
-			continue
+		case lost:
+			f := *r.found.Load()
+			f.connection, f.missing = s.connection.number, true
+			findings[uuid] = &f
+			s.connection.wanted.Store(true)
 		}
-		f := *r.found.Load()
-		f.connection, f.missing = s.connection.number, true
-		findings[uuid] = &f
-		s.connection.wanted.Store(true)
+	}
+	if !all {
+		return
 	}
 	bound, known := boundGPUs(s.options.Sysfs)
 	if known && s.strangers.look(bound, listed, s.connection.number) {

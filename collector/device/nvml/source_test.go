@@ -85,11 +85,15 @@ func TestLostGPUIsAskedNoMore(t *testing.T) {
 		t.Error("the lost GPU is another, or was asked on")
 	}
 
-	// It cannot be told any more either; that does not hide the others.
+	// It cannot be told any more either; that hides neither it nor the others.
 	d.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	found, err := from.Readers(t.Context())
-	if len(found) != 7 || !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-		t.Errorf("%d readers and %v, want 7 and the lost GPU", len(found), err)
+	if len(found) != 8 || !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+		t.Errorf("%d readers and %v, want all 8 and the lost GPU", len(found), err)
+	}
+	after, err = r.Read(t.Context(), device.Fast)
+	if got := told(written(after, err), "lost", "error"); got != "lost  1; error: find GPU-3 again: ERROR_GPU_IS_LOST" {
+		t.Errorf("it says %s", got)
 	}
 }
 

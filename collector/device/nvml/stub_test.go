@@ -145,6 +145,45 @@ func TestStubHangsAndFails(t *testing.T) {
 	<-came
 }
 
+// What went wrong can be told while the library, which knows the texts, is
+// being initialized anew.
+func TestStubErrorsAreTold(t *testing.T) {
+	node, from := stubbed(t, 2, Options{Sysfs: t.TempDir()})
+	r := readers(t, from)[0]
+	node.Set(0, "return.nvmlDeviceGetPowerUsage", "NVML_ERROR_UNKNOWN")
+	node.Set(1, "return.nvmlDeviceGetPowerUsage", "NVML_ERROR_UNKNOWN")
+	failed := []error{errorOf(r.Read(t.Context(), device.Fast))}
+	node.Set(1, "return.nvmlDeviceGetUUID", "NVML_ERROR_IRQ_ISSUE")
+	_, err := from.Readers(t.Context())
+	failed = append(failed, err)
+	node.SetNode("return.nvmlDeviceGetCount_v2", "NVML_ERROR_NO_PERMISSION")
+	_, err = from.Readers(t.Context())
+	failed = append(failed, err)
+	node.UnsetNode("return.nvmlDeviceGetCount_v2")
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			for _, err := range failed {
+				if err == nil || err.Error() == "" {
+					t.Errorf("the error is %v", err)
+				}
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	for range 20 {
+		from.connection.connected = false
+		_, _ = from.Readers(t.Context())
+	}
+	close(stop)
+	<-stopped
+}
+
 func errorOf(_ []device.Observation, err error) error { return err }
 
 // A GPU that falls off the bus is lost, and is found again once it is back.

@@ -3,8 +3,6 @@
 package nvml
 
 import (
-	"time"
-
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -83,17 +81,10 @@ func (p *probe) throttledFor(reason uint64) (float64, nvml.Return) {
 	return p.past.throttle.seconds[reason], ret
 }
 
-// throttleGap is the longest time between two reads over which a reason is
-// taken to have lasted.
-const throttleGap = 10 * time.Second
-
 // observe takes in the reasons of a read. What was a reason at the read
 // before is taken to have been one up to now.
 func (t *throttle) observe(reasons uint64, now clock.Instant) {
-	if t.seconds == nil {
-		t.seconds = make(map[uint64]float64)
-	}
-	if passed := now.Since(t.at); !t.at.IsZero() && passed <= throttleGap {
+	if passed := now.Since(t.at); !t.at.IsZero() && passed <= t.gap {
 		for rest := t.reasons; rest != 0; rest &= rest - 1 {
 			t.seconds[rest&-rest] += passed.Seconds()
 		}

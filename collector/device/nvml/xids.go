@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
@@ -19,22 +20,32 @@ const noInstance = 0xFFFFFFFF
 // ear remembers which XIDs have been heard of each device. It is safe for
 // concurrent use.
 //
+// A GPU that nobody listens to any more is told of for a while, so that the
+// last it was heard to say reaches everybody; then it is left to others who
+// may listen. What was heard of it is told again once somebody listens.
+//
 // A GPU that has been taken away in good order is not told of, until it is
 // back. A MIG device that is gone is forgotten: another one with its UUID is
 // another one.
 type ear struct {
 	changed chan struct{}
+	now     clock.Clock
 
 	mu    sync.Mutex
 	gpus  map[string]*hearing        // by UUID
 	parts map[string]map[string]part // by the UUIDs of the GPU and of the MIG device
 	told  map[string][]device.XID    // nil: to be made anew
+	until clock.Instant              // told is true before this; zero: until there is a change
 }
+
+// farewell is how long a GPU is told of that nobody listens to any more.
+const farewell = 2 * time.Minute
 
 // hearing is what has been heard of one GPU itself.
 type hearing struct {
 	xids      []device.XID // sorted by code
 	listening bool
+	last      clock.Instant // when somebody still listened, or heard something
 	away      bool
 }
 
@@ -44,15 +55,17 @@ type part struct {
 	xids                         []device.XID
 }
 
-func newEar() *ear {
+func newEar(now clock.Clock) *ear {
 	return &ear{
+		now:     now,
 		changed: make(chan struct{}, 1),
 		gpus:    make(map[string]*hearing),
 		parts:   make(map[string]map[string]part),
 	}
 }
 
-// listen notes whether somebody listens for the errors of a GPU that is there.
+// listen notes whether somebody listens for the errors of a GPU, which has not
+// been taken away.
 func (e *ear) listen(gpu string, listening bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +77,23 @@ func (e *ear) listen(gpu string, listening bool) {
 	if known && h.listening == listening && !h.away {
 		return
 	}
+	if h.listening {
+		h.last = e.now()
+	}
 	h.listening, h.away = listening, false
 	e.change()
+}
+
+// ignore notes that nobody listens to any GPU but those named.
+func (e *ear) ignore(but map[string]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for gpu, h := range e.gpus {
+		if h.listening && !but[gpu] {
+			h.listening, h.last = false, e.now()
+			e.change()
+		}
+	}
 }
 
 // leave notes that a GPU was taken away in good order.
@@ -99,22 +127,24 @@ func (e *ear) divide(gpu string, parts map[string]part) {
 
 // hear takes in one XID of a GPU. It is of the MIG device that is named, if
 // that is known, else of the GPU.
-func (e *ear) hear(gpu string, gpuInstance, computeInstance uint32, code int, at time.Time) {
+func (e *ear) hear(gpu string, gpuInstance, computeInstance uint32, code int) {
+	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.change()
-	if uuid, found := e.named(gpu, gpuInstance, computeInstance); found {
-		p := e.parts[gpu][uuid]
-		p.xids = counted(p.xids, code, at)
-		e.parts[gpu][uuid] = p
-		return
-	}
 	h := e.gpus[gpu]
 	if h == nil {
 		h = new(hearing)
 		e.gpus[gpu] = h
 	}
-	h.xids = counted(h.xids, code, at)
+	h.last = now
+	if uuid, found := e.named(gpu, gpuInstance, computeInstance); found {
+		p := e.parts[gpu][uuid]
+		p.xids = counted(p.xids, code, now.Wall)
+		e.parts[gpu][uuid] = p
+		return
+	}
+	h.xids = counted(h.xids, code, now.Wall)
 }
 
 // named finds the MIG device of an event. One that names a GPU instance alone
@@ -156,27 +186,34 @@ func (e *ear) change() {
 }
 
 // xids is what has been heard of each device that is listened to, or that
-// something has been heard of.
+// something was heard of not long ago.
 func (e *ear) xids() map[string][]device.XID {
+	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.told != nil {
+	if e.told != nil && (e.until.IsZero() || now.Since(e.until) < 0) {
 		return e.told
 	}
-	e.told = make(map[string][]device.XID)
-	tell := func(uuid string, xids []device.XID, listening bool) {
-		if listening || len(xids) > 0 {
-			e.told[uuid] = append([]device.XID{}, xids...)
-		}
-	}
+	e.told, e.until = make(map[string][]device.XID), clock.Instant{}
 	for gpu, h := range e.gpus {
-		if h.away {
+		if h.away || !h.listening && now.Since(h.last) >= farewell {
 			continue
 		}
-		tell(gpu, h.xids, h.listening)
+		e.tell(gpu, h.xids, h)
 		for uuid, p := range e.parts[gpu] {
-			tell(uuid, p.xids, h.listening)
+			e.tell(uuid, p.xids, h)
 		}
 	}
 	return e.told
+}
+
+// tell adds a device to what is told. mu is locked.
+func (e *ear) tell(uuid string, xids []device.XID, h *hearing) {
+	if !h.listening && len(xids) == 0 {
+		return
+	}
+	e.told[uuid] = append([]device.XID{}, xids...)
+	if end := h.last.Add(farewell); !h.listening && (e.until.IsZero() || end.Since(e.until) < 0) {
+		e.until = end
+	}
 }

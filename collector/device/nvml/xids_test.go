@@ -4,7 +4,16 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
+
+// hands are those of a clock that a test moves, in seconds since 1970.
+type hands int
+
+func (h *hands) read() clock.Instant {
+	return clock.Instant{Wall: time.Unix(int64(*h), 0).UTC(), Elapsed: time.Duration(*h) * time.Second}
+}
 
 // heard is what an ear tells, one device after the other.
 func heard(e *ear) string { return fmt.Sprint(e.xids()) }
@@ -20,8 +29,8 @@ func changed(e *ear) bool {
 }
 
 func TestXIDsAreCounted(t *testing.T) {
-	e := newEar()
-	at := func(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
+	now := hands(5)
+	e := newEar(now.read)
 	expect := func(want string, news bool) {
 		t.Helper()
 		if got := heard(e); got != want {
@@ -38,10 +47,12 @@ func TestXIDsAreCounted(t *testing.T) {
 	if e.xids()["GPU-0"] == nil {
 		t.Error("a GPU that is listened to has no XIDs, not even none")
 	}
-	e.hear("GPU-0", noInstance, noInstance, 79, at(5))
+	e.hear("GPU-0", noInstance, noInstance, 79)
 	before := e.xids()
-	e.hear("GPU-0", noInstance, noInstance, 13, at(6))
-	e.hear("GPU-0", noInstance, noInstance, 79, at(7))
+	now = 6
+	e.hear("GPU-0", noInstance, noInstance, 13)
+	now = 7
+	e.hear("GPU-0", noInstance, noInstance, 79)
 	const two = "{13 1 1970-01-01 00:00:06 +0000 UTC} {79 2 1970-01-01 00:00:07 +0000 UTC}"
 	expect("map[GPU-0:["+two+"]]", true)
 	if got := fmt.Sprint(before); got != "map[GPU-0:[{79 1 1970-01-01 00:00:05 +0000 UTC}]]" {
@@ -50,9 +61,9 @@ func TestXIDsAreCounted(t *testing.T) {
 	e.listen("GPU-0", true)
 	expect("map[GPU-0:["+two+"]]", false)
 
-	// What was heard stays known when nobody listens any more, but not when
-	// the GPU was taken away in good order; then it is known again once the
-	// GPU is back.
+	// What was heard stays known for a while when nobody listens any more, but
+	// not when the GPU was taken away in good order; then it is known again
+	// once the GPU is back.
 	e.listen("GPU-0", false)
 	expect("map[GPU-0:["+two+"]]", true)
 	e.leave("GPU-0")
@@ -66,7 +77,8 @@ func TestXIDsAreCounted(t *testing.T) {
 }
 
 func TestXIDsOfMIGDevices(t *testing.T) {
-	e := newEar()
+	now := hands(1)
+	e := newEar(now.read)
 	e.listen("GPU-0", true)
 	parts := func() map[string]part {
 		return map[string]part{
@@ -91,7 +103,7 @@ func TestXIDsOfMIGDevices(t *testing.T) {
 	}
 	expect("at first", "map[GPU-0:0 MIG-a:0 MIG-b:0 MIG-c:0]")
 	hear := func(gpuInstance, computeInstance uint32) {
-		e.hear("GPU-0", gpuInstance, computeInstance, 43, time.Unix(1, 0))
+		e.hear("GPU-0", gpuInstance, computeInstance, 43)
 	}
 	hear(5, 1)
 	expect("both are named", "map[GPU-0:0 MIG-a:0 MIG-b:0 MIG-c:1]")
@@ -116,4 +128,47 @@ func TestXIDsOfMIGDevices(t *testing.T) {
 	expect("the GPU was taken away", "map[]")
 	e.listen("GPU-0", true)
 	expect("the GPU is back", "map[GPU-0:3]")
+}
+
+// A source that does not listen any more leaves the device to others, but not
+// before what it heard last has reached everybody.
+func TestXIDsThatNobodyListensFor(t *testing.T) {
+	now := hands(1000)
+	e := newEar(now.read)
+	expect := func(when, want string) {
+		t.Helper()
+		counts := make(map[string]int)
+		for uuid, xids := range e.xids() {
+			counts[uuid] = len(xids)
+		}
+		if got := fmt.Sprint(counts); got != want {
+			t.Errorf("%s: heard %s, want %s", when, got, want)
+		}
+	}
+	for _, gpu := range []string{"GPU-0", "GPU-1", "GPU-2"} {
+		e.listen(gpu, true)
+	}
+	e.divide("GPU-0", map[string]part{"MIG-a": {gpuInstance: 3}, "MIG-b": {gpuInstance: 4}})
+	e.hear("GPU-0", noInstance, noInstance, 79)
+	e.hear("GPU-0", 3, 0, 43)
+	now += 3600
+	expect("an hour of silence", "map[GPU-0:1 GPU-1:0 GPU-2:0 MIG-a:1 MIG-b:0]")
+	e.ignore(map[string]bool{"GPU-1": true})
+	changed(e)
+	e.ignore(map[string]bool{"GPU-1": true})
+	if changed(e) {
+		t.Error("that still nobody listens is news")
+	}
+	expect("nobody listens any more to the first and the last", "map[GPU-0:1 GPU-1:0 MIG-a:1]")
+	now += 60
+	e.hear("GPU-2", noInstance, noInstance, 62) // by a wait that came back
+	now += 59
+	expect("just before two minutes", "map[GPU-0:1 GPU-1:0 GPU-2:1 MIG-a:1]")
+	now++
+	expect("after two minutes", "map[GPU-1:0 GPU-2:1]")
+	now += 60
+	expect("a minute later", "map[GPU-1:0]")
+	e.listen("GPU-0", true)
+	e.listen("GPU-2", false)
+	expect("somebody listens again", "map[GPU-0:1 GPU-1:0 MIG-a:1 MIG-b:0]")
 }

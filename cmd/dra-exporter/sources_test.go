@@ -1,0 +1,48 @@
+package main
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// A source may be missing in silence only where nothing was said of it: not
+// where it, its library or its host engine is named.
+func TestOptionalSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked          []string
+		flags          sourceFlags
+		opened, silent string
+	}{
+		"nothing is named":            {[]string{"auto"}, sourceFlags{}, "nvml amdgpu rdma", "amdgpu nvml rdma"},
+		"a source":                    {[]string{"auto", "nvml"}, sourceFlags{}, "nvml amdgpu rdma", "amdgpu rdma"},
+		"a source alone":              {[]string{"dcgm"}, sourceFlags{}, "dcgm", ""},
+		"a library":                   {[]string{"auto"}, sourceFlags{nvmlLibrary: "/l.so"}, "nvml amdgpu rdma", "amdgpu rdma"},
+		"a host engine":               {[]string{"auto"}, sourceFlags{hostEngine: "engine:5555"}, "nvml dcgm amdgpu rdma", "amdgpu nvml rdma"},
+		"a library of what is not in": {[]string{"auto"}, sourceFlags{dcgmLibrary: "/l.so"}, "nvml amdgpu rdma", "amdgpu nvml rdma"},
+	} {
+		c.flags.sysfs, c.flags.clock, c.flags.log = t.TempDir(), clock.System(), slog.New(slog.DiscardHandler)
+		c.flags.interval, c.flags.slow = time.Second, 30*time.Second
+		sources, optional, err := openSources(c.asked, c.flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opened []string
+		for _, s := range sources {
+			opened = append(opened, s.Name())
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		maps.DeleteFunc(optional, func(_ string, silent bool) bool { return !silent })
+		silent := strings.Join(slices.Sorted(maps.Keys(optional)), " ")
+		if got := strings.Join(opened, " "); got != c.opened || silent != c.silent {
+			t.Errorf("%s: opened %q, of which %q may be missing; want %q and %q", name, got, silent, c.opened, c.silent)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+)
+
+// Without a connection nobody listens: what was heard last is told for a
+// while, and again once there is a connection.
+func TestNobodyListensWithoutAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fitted(dgxh100.New())
+		s.Devices = s.Devices[:2]
+		board := withEvents(s)
+		from := NewOver(s, Options{})
+		readers(t, from)
+		board.raise(gpu(s, 0), 48, noInstance, noInstance)
+		synctest.Wait()
+		initialize := s.InitFunc
+		s.InitFunc = func() nvml.Return { return nvml.ERROR_DRIVER_NOT_LOADED }
+		loseConnection(t, s, from)
+		if _, err := from.Readers(t.Context()); err == nil {
+			t.Fatal("there is a connection without a driver")
+		}
+		if all := from.XIDs(); len(all) != 1 || len(all["GPU-0"]) != 1 {
+			t.Errorf("at first %v is told", all)
+		}
+		time.Sleep(farewell)
+		if all := from.XIDs(); len(all) != 0 {
+			t.Errorf("two minutes later %v is told", all)
+		}
+		s.InitFunc = initialize
+		readers(t, from)
+		board.raise(gpu(s, 0), 48, noInstance, noInstance)
+		synctest.Wait()
+		if all := from.XIDs(); len(all) != 2 || len(all["GPU-0"]) != 1 || all["GPU-0"][0].Count != 2 {
+			t.Errorf("with another connection %v is told", all)
+		}
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A GPU that fell off the bus and is not in the next connection is told of for
+// a while, and then left to whoever listens to it.
+func TestNobodyListensToALostGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fitted(dgxh100.New())
+		s.Devices = s.Devices[:2]
+		board := withEvents(s)
+		from := NewOver(s, Options{})
+		keys(t, from)
+		board.raise(gpu(s, 1), 79, noInstance, noInstance)
+		synctest.Wait()
+		lose(gpu(s, 1), nvml.ERROR_GPU_IS_LOST)
+		keys(t, from)
+		s.Devices = s.Devices[:1]
+		time.Sleep(time.Minute)
+		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" || len(from.XIDs()["GPU-1"]) != 1 {
+			t.Errorf("there are %s, told is %v", got, from.XIDs())
+		}
+		time.Sleep(farewell)
+		if all := from.XIDs(); len(all) != 1 || all["GPU-0"] == nil {
+			t.Errorf("two minutes later %v is told", all)
+		}
+		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" {
+			t.Errorf("there are %s", got)
+		}
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
