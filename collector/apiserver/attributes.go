@@ -43,7 +43,7 @@ func (a attributes) address(names []string) string {
 // The names are those of gpu.nvidia.com, gpu.amd.com, gpu.intel.com, dra.net
 // and dra-example-driver; resource.kubernetes.io/ is Kubernetes' own domain.
 type spellings struct {
-	uuid, parentUUID, address, parentAddress, profile, model, version []string
+	uuid, parentUUID, address, parentAddress, profile, kind, model, version []string
 }
 
 func driverSpellings() spellings {
@@ -52,7 +52,8 @@ func driverSpellings() spellings {
 		parentUUID:    []string{"parentUUID"},
 		address:       []string{"resource.kubernetes.io/pciBusID", "pciBusID", "pciAddr", "pciAddress", "pcieBusID"},
 		parentAddress: []string{"parentPciAddr"},
-		profile:       []string{"profile", "partitionProfile"},
+		profile:       []string{"profile", "partitionProfile", "computePartition"},
+		kind:          []string{"type"},
 		model:         []string{"productName", "model"},
 		version:       []string{"driverVersion"},
 	}

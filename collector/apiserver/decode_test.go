@@ -107,13 +107,65 @@ func TestDecodesWhatDriversPublish(t *testing.T) {
 			},
 			want: dra.PublishedDevice{Node: node, ParentUUID: "GPU-1", Profile: "1g.10gb", Placement: 4},
 		},
-		"a partition of AMD": {
+		"a partition of AMD before 1.0": {
 			driver: "gpu.amd.com",
 			device: resourcev1.Device{
 				Name:       "gpu-17-144",
 				Attributes: attributeSet{"parentPciAddr": text("0000:65:00.0"), "partitionProfile": text("cpx_nps4")},
 			},
 			want: dra.PublishedDevice{Node: node, ParentPCIAddress: "0000:65:00.0", Profile: "cpx_nps4", Placement: dra.PlacementUnknown},
+		},
+		"a whole card of AMD": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{
+				Name: "gpu-1-128",
+				Attributes: attributeSet{
+					"type": text("amdgpu"), "productName": text("AMD_Instinct_MI300X_OAM"), "partitionProfile": text("spx_nps1"),
+					"driverVersion": version("6.12.12"), "deviceID": text("0x74a1"), "resource.kubernetes.io/pciBusID": text("0000:c1:00.0"),
+				},
+			},
+			want: dra.PublishedDevice{Node: node, PCIAddress: "0000:c1:00.0", Model: "AMD_Instinct_MI300X_OAM", Version: "6.12.12", Placement: dra.PlacementUnknown},
+		},
+		"a whole card of AMD before 1.0": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{
+				Name:       "gpu-1-128",
+				Attributes: attributeSet{"type": text("amdgpu"), "uuid": text("a7b9"), "pciAddr": text("0000:c1:00.0"), "partitionProfile": text("SPX_NPS1")},
+			},
+			want: dra.PublishedDevice{Node: node, UUID: "a7b9", PCIAddress: "0000:c1:00.0", Placement: dra.PlacementUnknown},
+		},
+		"a card of AMD that cannot be cut": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{Name: "gpu-0-131", Attributes: attributeSet{"type": text("amdgpu"), "pciAddr": text("0000:03:00.0"), "partitionProfile": text("")}},
+			want:   dra.PublishedDevice{Node: node, PCIAddress: "0000:03:00.0", Placement: dra.PlacementUnknown},
+		},
+		"a card that AMD's driver can cut, as one piece": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{Name: "gpu-0-spx-nps1", Attributes: attributeSet{"type": text("amdgpu"), "pciAddr": text("0000:19:00.0"), "computePartition": text("spx"), "memoryPartition": text("nps1")}},
+			want:   dra.PublishedDevice{Node: node, PCIAddress: "0000:19:00.0", Placement: dra.PlacementUnknown},
+		},
+		"and in pieces": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{Name: "gpu-0-cpx-nps4", Attributes: attributeSet{"pciAddr": text("0000:19:00.0"), "computePartition": text("cpx"), "memoryPartition": text("nps4")}},
+			want:   dra.PublishedDevice{Node: node, ParentPCIAddress: "0000:19:00.0", Profile: "cpx", Placement: dra.PlacementUnknown},
+		},
+		"a partition of AMD with its card's address": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{
+				Name:       "gpu-2-129",
+				Attributes: attributeSet{"type": text("amdgpu-partition"), "partitionProfile": text("cpx_nps4"), "resource.kubernetes.io/pciBusID": text("0000:e2:00.0")},
+			},
+			want: dra.PublishedDevice{Node: node, ParentPCIAddress: "0000:e2:00.0", Profile: "cpx_nps4", Placement: dra.PlacementUnknown},
+		},
+		"a partition of AMD without a profile": {
+			driver: "gpu.amd.com",
+			device: resourcev1.Device{Name: "gpu-2-129", Attributes: attributeSet{"type": text("amdgpu-partition"), "pciAddr": text("0000:e2:00.0")}},
+			want:   dra.PublishedDevice{Node: node, ParentPCIAddress: "0000:e2:00.0", Placement: dra.PlacementUnknown},
+		},
+		"a partition of NVIDIA keeps its own address": {
+			driver: "gpu.nvidia.com",
+			device: resourcev1.Device{Name: "gpu-0-mig-0", Attributes: attributeSet{"type": text("mig"), "profile": text("1g.10gb"), "resource.kubernetes.io/pciBusID": text("0000:4b:00.0")}},
+			want:   dra.PublishedDevice{Node: node, PCIAddress: "0000:4b:00.0", Profile: "1g.10gb", Placement: dra.PlacementUnknown},
 		},
 		"attributes with the driver's domain": {
 			driver: "dra.net",

@@ -89,6 +89,10 @@ func (n *Node) slicesDiffer() {
 func (n *Node) slicesTurned(alive bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if alive != n.facts.SlicesFresh {
+		n.facts.SlicesFresh = alive
+		n.touch()
+	}
 	if alive && !n.slicesListed {
 		n.slicesListed = true
 		n.wantPools()

@@ -55,6 +55,10 @@ type Facts struct {
 	// is all there is, and as new as can be.
 	PodsFresh bool
 
+	// SlicesFresh reports the same of the watch of slices, and so of
+	// Published.
+	SlicesFresh bool
+
 	// Unread are the claims that pods name which have not ended and of
 	// which nothing is known: they have not been answered yet, or could
 	// not be read. A claim that is known not to exist is not among them.

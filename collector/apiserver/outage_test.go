@@ -19,9 +19,9 @@ import (
 
 func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
 	c := startCluster(t, nil, user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
-	known := c.until("all is known", func(f Facts) bool { return f.PodsFresh && len(f.Claims) == 1 && len(f.Published) == 1 })
+	known := c.until("all is known", func(f Facts) bool { return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && len(f.Published) == 1 })
 	c.server.Stop()
-	stale := c.until("the pods are stale", func(f Facts) bool { return !f.PodsFresh })
+	stale := c.until("pods and slices are stale", func(f Facts) bool { return !f.PodsFresh && !f.SlicesFresh })
 	if !reflect.DeepEqual([]any{stale.Pods, stale.Claims, stale.Published}, []any{known.Pods, known.Claims, known.Published}) {
 		t.Errorf("what was known is lost: %+v", stale)
 	}
@@ -38,6 +38,7 @@ func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
 		t.Errorf("the pods are fresh, and of the new pod's claim is not said that it is unread: %+v", fresh)
 	}
 	c.until("the new pod's claim is known", func(f Facts) bool { return len(f.Claims) == 1 && f.Claims[0].UID == "claim-2" })
+	c.until("the slices are fresh", func(f Facts) bool { return f.SlicesFresh })
 	if status := c.status("pods"); !status.Up || c.logged("is down", "=pods") != 1 || c.logged("is up again", "=pods") != 1 {
 		t.Errorf("the source is %+v, logged %s", status, c.log.String())
 	}
@@ -79,12 +80,13 @@ func TestOneRefusalDoesNotStopTheOthers(t *testing.T) {
 			c := startCluster(t, map[string]int{resource: http.StatusForbidden}, objects...)
 			c.until("the others are known", func(f Facts) bool {
 				return (resource == "pods" || f.PodsFresh && len(f.Pods) == 1) &&
-					(resource == "resourceslices" || len(f.Published) == 1) &&
+					(resource == "resourceslices" || f.SlicesFresh && len(f.Published) == 1) &&
 					(resource != "resourceslices" || len(f.Claims) == 1) &&
 					c.status(resource).Reason == source.ReasonPermission
 			})
-			if c.node.Latest().PodsFresh != (resource != "pods") || c.status(resource).Up {
-				t.Errorf("facts %+v, sources %+v", c.node.Latest(), c.node.Statuses())
+			facts := c.node.Latest()
+			if facts.PodsFresh != (resource != "pods") || facts.SlicesFresh != (resource != "resourceslices") || c.status(resource).Up {
+				t.Errorf("facts %+v, sources %+v", facts, c.node.Statuses())
 			}
 			if n := c.logged("=" + resource); n != 1 {
 				t.Errorf("logged %d times", n)

@@ -26,13 +26,17 @@ func decodeDevice(spec *resourcev1.ResourceSliceSpec, device *resourcev1.Device,
 	if published := known.text(names.profile); published != "" {
 		profile = published
 	}
+	if inOnePiece(profile) {
+		profile = ""
+	}
+	address, parentAddress := known.pciAddresses(names, profile)
 	return dra.PublishedDevice{
 		ID:                  dra.DeviceID{Driver: clean(spec.Driver), Pool: clean(spec.Pool.Name), Name: clean(device.Name)},
 		Node:                nodeOf(spec, device),
 		UUID:                known.text(names.uuid),
 		ParentUUID:          known.text(names.parentUUID),
-		PCIAddress:          known.address(names.address),
-		ParentPCIAddress:    known.address(names.parentAddress),
+		PCIAddress:          address,
+		ParentPCIAddress:    parentAddress,
 		Profile:             clean(profile),
 		Placement:           placement,
 		Model:               known.text(names.model),

@@ -22,7 +22,7 @@ type PublishedDevice struct {
 	ParentUUID       string // of the GPU that a partition is cut from
 	PCIAddress       string // lower case, domain of four digits: 0000:c1:00.0
 	ParentPCIAddress string // likewise, of the GPU that a partition is cut from, where that is how its driver names it
-	Profile          string // of a partition, e.g. 1g.10gb
+	Profile          string // of a partition, e.g. 1g.10gb; of a device in one piece empty, whatever its driver calls that
 	Placement        int    // first memory slice of a partition, or PlacementUnknown
 	Model            string
 	Version          string // of the driver, normalized by it to a semantic version

@@ -33,7 +33,7 @@ const (
 
 func newDense() *dense {
 	d := &dense{now: origin()}
-	d.facts.Cluster = Cluster{Enabled: true, Fresh: true}
+	d.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
 	for g := range denseGPUs {
 		whole := gpu(g)
 		d.facts.Samples = append(d.facts.Samples, device.Sample{Device: whole, Source: "simulated"})
@@ -97,7 +97,7 @@ func (d *dense) plugin() {
 // every voice's word.
 func (d *dense) fallIll() {
 	for i := range d.facts.Samples {
-		d.facts.Samples[i].XIDs = []device.XID{}
+		d.facts.Samples[i].XIDs, d.facts.Samples[i].XIDSource = []device.XID{}, "simulated"
 	}
 	d.facts.Samples[0].XIDs = []device.XID{{Code: 79, Count: 1, Last: d.now.Wall}}
 	d.facts.Cluster.Published[0].Taints = []dra.Taint{{Key: "gpu.nvidia.com/xid", Value: "79", Effect: "NoExecute"}}
@@ -119,7 +119,12 @@ func (d *dense) tick() {
 		}
 		readings := d.readings[d.turn][i]
 		for at := range readings {
-			if q := readings[at].Quantity; specs[q].Kind == device.Counter && q != device.ECCErrors {
+			switch q := readings[at].Quantity; {
+			case q == device.Throttled && i > 0: // the first, which is sick, is slowed down all the time
+				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()/10
+			case q == device.Throttled:
+				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()
+			case specs[q].Kind == device.Counter && q != device.ECCErrors:
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()*float64(i)
 			}
 		}
@@ -134,7 +139,7 @@ func denseReadings(i int) []device.Reading {
 		device.EngineActive:   pairs("graphics", "sm", "tensor", "fp64", "fp32", "fp16", "dram", "encoder", "decoder", "copy"),
 		device.Temperature:    pairs("gpu", "memory"),
 		device.ClockFrequency: pairs("sm", "memory"),
-		device.Throttled:      pairs("power", "thermal", "sync_boost", "hardware_slowdown", "software_power"),
+		device.Throttled:      pairs("power_cap", "thermal", "hw_thermal", "hw_power_brake", "sync_boost"),
 		device.ECCErrors:      pairs("corrected", "uncorrected"),
 		device.RemappedRows:   pairs("corrected", "uncorrected"),
 		device.NVLinkErrors:   pairs("crc", "replay", "recovery"),

@@ -16,18 +16,28 @@ func (s *State) matchDevices(facts Facts) resolve {
 	hardware, uuids := s.hardware()
 	subjects := subjects(facts)
 	found := match(subjects, hardware, s.remembered(facts.Cluster, uuids))
+	s.remember(found, uuids)
+	s.publish(facts.Cluster, found, uuids)
+	return func(id dra.DeviceID) string {
+		if uuid, known := s.known[id]; known {
+			return uuid
+		}
+		return unknownUUID(s.config.Node, id)
+	}
+}
+
+// remember keeps what was found, and forgets who had the hardware before: it
+// is remembered for one device alone.
+func (s *State) remember(found map[dra.DeviceID]int, uuids []string) {
 	taken := make(map[string]dra.DeviceID, len(found))
 	for id, i := range found {
 		s.known[id] = uuids[i]
 		taken[uuids[i]] = id
 	}
-	s.publish(facts.Cluster, found, uuids)
-	return func(id dra.DeviceID) string {
-		uuid, known := s.known[id]
-		if other, isTaken := taken[uuid]; known && (!isTaken || other == id) {
-			return uuid
+	for id, uuid := range s.known {
+		if by, isTaken := taken[uuid]; isTaken && by != id {
+			delete(s.known, id)
 		}
-		return unknownUUID(s.config.Node, id)
 	}
 }
 

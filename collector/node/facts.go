@@ -22,12 +22,13 @@ type Facts struct {
 
 // Cluster is what the API server says of this node.
 type Cluster struct {
-	Enabled   bool // false with --kubernetes.disable
-	Fresh     bool // the pod watch is synced and alive
-	Pods      []dra.Pod
-	Claims    []dra.Claim
-	Unread    []dra.ClaimRef // that pods name, and nobody knows yet what they are
-	Published []dra.PublishedDevice
+	Enabled     bool // false with --kubernetes.disable
+	Fresh       bool // the pod watch is synced and alive
+	SlicesFresh bool // and so is the watch of slices
+	Pods        []dra.Pod
+	Claims      []dra.Claim
+	Unread      []dra.ClaimRef // that pods name, and nobody knows yet what they are
+	Published   []dra.PublishedDevice
 }
 
 // claimsDown reports whether claims were asked for and none can be read,

@@ -15,6 +15,7 @@ type health struct {
 	watches
 	raised   []raised // the signals that are present, in the order of their ids
 	violated uint8    // constraints of the signals that were present before, a bit each
+	judged   uint64   // quantities that it has been judged by before, a bit each
 	words    [voices]word
 	labels   healthLabels
 }
@@ -53,20 +54,23 @@ func verdict(healthy bool) word {
 // raised is a signal that is present: from its onset until it has not been
 // raised for the hold.
 type raised struct {
-	signal   signalID
-	critical bool
-	since    clock.Instant // its onset
-	last     clock.Instant // when it was last raised, or could not be judged
+	signal    signalID
+	critical  bool
+	inherited bool          // it was there when its quantity was first read: nobody saw the onset
+	since     clock.Instant // its onset
+	last      clock.Instant // when it was last raised, or could not be judged
 }
 
-// raise notes a signal in the present step.
-func (h *health) raise(id signalID, critical bool, now clock.Instant) {
+// raise notes a signal in the present step. What it returns is good until the
+// next is raised.
+func (h *health) raise(id signalID, critical bool, now clock.Instant) *raised {
 	at, present := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
 	if !present {
 		h.raised = slices.Insert(h.raised, at, raised{signal: id, critical: critical, since: now})
 		h.labels.signals = nil
 	}
 	h.raised[at].last = now
+	return &h.raised[at]
 }
 
 // compare orders signals by id, critical ones first.
@@ -84,12 +88,13 @@ func (h *health) isSick() bool {
 
 // judge brings every unit's health up to date: whole devices first, because
 // their partitions are as sick as they are.
-func (s *State) judge(now clock.Instant, events []Event) []Event {
+func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Event {
 	s.arrange()
 	for _, partitions := range []bool{false, true} {
 		for _, u := range s.order.units {
 			if u.device.IsPartition() == partitions {
 				events = s.judgeUnit(u, now, events)
+				u.health.words[byDriver] = u.driverWord(cluster)
 			}
 		}
 	}
@@ -98,6 +103,9 @@ func (s *State) judge(now clock.Instant, events []Event) []Event {
 
 func (s *State) judgeUnit(u *unit, now clock.Instant, events []Event) []Event {
 	h, parent := &u.health, s.units[u.device.ParentUUID]
+	if u.holders.haveChanged() {
+		h.ports.restart()
+	}
 	if u.fresh {
 		u.examine(s.config, now)
 	}
@@ -115,7 +123,6 @@ func (s *State) judgeUnit(u *unit, now clock.Instant, events []Event) []Event {
 	default:
 		h.words[byHardware] = silent
 	}
-	h.words[byDriver] = u.driverWord()
 	return events
 }
 
@@ -143,14 +150,14 @@ func (s *State) raiseXIDs(u *unit, now clock.Instant) {
 
 // settleSignals tells of signals that are new, and forgets those that had not
 // been raised for the hold when the device was read last. The hold begins anew
-// while the device cannot be read or asks for recovery. What a partition has of
+// while the device cannot be read or waits for recovery. What a partition has of
 // its parent ends with the parent's sickness; the parent's lines tell of it.
 func (s *State) settleSignals(u *unit, now clock.Instant, events []Event) []Event {
 	h := &u.health
 	if len(h.raised) == 0 {
 		return events
 	}
-	waits := !u.fresh || u.asksForRecovery() || u.positive(device.RowRemapPending)
+	waits := !u.fresh || u.waitsForRecovery()
 	kept := h.raised[:0]
 	for _, r := range h.raised {
 		ofParent, hold := r.signal == signalParent, s.config.HealthHold
@@ -200,9 +207,10 @@ func severity(critical bool) string {
 }
 
 // driverWord is what the driver's taints say, as long as a slice has the
-// device. A driver that calls the device unmonitored says nothing of it.
-func (u *unit) driverWord() word {
-	if !u.inSlice {
+// device and slices are as new as can be. A driver that calls the device
+// unmonitored says nothing of it.
+func (u *unit) driverWord(cluster Cluster) word {
+	if !u.inSlice || !cluster.SlicesFresh {
 		return silent
 	}
 	said := well

@@ -69,8 +69,8 @@ func signalTable(xids []xidCode) []signal {
 		signalECC:             {"ecc_uncorrected", true, constraintMemory, "the count of uncorrected memory errors grew"},
 		signalRemapFailed:     {"row_remap_failed", true, constraintMemory, "remapping a memory row failed"},
 		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, "a remapped memory row waits for a reset"},
-		signalNVLink:          {"nvlink_down", true, constraintLink, "fewer NVLinks are active than the device had, in two samples on end"},
-		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active is not, in two samples on end"},
+		signalNVLink:          {"nvlink_down", true, constraintLink, "fewer NVLinks are active than the device had, for more than 6 s"},
+		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active has been down for 60 s, the holders being the same; a warning while nobody holds the device"},
 		signalFabric:          {"fabric_failure", true, constraintLink, "registration with the NVLink fabric failed"},
 		signalThermal:         {"thermal_throttling", true, constraintTemperature, "too large a share of the last minute in thermal slowdown"},
 		signalPowerBrake:      {"power_brake", true, constraintPower, "too large a share of the last minute under the hardware's power brake"},
@@ -96,37 +96,50 @@ func testimony() []device.Quantity {
 	}
 }
 
-// examine raises the signals that the readings of the unit give. A state is a
-// signal for as long as it lasts, a counter when it grows.
+// examine raises the signals that the readings of the unit give: a state for
+// as long as it lasts, and what grew or has been missing for a while.
 func (u *unit) examine(config Config, now clock.Instant) {
+	u.examineStates(now)
 	h := &u.health
-	raise := func(id signalID, present bool) {
+	raise := func(id signalID, critical, present bool) {
 		if present {
-			h.raise(id, true, now)
+			h.raise(id, critical, now)
 		}
-	}
-	raise(signalLost, u.positive(device.Lost))
-	raise(signalRecoveryAction, u.asksForRecovery())
-	raise(signalRemapFailed, u.positive(device.RowRemapFailed))
-	raise(signalFabric, u.fabricFailed())
-	if u.positive(device.RowRemapPending) {
-		h.raise(signalRemapPending, false, now)
 	}
 	if u.newer {
-		raise(signalECC, h.ecc.grew(u.uncorrected()))
-		h.watchLinks(u)
+		raise(signalECC, true, h.ecc.grew(u.uncorrected()))
+		h.watchLinks(u, config.Staleness())
 		h.watchThrottling(u, config.Staleness())
 	}
-	raise(signalNVLink, h.links.down())
-	raise(signalNetworkLink, slices.ContainsFunc(h.ports, func(p port) bool { return p.down() }))
+	raise(signalNVLink, true, h.links.missed(u.at))
+	raise(signalNetworkLink, u.isHeld(), h.ports.missed(u.at))
 	if config.ThrottleRatio > 0 {
-		raise(signalThermal, h.thermal.share() > config.ThrottleRatio)
-		raise(signalPowerBrake, h.brake.share() > config.ThrottleRatio)
+		raise(signalThermal, true, h.thermal.share() > config.ThrottleRatio)
+		raise(signalPowerBrake, true, h.brake.share() > config.ThrottleRatio)
 	}
-	for _, reading := range u.of(device.HealthCheck) {
-		if result := reading.Details[1]; reading.Value > 0 && (result == "fail" || result == "warn") {
-			h.raise(dcgmSignal(reading.Details[0]), result == "fail", now)
+}
+
+// examineStates raises the signals that a single read gives.
+func (u *unit) examineStates(now clock.Instant) {
+	h := &u.health
+	raise := func(q device.Quantity, id signalID, critical, present bool) {
+		if present {
+			r := h.raise(id, critical, now)
+			r.inherited = r.inherited || h.judged&(1<<q) == 0
 		}
+	}
+	asks, _ := u.recovery()
+	raise(device.Lost, signalLost, true, u.positive(device.Lost))
+	raise(device.RecoveryAction, signalRecoveryAction, true, asks)
+	raise(device.RowRemapFailed, signalRemapFailed, true, u.positive(device.RowRemapFailed))
+	raise(device.RowRemapPending, signalRemapPending, false, u.positive(device.RowRemapPending))
+	raise(device.FabricState, signalFabric, true, u.fabricFailed())
+	for _, reading := range u.of(device.HealthCheck) {
+		result := reading.Details[1]
+		raise(device.HealthCheck, dcgmSignal(reading.Details[0]), result == "fail", reading.Value > 0 && (result == "fail" || result == "warn"))
+	}
+	for _, reading := range u.readings {
+		h.judged |= 1 << reading.Quantity
 	}
 }
 
@@ -135,8 +148,23 @@ func (u *unit) positive(q device.Quantity) bool {
 	return known && value > 0
 }
 
-func (u *unit) asksForRecovery() bool {
-	return slices.ContainsFunc(u.of(device.RecoveryAction), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] != "none" })
+// recovery reports whether the hardware asks for a recovery action, and
+// whether it tells.
+func (u *unit) recovery() (asks, told bool) {
+	for _, r := range u.of(device.RecoveryAction) {
+		if r.Value > 0 {
+			return r.Details[0] != "none", true
+		}
+	}
+	return false, false
+}
+
+// waitsForRecovery reports whether the hardware needs a reset, or more, before
+// what happened to it is over. It says so itself; where it does not tell, a
+// remapped row that waits for a reset is taken for the same.
+func (u *unit) waitsForRecovery() bool {
+	asks, told := u.recovery()
+	return asks || !told && u.positive(device.RowRemapPending)
 }
 
 func (u *unit) fabricFailed() bool {

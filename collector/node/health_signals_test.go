@@ -30,7 +30,7 @@ func (s *scene) makeWell(uuid string) {
 	s.tell(uuid, device.ECCErrors, 100, "corrected")
 	s.tell(uuid, device.NVLinks, 16, "active")
 	s.tell(uuid, device.NVLinks, 2, "inactive")
-	for _, reason := range []string{"hw_thermal", "sw_thermal", "hw_power_brake", "power_cap"} {
+	for _, reason := range []string{"hw_thermal", "thermal", "hw_power_brake", "power_cap"} {
 		s.tell(uuid, device.Throttled, 50, reason)
 	}
 	s.choose(uuid, device.RecoveryAction, "none", recoveryActions())
@@ -78,8 +78,8 @@ func ailments() []ailment {
 		{"ecc_uncorrected", "critical", "memory_error", tell(device.ECCErrors, 1, "uncorrected"), 1, nothing, 0},
 		{"row_remap_failed", "critical", "memory_error", set(device.RowRemapFailed, 1), 1, set(device.RowRemapFailed, 0), 0},
 		{"row_remap_pending", "warning", "recovery", set(device.RowRemapPending, 1), 1, set(device.RowRemapPending, 0), 0},
-		{"nvlink_down", "critical", "link", tell(device.NVLinks, 15, "active"), 2, tell(device.NVLinks, 16, "active"), 0},
-		{"network_link_down", "critical", "link", choose(device.NetworkLinks, "down", portStates(), "1"), 2, choose(device.NetworkLinks, "active", portStates(), "1"), 0},
+		{"nvlink_down", "critical", "link", tell(device.NVLinks, 15, "active"), 8, tell(device.NVLinks, 16, "active"), 0},
+		{"network_link_down", "critical", "link", choose(device.NetworkLinks, "down", portStates(), "1"), 61, choose(device.NetworkLinks, "active", portStates(), "1"), 0},
 		{"fabric_failure", "critical", "link", choose(device.FabricState, "failure", fabricStates()), 1, choose(device.FabricState, "success", fabricStates()), 0},
 		{"thermal_throttling", "critical", "temperature", throttle("hw_thermal"), 0, nothing, 25},
 		{"power_brake", "critical", "power", throttle("hw_power_brake"), 0, nothing, 25},
@@ -161,12 +161,10 @@ func (s *scene) expect(when, healthy, signal, severity string) {
 // What is how a device works, or was so before anybody looked, is no signal.
 func TestNoAilment(t *testing.T) {
 	for name, begin := range map[string]func(*scene){
-		"corrected errors":               func(s *scene) { s.tell("GPU-0", device.ECCErrors, 5000, "corrected") },
-		"a port that never was active":   func(s *scene) { s.choose("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2") },
-		"one sample of a link in repair": func(s *scene) { s.tell("GPU-0", device.NVLinks, 15, "active"); s.run(1); s.makeWell("GPU-0") },
-		"the fabric is being set up":     func(s *scene) { s.choose("GPU-0", device.FabricState, "in_progress", fabricStates()) },
-		"an error counter cleared":       func(s *scene) { s.tell("GPU-0", device.ECCErrors, 0, "uncorrected") },
-		"an application's Xid":           func(s *scene) { s.hear("GPU-0", 13, 1) },
+		"corrected errors":           func(s *scene) { s.tell("GPU-0", device.ECCErrors, 5000, "corrected") },
+		"the fabric is being set up": func(s *scene) { s.choose("GPU-0", device.FabricState, "in_progress", fabricStates()) },
+		"an error counter cleared":   func(s *scene) { s.tell("GPU-0", device.ECCErrors, 0, "uncorrected") },
+		"an application's Xid":       func(s *scene) { s.hear("GPU-0", 13, 1) },
 		"an Xid that is not in the table": func(s *scene) {
 			s.hear("GPU-0", 9999, 1)
 		},
@@ -184,7 +182,7 @@ func TestNoAilment(t *testing.T) {
 		"half of the time too hot": func(s *scene) {
 			for range 90 {
 				s.details["GPU-0"][device.Reading{Quantity: device.Throttled, Details: [2]string{"hw_thermal"}}] += 0.5
-				s.details["GPU-0"][device.Reading{Quantity: device.Throttled, Details: [2]string{"sw_thermal"}}] += 0.4
+				s.details["GPU-0"][device.Reading{Quantity: device.Throttled, Details: [2]string{"thermal"}}] += 0.4
 				s.run(1)
 			}
 		},

@@ -71,6 +71,23 @@ func TestTaints(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/health_taints.txt", pages.String())
 }
 
+// While slices are not fresh nobody knows what the driver says now; what it
+// said last is shown, and believed again with the watch.
+func TestWordOfTheDriverWhileSlicesAreStale(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.facts.Cluster.Published[0].Taints = []dra.Taint{{Key: "gpu.nvidia.com/xid", Value: "79", Effect: "NoSchedule"}}
+	for _, want := range []string{"sick", "absent", "sick"} {
+		s.facts.Cluster.SlicesFresh = want != "absent"
+		s.run(2)
+		if got := s.word("GPU-0", byDriver); got != want {
+			t.Errorf("the driver's word is %s, want %s", got, want)
+		}
+		if _, there := s.value("dra_device_taint_info", "key", "gpu.nvidia.com/xid"); !there {
+			t.Error("its taint is not shown")
+		}
+	}
+}
+
 // A held device without known hardware has its driver's word all the same.
 func TestWordOfTheDriverOnUnknownHardware(t *testing.T) {
 	s := newScene(t)

@@ -12,7 +12,7 @@ import (
 type watches struct {
 	ecc            lastCount
 	links          linkCount
-	ports          []port
+	ports          ports
 	thermal, brake throttleWindow
 }
 
@@ -33,63 +33,99 @@ func (c *lastCount) grew(value float64, known bool) bool {
 	return based && (value > before || value < before && value > 0)
 }
 
-// downSamples is in how many samples on end a link must be seen down before
-// it is believed: links are trained anew now and then.
-const downSamples = 2
+// linkPatience is how long NVLinks must have been missing before that is
+// believed: links are trained anew now and then, and DCGM's answer, which is
+// repeated for 5 s, must have been given twice.
+const linkPatience = 6 * time.Second
+
+// portPatience is how long a port must have been down before it is missed. A
+// RoCE port goes down whenever its interface is moved into the network
+// namespace of a pod, or back.
+const portPatience = time.Minute
+
+// A downtime is how long something has been down, by all samples that told of
+// it.
+type downtime struct {
+	since, last clock.Instant // the first and the newest of these samples; zero: it is up
+}
+
+// observe takes in a sample. What lies between samples that are further apart
+// than the limit is not known, so the time begins anew.
+func (d *downtime) observe(down bool, at clock.Instant, limit time.Duration) {
+	switch {
+	case !down:
+		*d = downtime{}
+	case d.last.IsZero() || at.Since(d.last) > limit:
+		d.since, d.last = at, at
+	default:
+		d.last = at
+	}
+}
+
+// by is how long it has been down by the sample of the given time; zero where
+// that does not tell.
+func (d downtime) by(at clock.Instant) time.Duration {
+	if d.last != at {
+		return 0
+	}
+	return at.Since(d.since)
+}
 
 // linkCount compares how many links are active with the most that ever were.
 type linkCount struct {
-	most   float64
-	missed int // samples on end with fewer
+	most float64
+	down downtime
 }
 
-func (l *linkCount) observe(active float64) {
+func (l *linkCount) observe(active float64, at clock.Instant, limit time.Duration) {
 	l.most = max(l.most, active)
-	l.missed++
-	if active == l.most {
-		l.missed = 0
+	l.down.observe(active < l.most, at, limit)
+}
+
+func (l *linkCount) missed(at clock.Instant) bool { return l.down.by(at) > linkPatience }
+
+// ports are those of a network device that have been seen active.
+type ports []port
+
+type port struct {
+	name string
+	down downtime
+}
+
+func (p *ports) observe(name string, active bool, at clock.Instant, limit time.Duration) {
+	i := slices.IndexFunc(*p, func(known port) bool { return known.name == name })
+	switch {
+	case i >= 0:
+		(*p)[i].down.observe(!active, at, limit)
+	case active:
+		*p = append(*p, port{name: name})
 	}
 }
 
-func (l *linkCount) down() bool { return l.missed >= downSamples }
-
-// port is a port of a network device that has been seen active.
-type port struct {
-	name   string
-	missed int
+func (p ports) missed(at clock.Instant) bool {
+	return slices.ContainsFunc(p, func(known port) bool { return known.down.by(at) >= portPatience })
 }
 
-func (p port) down() bool { return p.missed >= downSamples }
+// restart begins the time anew that each port has been down.
+func (p ports) restart() {
+	for i := range p {
+		p[i].down = downtime{}
+	}
+}
 
 // watchLinks takes in a newer sample's states of links. A link that never
 // was active is not missed.
-func (w *watches) watchLinks(u *unit) {
+func (w *watches) watchLinks(u *unit, limit time.Duration) {
 	for _, reading := range u.of(device.NVLinks) {
 		if reading.Details[0] == "active" {
-			w.links.observe(reading.Value)
+			w.links.observe(reading.Value, u.at, limit)
 		}
 	}
-	states := u.of(device.NetworkLinks)
-	if len(states) == 0 {
-		return
-	}
-	for i := range w.ports {
-		w.ports[i].missed++
-	}
-	for _, reading := range states {
-		if reading.Value > 0 && reading.Details[1] == "active" {
-			w.active(reading.Details[0])
+	for _, reading := range u.of(device.NetworkLinks) {
+		if reading.Value > 0 {
+			w.ports.observe(reading.Details[0], reading.Details[1] == "active", u.at, limit)
 		}
 	}
-}
-
-func (w *watches) active(name string) {
-	at := slices.IndexFunc(w.ports, func(p port) bool { return p.name == name })
-	if at < 0 {
-		w.ports = append(w.ports, port{name: name})
-		return
-	}
-	w.ports[at].missed = 0
 }
 
 // A throttleWindow holds for how long a device was throttled within the last

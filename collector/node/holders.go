@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -9,7 +11,7 @@ import (
 // hardware is unknown are made here.
 func (s *State) countHolders(now clock.Instant) {
 	for _, u := range s.units {
-		u.holders = holders{shares: u.holders.shares[:0]}
+		u.holders = holders{shares: u.holders.shares[:0], pods: u.holders.before[:0], before: u.holders.pods}
 	}
 	for i := range s.views {
 		for _, d := range s.views[i].devices {
@@ -26,6 +28,7 @@ func (s *State) countHolders(now clock.Instant) {
 			pods[holder] = true
 			u.seen = now
 			u.holders.plugins++
+			u.holders.pods = append(u.holders.pods, p.pod)
 		}
 	}
 	for _, uuid := range s.doubtful {
@@ -48,6 +51,10 @@ func (u *unit) holdBy(claim dra.ClaimRef, consumed map[string]float64) {
 	u.holders.claims++
 	u.holders.shares = append(u.holders.shares, consumption{claim, consumed})
 }
+
+// haveChanged reports whether the present holders are others than those of
+// the step before.
+func (h *holders) haveChanged() bool { return h.changed || !slices.Equal(h.pods, h.before) }
 
 func added(a, b map[string]float64) map[string]float64 {
 	sum := make(map[string]float64, len(a))

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -188,7 +189,9 @@ func subjectStatusAddress(s subject) string {
 }
 
 // subjectNode is the one device node of a whole device, or the place to which
-// the capability nodes of a partition give access.
+// the capability nodes of a partition give access. Those
+// of NVIDIA's display driver are not asked: beside /dev/nvidia<N> stand the same
+// GPU's.
 func subjectNode(s subject) string {
 	if at, told := placeOf(s.nodes); told {
 		return at.String()
@@ -196,15 +199,17 @@ func subjectNode(s subject) string {
 	if s.published.IsPartition() {
 		return ""
 	}
+	isNVIDIA := func(path string) bool { return strings.HasPrefix(path, "/dev/nvidia") && numberedNode(path) }
+	ofNVIDIA := slices.ContainsFunc(s.nodes, isNVIDIA)
 	node := ""
 	for _, path := range s.nodes {
-		if strings.HasPrefix(path, capabilityNodes) {
+		switch {
+		case strings.HasPrefix(path, capabilityNodes):
 			return ""
-		}
-		if numberedNode(path) {
-			if node != "" {
-				return ""
-			}
+		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/"):
+		case node != "":
+			return ""
+		default:
 			node = path
 		}
 	}

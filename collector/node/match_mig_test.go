@@ -11,12 +11,14 @@ import (
 )
 
 // capabilitiesOf are the device nodes that NVIDIA's driver gives a container
-// for a partition: its GPU's and two for its instances, beside shared ones.
+// for a partition: its GPU's and two for its instances, beside shared ones and
+// those of the display driver.
 func capabilitiesOf(minor, gpuInstance, computeInstance int) []string {
 	instance := 3 + minor*135 + gpuInstance*9
 	return []string{
 		"/dev/nvidiactl", "/dev/nvidia-uvm", fmt.Sprintf("/dev/nvidia%d", minor),
 		fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance), fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance+1+computeInstance),
+		fmt.Sprintf("/dev/dri/card%d", minor+1), fmt.Sprintf("/dev/dri/renderD%d", minor+128),
 	}
 }
 

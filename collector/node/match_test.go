@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -23,6 +24,15 @@ func migOf(parent, uuid, profile string, placement int) device.Device {
 	d.UUID, d.ParentUUID, d.Profile, d.Placement = uuid, parent, profile, placement
 	d.GPUInstance, d.ComputeInstance = device.Unknown, device.Unknown
 	return d
+}
+
+// gpuNodes are the device nodes that a CDI entry has for a whole GPU of
+// NVIDIA's on a node with its display driver.
+func gpuNodes(minor int) []string {
+	return []string{
+		fmt.Sprintf("/dev/dri/card%d", minor+1), fmt.Sprintf("/dev/dri/renderD%d", minor+128),
+		"/dev/nvidiactl", "/dev/nvidia-uvm", fmt.Sprintf("/dev/nvidia%d", minor),
+	}
 }
 
 func TestMatch(t *testing.T) {
@@ -72,6 +82,17 @@ func TestMatch(t *testing.T) {
 			[]device.Device{amd}, map[string]int{"nic": 0}},
 		{"by the device node of its CDI entry", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/kfd", "/dev/dri/renderD128"} })},
 			[]device.Device{gpu(0), amd}, map[string]int{"a": 1}},
+		{"by NVIDIA's node, with those of its display driver beside",
+			[]subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = gpuNodes(1) }), subjectOf("gpu.acme.com", "b", func(s *subject) { s.nodes = gpuNodes(0) })},
+			[]device.Device{gpu(0), gpu(1), amd}, map[string]int{"a": 1, "b": 0}},
+		{"a node that all GPUs of NVIDIA's share hides none of others", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidiactl", "/dev/dri/renderD128"} })},
+			[]device.Device{gpu(0), amd}, map[string]int{"a": 1}},
+		{"nodes of the display driver do not make one of two", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = append(gpuNodes(0), gpuNodes(1)...) })},
+			[]device.Device{gpu(0), gpu(1)}, nil},
+		{"two of them alone are ambiguous", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidiactl", "/dev/dri/renderD128", "/dev/dri/renderD129"} })},
+			[]device.Device{amd}, nil},
+		{"an adapter's node beside a GPU's is ambiguous", []subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = append(gpuNodes(0), "/dev/infiniband/uverbs0") })},
+			[]device.Device{gpu(0)}, nil},
 		{"a node of the parent does not make a partition the parent",
 			[]subject{subjectOf("gpu.acme.com", "a", func(s *subject) { s.nodes = []string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap12"} })},
 			[]device.Device{gpu(0)}, nil},

@@ -131,7 +131,10 @@ func (m *moment) facts(now clock.Instant) node.Facts {
 	known := m.readCluster()
 	facts := node.Facts{
 		Listing: m.listing, ListedAt: now, CDI: m.cdi(),
-		Cluster: node.Cluster{Enabled: true, Fresh: known.PodsFresh, Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published},
+		Cluster: node.Cluster{
+			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
+			Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
+		},
 	}
 	for minor := range 8 {
 		facts.Samples = append(facts.Samples, device.Sample{Source: "simulated", At: now, Device: device.Device{

@@ -40,7 +40,7 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 			s.records[view.ref] = r
 		}
 		if !known || r.info.uid != view.info.uid {
-			events = append(events, s.taken(view)...)
+			events = append(events, Event{slog.LevelDebug, "claim is held on this node", []slog.Attr{slog.String("claim", view.ref.String()), slog.Int("devices", len(view.devices))}})
 		}
 		if !r.live {
 			r.live, s.reorder = true, true
@@ -52,20 +52,7 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 			r.live, r.released, s.reorder = false, now, true
 		}
 	}
-	return events
-}
-
-// taken tells the log of a claim that is new here, and of its devices whose
-// hardware is unknown.
-func (s *State) taken(view *claimView) []Event {
-	claim := slog.String("claim", view.ref.String())
-	events := []Event{{slog.LevelDebug, "claim is held on this node", []slog.Attr{claim, slog.Int("devices", len(view.devices))}}}
-	for _, d := range view.devices {
-		if d.uuid == unknownUUID(s.config.Node, d.id) {
-			events = append(events, Event{slog.LevelWarn, "device of a claim matches no hardware", []slog.Attr{claim, slog.String("device", d.id.String())}})
-		}
-	}
-	return events
+	return s.meetStrangers(now, events)
 }
 
 func (r *record) update(view *claimView, now clock.Instant, f *families, node string) {

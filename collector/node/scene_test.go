@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func newScene(t testing.TB, devices ...device.Device) *scene {
 		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
 		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: Version{"v0", "abc", "go"}})
-	s.facts.Cluster = Cluster{Enabled: true, Fresh: true}
+	s.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
 	for _, d := range devices {
 		s.facts.Samples = append(s.facts.Samples, device.Sample{Device: d, Source: "simulated"})
 		s.sampled[d.UUID], s.details[d.UUID] = map[device.Quantity]float64{}, map[device.Reading]float64{}
@@ -124,6 +125,12 @@ func (s *scene) tell(uuid string, q device.Quantity, value float64, details ...s
 	s.details[uuid][reading] = value
 }
 
+// conceal leaves a quantity out of what is read from now on.
+func (s *scene) conceal(uuid string, q device.Quantity) {
+	delete(s.sampled[uuid], q)
+	maps.DeleteFunc(s.details[uuid], func(r device.Reading, _ float64) bool { return r.Quantity == q })
+}
+
 // choose sets a state set: the present state is 1, the others are 0. first is
 // the detail before the state, if the quantity has one.
 func (s *scene) choose(uuid string, q device.Quantity, present string, states []string, first ...string) {
@@ -145,7 +152,7 @@ func (s *scene) hear(uuid string, counts ...int) {
 	}
 	for i := range s.facts.Samples {
 		if s.facts.Samples[i].Device.UUID == uuid {
-			s.facts.Samples[i].XIDs = xids
+			s.facts.Samples[i].XIDs, s.facts.Samples[i].XIDSource = xids, s.facts.Samples[i].Source
 		}
 	}
 }

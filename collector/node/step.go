@@ -23,7 +23,8 @@ type State struct {
 	views     []claimView
 	absent    absences
 	plugins   plugins
-	doubtful  []string // uuids that claims hold, perhaps, which nobody has read yet
+	doubtful  []string   // uuids that claims hold, perhaps, which nobody has read yet
+	strangers []stranger // in the order of the views
 
 	records map[dra.ClaimRef]*record
 	tenures map[tenureKey]*tenure
@@ -100,8 +101,9 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		s.countUnmatched(facts)
 		s.hearKubelet(facts)
 	}
+	events = s.warnOfStrangers(now, events)
 	s.keepLedger(now, elapsed)
-	events = s.judge(now, events)
+	events = s.judge(facts.Cluster, now, events)
 	s.evict(now)
 	s.last = now
 	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
@@ -240,6 +242,9 @@ func (s *State) keepLedger(now clock.Instant, elapsed time.Duration) {
 	for key, t := range s.tenures {
 		if t.held && !held[key] {
 			t.release(now)
+			if u, known := s.units[key.uuid]; known {
+				u.holders.changed = true
+			}
 			s.reorder = true
 		}
 	}
@@ -253,6 +258,7 @@ func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, el
 		s.reorder = true
 	}
 	u, class := s.units[key.uuid], view.classOn(key.uuid)
+	u.holders.changed = u.holders.changed || !t.held
 	if !t.held || t.class != class {
 		s.openViolations(class, now.Wall)
 		s.reorder = true

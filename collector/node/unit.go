@@ -50,6 +50,9 @@ type holders struct {
 	plugins int // distinct pods with device plugins
 	related int // holders of the parent, or of any partition; claims that may be holders
 	shares  []consumption
+	changed bool         // a claim has begun or ceased to hold it
+	pods    []dra.PodRef // with device plugins, sorted
+	before  []dra.PodRef // and those of the step before
 }
 
 // consumption is what one claim consumes of a device that several may share.
@@ -205,6 +208,9 @@ func (u *unit) gauge(q device.Quantity) (float64, bool) {
 	}
 	return u.reading(q)
 }
+
+// isHeld reports whether a claim or a pod with a device plugin holds the unit.
+func (u *unit) isHeld() bool { return u.holders.claims+u.holders.plugins > 0 }
 
 // attribution says how a holder's numbers relate to the unit's own.
 func (u *unit) attribution() attribution {

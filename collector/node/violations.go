@@ -31,15 +31,21 @@ func (s *State) openViolations(class string, now time.Time) {
 
 // countViolations counts an onset where a constraint is violated that was
 // not in the step before, once for each class that holds the unit, however
-// many signals say so.
+// many signals say so. A state that was there when it was first read began
+// nobody knows when, and is no onset.
 func (s *State) countViolations(u *unit) {
-	violated := uint8(0)
+	violated, begun := uint8(0), uint8(0)
 	for _, r := range u.health.raised {
-		if c := s.signals[r.signal].constraint; c != noConstraint {
-			violated |= 1 << c
+		c := s.signals[r.signal].constraint
+		if c == noConstraint {
+			continue
+		}
+		violated |= 1 << c
+		if !r.inherited {
+			begun |= 1 << c
 		}
 	}
-	onsets := violated &^ u.health.violated
+	onsets := begun &^ u.health.violated
 	u.health.violated = violated
 	if onsets == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
@@ -28,4 +29,67 @@ func TestViolationsByClass(t *testing.T) {
 	if got, there := s.value("dra_constraint_violations_total", "deviceclass", "late", "constraint", "recovery"); got != 0 || !there {
 		t.Errorf("%v violations of a claim that took a sick device", got)
 	}
+}
+
+// What a device suffered from before anybody looked, at the start of the
+// agent or since long before a quantity could be read, is no onset. What comes
+// after is, and so is an Xid that was heard before the first look.
+func TestViolationsBeforeTheFirstLook(t *testing.T) {
+	count := func(s *scene, c constraint) float64 {
+		total, _ := s.value("dra_constraint_violations_total", "constraint", c.String())
+		return total
+	}
+	for _, a := range ailments() {
+		if a.onset != 1 || a.signal == "ecc_uncorrected" || a.signal[:3] == "xid" {
+			continue // it has no onset that a single look could miss
+		}
+		t.Run(a.signal+" "+a.severity, func(t *testing.T) {
+			s := wellGPU(t)
+			a.begin(s)
+			s.run(10)
+			s.state = NewState(s.state.config)
+			s.run(3)
+			if word := map[string]string{"critical": "sick", "warning": "well"}[a.severity]; s.word("GPU-0", byHardware) != word {
+				t.Errorf("after the start it is %s, want %s", s.word("GPU-0", byHardware), word)
+			}
+			for c := range constraints {
+				if got := count(s, c); got != 0 {
+					t.Errorf("%v onsets of %s at the start", got, c)
+				}
+			}
+			a.end(s)
+			s.run(6)
+			a.begin(s)
+			s.run(1)
+			total := 0.0
+			for c := range constraints {
+				total += count(s, c)
+			}
+			if total != 1 {
+				t.Errorf("%v onsets when it came back, want 1", total)
+			}
+		})
+	}
+	t.Run("a quantity that is read later", func(t *testing.T) {
+		s := wellGPU(t)
+		s.conceal("GPU-0", device.FabricState)
+		s.state = NewState(s.state.config)
+		s.run(10)
+		s.choose("GPU-0", device.FabricState, "failure", fabricStates())
+		s.run(1)
+		s.expect("the first that is told", "0", "fabric_failure", "critical")
+		if got := count(s, constraintLink); got != 0 {
+			t.Errorf("%v onsets", got)
+		}
+	})
+	t.Run("Xids", func(t *testing.T) {
+		s := wellGPU(t)
+		s.set("GPU-0", device.RowRemapFailed, 1)
+		s.state = NewState(s.state.config)
+		s.hear("GPU-0", 48, 1, 79, 1)
+		s.run(1)
+		if memory, recovery := count(s, constraintMemory), count(s, constraintRecovery); memory != 1 || recovery != 1 {
+			t.Errorf("%v onsets of memory errors and %v of recovery, want one each", memory, recovery)
+		}
+	})
 }

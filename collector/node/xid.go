@@ -11,7 +11,7 @@ import (
 type xidClass uint8
 
 const (
-	xidNotice      xidClass = iota // nothing: the GPU goes on
+	xidNotice      xidClass = iota // nothing of the GPU, which goes on
 	xidApplication                 // the application erred, or must be started again; the GPU goes on
 	xidUnclear                     // more than the code is needed to tell, or no action is documented
 	xidReset                       // the GPU is sick until it is reset
@@ -48,7 +48,7 @@ func xidTable() []xidCode {
 		{13, xidApplication, noConstraint, true, "graphics engine exception: access out of bounds, illegal instruction"},
 		{31, xidApplication, noConstraint, true, "page fault: access to an illegal address"},
 		{32, xidApplication, noConstraint, true, "invalid or corrupted stream of commands"},
-		{43, xidApplication, noConstraint, true, "application stopped by a fault of its own"},
+		{43, xidNotice, noConstraint, true, "application stopped by a fault of its own"},
 		{45, xidApplication, noConstraint, true, "cleanup after an application was killed or hit another error"},
 		{46, xidReset, constraintRecovery, true, "GPU stopped processing"},
 		{48, xidReset, constraintMemory, true, "uncorrectable ECC error"},
@@ -67,7 +67,7 @@ func xidTable() []xidCode {
 		{120, xidReset, constraintRecovery, false, "error of the GPU's system processor (GSP)"},
 		{121, xidNotice, constraintLink, false, "corrected error on the link to the processor (C2C)"},
 		{136, xidReset, constraintLink, false, "training of a link failed"},
-		{137, xidApplication, noConstraint, false, "illegal access to a peer over NVLink"},
+		{137, xidNotice, noConstraint, false, "illegal access to a peer over NVLink"},
 		{140, xidReset, constraintMemory, false, "ECC error that was not recovered"},
 		{143, xidReset, constraintRecovery, false, "GPU could not be initialized"},
 		{144, xidUnclear, constraintLink, false, "NVLink: SAW"},

@@ -14,7 +14,7 @@ type xidLog struct {
 	listening bool         // somebody listens now
 	based     bool         // told is what the source told last
 	told      []device.XID // shared with the source
-	source    string       // that told it
+	source    string       // that told it, which need not be that of the sample
 	accounts  []xidAccount // empty until somebody listens
 }
 
@@ -34,7 +34,7 @@ func (x *xidLog) hear(sample device.Sample, table []xidCode, step uint64, before
 		return
 	}
 	x.open(table, sample.Device.IsPartition(), now)
-	known := x.based && x.source == sample.Source
+	known := x.based && x.source == sample.XIDSource
 	earlier := x.told
 	for _, xid := range sample.XIDs {
 		var was device.XID
@@ -55,7 +55,7 @@ func (x *xidLog) hear(sample device.Sample, table []xidCode, step uint64, before
 		}
 		x.accounts[findXID(table, xid.Code)].count(count, xid.Last, step, now)
 	}
-	x.told, x.source, x.based = sample.XIDs, sample.Source, true
+	x.told, x.source, x.based = sample.XIDs, sample.XIDSource, true
 }
 
 // xidsSince is how many errors are new. A count that fell began anew; where

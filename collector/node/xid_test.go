@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,6 +86,7 @@ func TestXIDsFromZero(t *testing.T) {
 // telling is what a source says at one step.
 type telling struct {
 	source string // empty: as before
+	by     string // who has heard it; empty: the source
 	nobody bool   // nobody listens
 	counts []int  // codes and counts in turns
 	ages   []int  // how many seconds ago each was last reported; 0 where left out
@@ -120,6 +122,12 @@ func TestXIDCounts(t *testing.T) {
 			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 1}, ages: []int{5}, want: "48:5"},
 			{source: "simulated", counts: []int{48, 6}, want: "48:6"}, {counts: []int{48, 7}, want: "48:7"},
 		},
+		"another hears than sees the device": {
+			{by: "dcgm", counts: []int{48, 5}, want: "48:5"}, {by: "dcgm", counts: []int{48, 7}, want: "48:7"}, {source: "dcgm", counts: []int{48, 8}, want: "48:8"},
+		},
+		"another hears in the place of who sees the device": {
+			{want: ""}, {by: "dcgm", counts: []int{79, 5}, ages: []int{3600}, want: ""}, {by: "dcgm", counts: []int{79, 6}, want: "79:1"},
+		},
 		"nobody listens for a while": {
 			{counts: []int{48, 5}, want: "48:5"}, {nobody: true, want: "48:5"}, {counts: []int{48, 6}, want: "48:6"},
 		},
@@ -143,6 +151,7 @@ func (s *scene) tellXIDs(told telling) {
 		sample.Source = told.source
 	}
 	s.hear("GPU-0", told.counts...)
+	sample.XIDSource = cmp.Or(told.by, sample.Source)
 	for i, age := range told.ages {
 		sample.XIDs[i].Last = s.now.Wall.Add(time.Second - time.Duration(age)*time.Second)
 	}
