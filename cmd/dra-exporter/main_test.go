@@ -63,6 +63,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"a missing simulation":   {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong simulation":     {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
 		"a wrong host engine":    {append(alone, "--dcgm.host-engine=http://engine:5555"), []string{"--dcgm.host-engine"}},
+		"an unused host engine":  {append(alone, "--device.source=nvml", "--dcgm.host-engine=engine:5555"), []string{"--dcgm.host-engine", "--device.source"}},
 		"a relative socket":      {append(alone, "--dcgm.host-engine=unix://engine"), []string{"--dcgm.host-engine"}},
 		"a wrong interval":       {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
 		"slow before fast":       {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -93,6 +94,9 @@ func sourceNames() []string {
 // and says which of them may lack their library in silence: those that no
 // flag names.
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
+	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
+		return nil, nil, errors.New("--dcgm.host-engine is given, but no --device.source is dcgm or auto: nothing would be read from it")
+	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
 		byName, byAuto := slices.Contains(asked, row.name), row.auto && slices.Contains(asked, sourceAuto)

@@ -189,9 +189,12 @@ func (s *State) countUnmatched(facts Facts) {
 			held[d.id] = true
 		}
 	}
-	drivers := make(map[string]bool)
+	drivers, cut := make(map[string]bool), make(map[string]bool)
 	for _, p := range facts.Cluster.Published {
 		drivers[p.ID.Driver] = true
+		if p.ParentPCIAddress != "" {
+			cut[p.ParentPCIAddress] = true // its parts are published, not the card
+		}
 	}
 	parents := make(map[string]bool)
 	for _, u := range s.units {
@@ -200,7 +203,7 @@ func (s *State) countUnmatched(facts Facts) {
 		}
 	}
 	for uuid, u := range s.units {
-		if u.present && !u.isPublished && !parents[uuid] && drivers[ownDriver(u.device.Vendor)] {
+		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[ownDriver(u.device.Vendor)] {
 			s.unmatched.hardware++
 		}
 	}

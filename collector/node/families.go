@@ -134,8 +134,8 @@ func (f *families) addQuantities() {
 		{device.NVLinkReceive, "dra_device_nvlink_receive_bytes_total", "bytes", "Bytes received over all NVLinks since the hardware's counter began"},
 		{device.NVLinkLinkTransmit, "dra_device_nvlink_link_transmit_bytes_total", "bytes", "Bytes sent over one NVLink; peer is the other GPU's uuid, or switch"},
 		{device.NVLinkLinkReceive, "dra_device_nvlink_link_receive_bytes_total", "bytes", "Bytes received over one NVLink; peer is the other GPU's uuid, or switch"},
-		{device.PCIeTransmit, "dra_device_pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe since the hardware's counter began"},
-		{device.PCIeReceive, "dra_device_pcie_receive_bytes_total", "bytes", "Bytes received over PCIe since the hardware's counter began"},
+		{device.PCIeTransmit, "dra_device_pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe since the hardware's counter began; through NVML a lower bound where more than 4 GiB pass between two reads"},
+		{device.PCIeReceive, "dra_device_pcie_receive_bytes_total", "bytes", "Bytes received over PCIe since the hardware's counter began; through NVML a lower bound where more than 4 GiB pass between two reads"},
 		{device.NetworkTransmit, "dra_device_network_transmit_bytes_total", "bytes", "Bytes sent by a network or RDMA device"},
 		{device.NetworkReceive, "dra_device_network_receive_bytes_total", "bytes", "Bytes received by a network or RDMA device"},
 		{device.Throttled, "dra_device_throttled_seconds_total", "seconds", "Time during which the device slowed itself down, by reason"},
@@ -152,7 +152,7 @@ func (f *families) addQuantities() {
 		{device.FabricState, "dra_device_fabric_state", "", "How far the device is registered with the NVLink fabric: 1 for the present state, 0 for the others"},
 		{device.HealthCheck, "dra_device_health_check", "", "Result of DCGM's health watch of a system of the device: 1 for the present one of pass, warn and fail, 0 for the others"},
 		{device.NetworkLinks, "dra_device_network_link_state", "", "State of a port of a network or RDMA device: 1 for the present one, 0 for the others"},
-		{device.NetworkErrors, "dra_device_network_errors_total", "", "Errors of a network or RDMA device, by kind"},
+		{device.NetworkErrors, "dra_device_network_errors_total", "", "Errors of a network or RDMA device, by kind; the counters of InfiniBand ports stop at their maximum of 4, 8 or 16 bits"},
 		{device.Lost, "dra_device_lost", "", "1 if the driver has lost the device (it fell off the bus, or needs a reset to be seen again)"},
 	}
 	for _, row := range table {
