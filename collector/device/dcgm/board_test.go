@@ -294,25 +294,6 @@ func TestStaleValues(t *testing.T) {
 	}
 }
 
-func TestHealthReadings(t *testing.T) {
-	gpu, other := entity{wholeGPU, 0}, entity{wholeGPU, 1}
-	readings := healthReadings(gpu, []incident{
-		{gpu, 0x10, 10}, {gpu, 0x10, 20}, {gpu, 0x10, 10}, {gpu, 0x200, 10}, {other, 0x80, 20}, {gpu, 0x4000, 20},
-	})
-	verdicts := make(map[string]string)
-	for _, r := range readings {
-		if r.Value == 1 {
-			verdicts[r.Details[0]] += r.Details[1]
-		}
-	}
-	if got, want := fmt.Sprint(verdicts), "map[driver:warn inforom:pass memory:fail nvlink:pass pcie:pass power:pass thermal:pass]"; got != want {
-		t.Errorf("verdicts %s, want %s", got, want)
-	}
-	if len(readings) != 3*7 {
-		t.Errorf("%d readings, want three of each system", len(readings))
-	}
-}
-
 func TestLinkReadings(t *testing.T) {
 	if got := linkReadings(links{}); got != nil {
 		t.Errorf("a GPU without links has %v", got)

@@ -13,8 +13,8 @@ import (
 // ear hears of XIDs. An engine keeps the last ones of each entity with the
 // time at which its driver told of them; one with a newer time is a new one.
 // Those that were there when a GPU was first seen are older than the source;
-// those of an instance are taken for older whenever instances may have been
-// numbered anew. All but its published parts belong to who reads.
+// those of an instance are taken for older whenever its number was another's
+// or nobody's before. All but its published parts belong to who reads.
 type ear struct {
 	plan    plan
 	until   map[string]int64 // by place: the time of the last one that is known, microseconds
@@ -36,13 +36,14 @@ func newEar() *ear {
 
 // listen begins to listen to the devices of a plan, and to no others.
 func (e *ear) listen(p plan) {
+	places, fresh := e.plan.places, e.fresh
 	e.plan, e.fresh = p, make(map[entity]bool)
 	for _, gpu := range p.gpus {
 		_, known := e.until[p.places[gpu]]
 		e.fresh[gpu] = !known
 	}
 	for _, i := range p.instances {
-		e.fresh[i] = true
+		e.fresh[i] = fresh[i] || places[i] != p.places[i]
 	}
 	e.publish()
 }
@@ -93,12 +94,22 @@ func (e *ear) hear(values []value) {
 	}
 }
 
+// echo is how far apart an engine may tell of one XID twice.
+const echo = 2 * time.Second
+
+// echoes reports whether an engine tells of an XID from the kernel's log as
+// well as by an event of the driver, each with a time of its own, and after
+// its start from the log once more (79, 119 and 120 in DCGM's sources).
+func echoes(code int) bool { return code == 79 || code == 119 || code == 120 }
+
 // count adds an XID to a device's, in a new list: the old one is published.
 func (e *ear) count(uuid string, code int, at time.Time) {
 	list := slices.Clone(e.tallies[uuid])
 	i, known := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
 	if !known {
 		list = slices.Insert(list, i, device.XID{Code: code})
+	} else if echoes(code) && at.Sub(list[i].Last).Abs() < echo {
+		return
 	}
 	list[i].Count++
 	list[i].Last = at

@@ -76,23 +76,23 @@ func TestXIDs(t *testing.T) {
 	e.expect(t, "an XID from before", "GPU-a:; GPU-b:")
 	e.read([]value{xid(a, 31, 100), noXID(b)})
 	e.expect(t, "the same one again", "GPU-a:; GPU-b:")
-	e.read([]value{xid(a, 31, 200), xid(b, 79, 150)})
-	e.expect(t, "one more of each", "GPU-a: 31×1@200; GPU-b: 79×1@150")
-	e.read([]value{xid(a, 43, 300), xid(b, 154, 400)}, xid(b, 154, 400), xid(b, 79, 390), xid(a, 31, 250), xid(a, 31, 100))
-	e.expect(t, "those between two reads", "GPU-a: 31×2@250 43×1@300; GPU-b: 79×2@390 154×1@400")
+	e.read([]value{xid(a, 31, 200), xid(b, 74, 150)})
+	e.expect(t, "one more of each", "GPU-a: 31×1@200; GPU-b: 74×1@150")
+	e.read([]value{xid(a, 43, 300), xid(b, 154, 400)}, xid(b, 154, 400), xid(b, 74, 390), xid(a, 31, 250), xid(a, 31, 100))
+	e.expect(t, "those between two reads", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 
 	// The engine is started anew: it has forgotten what it told.
 	e.listen(onePlan("GPU-b", "GPU-a")) // and numbers its GPUs otherwise
-	e.expect(t, "another connection", "GPU-a: 31×2@250 43×1@300; GPU-b: 79×2@390 154×1@400")
+	e.expect(t, "another connection", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 	e.read([]value{noXID(a), xid(b, 48, 500)})
-	e.expect(t, "the first of a new engine", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 79×2@390 154×1@400")
+	e.expect(t, "the first of a new engine", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
 
 	e.listen(onePlan("GPU-b"))
-	e.expect(t, "a GPU that was taken away", "GPU-b: 79×2@390 154×1@400")
+	e.expect(t, "a GPU that was taken away", "GPU-b: 74×2@390 154×1@400")
 	e.deaf()
 	e.expect(t, "an engine that does not tell of XIDs", "")
 	e.listen(onePlan("GPU-b", "GPU-a"))
-	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 79×2@390 154×1@400")
+	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
 }
 
 func TestXIDsThatAreNone(t *testing.T) {
@@ -148,6 +148,43 @@ func TestXIDsOfInstances(t *testing.T) {
 	}
 }
 
+// What happens on one GPU takes nothing from the instances of another.
+func TestXIDsOfInstancesThatStay(t *testing.T) {
+	a, b, ci := entity{wholeGPU, 0}, entity{wholeGPU, 1}, entity{computeInstance, 10}
+	who := map[entity]identity{a: {uuid: "GPU-a"}, b: {uuid: "GPU-b"}}
+	hierarchy := mig(0, 1, 3, 1, 1)
+	e := newEar()
+	e.listen(makePlan([]uint{0, 1}, hierarchy, who))
+	e.read([]value{noXID(a), noXID(b), noXID(ci)})
+	e.read([]value{xid(ci, 13, 100)})
+	e.listen(makePlan([]uint{0, 1}, append(hierarchy, mig(1, 2, 3, 1, 1)...), who))
+	e.read([]value{xid(ci, 31, 200)})
+	e.expect(t, "one that came with a change elsewhere", "GPU-a:; GPU-b:; MIG-GPU-a/3/0: 13×1@100 31×1@200; MIG-GPU-b/3/0:")
+
+	// An instance of another size has the ids of one that is gone.
+	e.listen(makePlan([]uint{0, 1}, mig(0, 1, 3, 2, 2), who))
+	e.read([]value{xid(ci, 43, 300)})
+	e.expect(t, "another's", "GPU-a:; GPU-b:; MIG-GPU-a/3/0: 13×1@100 31×1@200")
+}
+
+// Some XIDs come by the kernel's log as well as by an event, and once more
+// when an engine is started anew.
+func TestXIDsToldTwice(t *testing.T) {
+	const second = 1_000_000
+	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
+	for _, code := range []int64{79, 119, 120} {
+		e := newEar()
+		e.listen(onePlan("GPU-a", "GPU-b"))
+		e.read([]value{noXID(a), noXID(b)})
+		e.read([]value{xid(a, code, 10.7*second)}, xid(a, code, 10*second))
+		e.expect(t, "by log and event", fmt.Sprintf("GPU-a: %d×1@10000000; GPU-b:", code))
+		e.read([]value{xid(a, code, 11.9*second), xid(b, code, 11*second)})
+		e.expect(t, "once more, and on another GPU", fmt.Sprintf("GPU-a: %d×1@10000000; GPU-b: %d×1@11000000", code, code))
+		e.read([]value{xid(a, code, 12*second)})
+		e.expect(t, "after two seconds", fmt.Sprintf("GPU-a: %d×2@12000000; GPU-b: %d×1@11000000", code, code))
+	}
+}
+
 func TestHeard(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
 	told := func(e *ear) bool {
@@ -170,7 +207,7 @@ func TestHeard(t *testing.T) {
 	}
 	before := e.xids()["GPU-a"]
 	for i := range int64(3) {
-		e.read([]value{xid(gpu, 79, 100+i)})
+		e.read([]value{xid(gpu, 74, 100+i)})
 	}
 	if !told(e) || told(e) {
 		t.Error("three XIDs are not told of once")

@@ -9,6 +9,7 @@ const (
 	gpuUUID       = 54 // DCGM_FI_DEV_GPU_UUID, DCGM_FI_DEV_UUID
 	gpuMinor      = 55 // DCGM_FI_DEV_GPU_MINOR_NUMBER, DCGM_FI_DEV_MINOR_NUMBER
 	pciBusID      = 57 // DCGM_FI_DEV_PCI_BUS_ID, DCGM_FI_DEV_PCI_BUSID
+	migMode       = 67 // DCGM_FI_DEV_MIG_MODE: 1 while it is enabled
 
 	smClock            = 100 // DCGM_FI_DEV_SM_CLOCK, MHz
 	memoryClock        = 101 // DCGM_FI_DEV_MEM_CLOCK, MHz

@@ -7,6 +7,35 @@ type incident struct {
 	entity entity
 	system uint // one of DCGM_HEALTH_WATCH_*
 	result int  // one of DCGM_HEALTH_RESULT_*
+	code   uint // one of DCGM_FR_*
+}
+
+// Errors that an engine finds (dcgm_errors.h) and that are judged elsewhere.
+const (
+	nvlinkDown = 14  // DCGM_FR_NVLINK_DOWN
+	anyXID     = 101 // DCGM_FR_XID_ERROR
+)
+
+// judgedElsewhere reports whether an incident is no news of a fault, because
+// what it goes by is read by itself and judged with more knowledge:
+//
+//   - A link that is down fails the watch of NVLinks at once and for as long
+//     as it is down, also one that was never up, is being trained anew or is
+//     off because the GPU is in MIG mode.
+//   - An Xid gives a warning in the system that it belongs to, also one that a
+//     program caused by its own mistake, such as 13 and 31.
+//
+// Those Xids that an engine takes for the worst are of no system but of all of
+// them, and stay.
+func (i incident) judgedElsewhere() bool {
+	switch systemOf(i.system).name {
+	case allSystems:
+		return false
+	case "nvlink":
+		return i.code == nvlinkDown || i.code == anyXID
+	default:
+		return i.code == anyXID
+	}
 }
 
 // result is what a health check can come to (dcgmHealthWatchResults_t).
@@ -24,8 +53,13 @@ type system struct {
 	checked bool // of GPUs; an engine accepts the others and never checks them
 }
 
+// allSystems is the name of what is amiss with a GPU in no system of its own.
+const allSystems = "all"
+
 // systems are those of GPUs (DCGM_HEALTH_WATCH_*). Which of them are checked
-// is told by DcgmHealthWatch::MonitorWatches.
+// is told by DcgmHealthWatch::MonitorWatches. The driver's is checked by newer
+// engines alone: so it is told where it has something amiss, and that it would
+// pass is told of no engine.
 func systems() []system {
 	return []system{
 		{0x1, "pcie", true},
@@ -42,25 +76,42 @@ func systems() []system {
 		{0x800, "nvswitch_fatal", false},
 		{0x1000, "connectx", false},
 		{0x2000, "imex", false},
+		// DCGM_HEALTH_WATCH_ALL: since DCGM 4.4.2 the Xids after which a GPU
+		// cannot be used (48, 74, 79, 95, 119, 120, 140) come as such.
+		{0xFFFFFFFF, allSystems, false},
 	}
+}
+
+// systemOf is the system of an incident. One of none that is known, as newer
+// engines may have, counts as one of all.
+func systemOf(bit uint) system {
+	all := systems()
+	for _, s := range all {
+		if s.bit == bit {
+			return s
+		}
+	}
+	return all[len(all)-1]
 }
 
 // healthReadings are the worst result of each system of an entity: of those
 // that are checked, and of any other that has something amiss.
 func healthReadings(of entity, incidents []incident) (readings []device.Reading) {
-	for _, s := range systems() {
-		worst, amiss := 0, false
-		for _, i := range incidents {
-			if i.entity == of && i.system == s.bit {
-				worst, amiss = max(worst, i.result), true
-			}
+	worst := make(map[string]int)
+	for _, i := range incidents {
+		if i.entity == of && !i.judgedElsewhere() {
+			name := systemOf(i.system).name
+			worst[name] = max(worst[name], i.result)
 		}
+	}
+	for _, s := range systems() {
+		present, amiss := worst[s.name]
 		if !s.checked && !amiss {
 			continue
 		}
 		for _, r := range results() {
 			readings = append(readings, device.Reading{
-				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: truth(r.code == worst),
+				Quantity: device.HealthCheck, Details: [2]string{s.name, r.name}, Value: truth(r.code == present),
 			})
 		}
 	}

@@ -31,7 +31,7 @@ func (s *session) checkHealth() (incidents []incident, err error) {
 			return nil, coded("check the GPUs' health", err)
 		}
 		for _, i := range told.Incidents {
-			incidents = append(incidents, incident{ours(i.EntityInfo), uint(i.System), int(i.Health)})
+			incidents = append(incidents, incident{ours(i.EntityInfo), uint(i.System), int(i.Health), uint(i.Error.Code)})
 		}
 	}
 	return incidents, nil

@@ -2,6 +2,7 @@ package dcgm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,21 +52,24 @@ type plan struct {
 	partitions []entity // asked for those of MIG devices
 	instances  []entity // every instance: an XID may be told of any
 	places     map[entity]string
+	models     map[entity]string // of their GPUs
+	nameless   []entity          // GPUs that have never told who they are
 }
 
 // makePlan says what there is: the GPUs, each followed by its MIG devices in
-// the order of their ids. A GPU that does not tell its UUID is left out with
-// its instances, since nobody could tell it again.
+// the order of their ids. A GPU that has never told its UUID is nameless and
+// left out with its instances, since nobody could tell it again.
 func makePlan(gpus []uint, hierarchy []instance, who map[entity]identity) plan {
-	p := plan{places: make(map[entity]string)}
+	p := plan{places: make(map[entity]string), models: make(map[entity]string)}
 	for _, id := range gpus {
 		gpu := entity{wholeGPU, id}
 		known := who[gpu]
-		if known.uuid == "" {
+		if !isGPU(known.uuid) {
+			p.nameless = append(p.nameless, gpu)
 			continue
 		}
 		d := wholeDevice(known)
-		p.gpus, p.places[gpu] = append(p.gpus, gpu), d.UUID
+		p.gpus, p.places[gpu], p.models[gpu] = append(p.gpus, gpu), d.UUID, d.Model
 		p.targets = append(p.targets, target{device: d, whole: gpu, all: []entity{gpu}})
 		p.addPartitions(d, gpu, hierarchy, who)
 	}
@@ -75,10 +79,10 @@ func makePlan(gpus []uint, hierarchy []instance, who map[entity]identity) plan {
 // addPartitions adds the MIG devices of a GPU: its compute instances.
 func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []instance, who map[entity]identity) {
 	for _, gi := range childrenOf(gpu, hierarchy) {
-		p.addInstance(gi, parent.UUID)
+		p.addInstance(gi, parent)
 		parts := childrenOf(gi.entity, hierarchy)
 		for _, ci := range parts {
-			p.addInstance(ci, parent.UUID)
+			p.addInstance(ci, parent)
 			t := target{
 				device: partitionDevice(parent, gi.gi, ci.ci, who[ci.entity]),
 				all:    []entity{gi.entity, ci.entity},
@@ -97,11 +101,36 @@ func (p *plan) addPartitions(parent device.Device, gpu entity, hierarchy []insta
 	}
 }
 
-// addInstance notes where an instance is, which its entity's id tells for one
-// MIG configuration alone.
-func (p *plan) addInstance(i instance, gpu string) {
+// addInstance notes where an instance is and how large, which its entity's id
+// tells for one MIG configuration alone.
+func (p *plan) addInstance(i instance, gpu device.Device) {
 	p.instances = append(p.instances, i.entity)
-	p.places[i.entity] = fmt.Sprintf("%s/%d/%d", gpu, i.gi, i.ci)
+	p.places[i.entity] = fmt.Sprintf("%s/%d/%d/%d", gpu.UUID, i.gi, i.ci, i.slices)
+	p.models[i.entity] = gpu.Model
+}
+
+// byModel parts entities by the model of their GPU, in the order in which the
+// models come.
+func (p *plan) byModel(entities []entity) (parts [][]entity) {
+	at := make(map[string]int)
+	for _, e := range entities {
+		model := p.models[e]
+		if _, known := at[model]; !known {
+			at[model] = len(parts)
+			parts = append(parts, nil)
+		}
+		parts[at[model]] = append(parts[at[model]], e)
+	}
+	return parts
+}
+
+// err says that there are GPUs which nobody can be told of.
+func (p *plan) err() error {
+	var errs []error
+	for _, gpu := range p.nameless {
+		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it does not tell its UUID: it may be lost", gpu.id))
+	}
+	return errors.Join(errs...)
 }
 
 // childrenOf are the instances of an entity, in the order of their ids.

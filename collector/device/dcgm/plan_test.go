@@ -40,9 +40,9 @@ func TestPlan(t *testing.T) {
 	hierarchy = append(hierarchy, mig(0, 4, 5, 1)...) // without a compute instance: no device
 	hierarchy = append(hierarchy, mig(7, 9, 0, 1, 1)...)
 	p := makePlan([]uint{0, 1, 7}, hierarchy, map[entity]identity{
-		{wholeGPU, 0}: {uuid: "GPU-a", name: "NVIDIA H100", pci: "00000000:1A:00.0", driver: "580", minor: 3},
-		{wholeGPU, 1}: {uuid: "GPU-b", minor: device.Unknown},
-		// GPU 7 does not tell who it is.
+		{wholeGPU, 0}:         {uuid: "GPU-a", name: "NVIDIA H100", pci: "00000000:1A:00.0", driver: "580", minor: 3},
+		{wholeGPU, 1}:         {uuid: "GPU-b", minor: device.Unknown},
+		{wholeGPU, 7}:         {uuid: "NVML isn't loaded"}, // an error in place of a UUID
 		{computeInstance, 20}: {name: "1g.10gb", uuid: "MIG-1"},
 		{computeInstance, 10}: {name: "MIG 1c.3g.40gb", uuid: "MIG-2"},
 		{computeInstance, 30}: {name: "<<<", uuid: "GPU-a"}, // an engine that tells the parent's
@@ -58,6 +58,9 @@ GPU-b  1:1/1
 `
 	if got := p.lines(); got != want {
 		t.Errorf("the plan is\n%swant\n%s", got, want)
+	}
+	if fmt.Sprint(p.nameless) != "[{1 7}]" || p.err() == nil || !strings.Contains(p.err().Error(), "GPU 7") {
+		t.Errorf("nameless are %v: %v", p.nameless, p.err())
 	}
 	if len(p.gpus) != 2 || fmt.Sprint(p.partitions) != "[{4 1} {5 10} {5 30} {5 31} {4 2}]" || len(p.instances) != 8 {
 		t.Errorf("asked are %v, %v and %v", p.gpus, p.partitions, p.instances)

@@ -37,6 +37,7 @@ import "C"
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -60,25 +61,38 @@ const mostEntities = 64
 // mostText is how long a text of DCGM can be (DCGM_MAX_STR_LENGTH).
 const mostText = 256
 
-// question asks the same fields of several entities of a kind.
-type question struct {
-	parts  [][]C.entity_pair // of the entities: at most so many at a time
-	fields []C.uint16_t
+// question asks fields of several entities of a kind, in as many calls as it
+// has parts.
+type question struct{ parts []part }
+
+// part asks the same fields of at most mostEntities.
+type part struct {
+	entities []C.entity_pair
+	fields   []C.uint16_t
 }
 
 func newQuestion(entities []entity, fields []uint16) question {
 	var q question
-	for i, e := range entities {
-		if i%mostEntities == 0 {
-			q.parts = append(q.parts, nil)
-		}
-		last := len(q.parts) - 1
-		q.parts[last] = append(q.parts[last], C.entity_pair{kind: C.uint32_t(e.kind), id: C.uint32_t(e.id)})
-	}
-	for _, field := range fields {
-		q.fields = append(q.fields, C.uint16_t(field))
-	}
+	q.add(entities, fields)
 	return q
+}
+
+// add asks also these entities, these fields.
+func (q *question) add(entities []entity, fields []uint16) {
+	if len(fields) == 0 {
+		return
+	}
+	asked := make([]C.uint16_t, len(fields))
+	for i, field := range fields {
+		asked[i] = C.uint16_t(field)
+	}
+	for some := range slices.Chunk(entities, mostEntities) {
+		pairs := make([]C.entity_pair, len(some))
+		for i, e := range some {
+			pairs[i] = C.entity_pair{kind: C.uint32_t(e.kind), id: C.uint32_t(e.id)}
+		}
+		q.parts = append(q.parts, part{pairs, asked})
+	}
 }
 
 // liveData has an engine ask the driver, instead of telling the last sample
@@ -112,14 +126,11 @@ func (p *page) free() {
 // ask asks for the newest values and hands on each. What it hands on is good
 // for the call alone.
 func (e *engine) ask(q *question, flags uint, take func(*value)) error {
-	if len(q.fields) == 0 {
-		return nil
-	}
 	var v value
-	for _, pairs := range q.parts {
-		told := e.page.reserve(len(pairs) * len(q.fields))
-		code := status(C.latest(e.latest, binding.connection, &pairs[0], C.unsigned(len(pairs)),
-			&q.fields[0], C.unsigned(len(q.fields)), C.unsigned(flags), &told[0]))
+	for _, p := range q.parts {
+		told := e.page.reserve(len(p.entities) * len(p.fields))
+		code := status(C.latest(e.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
+			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
 		if code != statusOK {
 			return fmt.Errorf("get the latest values: %w", code)
 		}

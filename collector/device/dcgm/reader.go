@@ -155,22 +155,3 @@ func (s *Source) examine(f *found, gpu entity) {
 		f.Readings = append(f.Readings, device.Reading{Quantity: device.Lost, Value: truth(f.lost)})
 	}
 }
-
-// linkPause is how long the state of the NVLinks is good for: to tell it, an
-// engine asks the driver for each link.
-const linkPause = 5 * time.Second
-
-// askLinks asks for the state of the NVLinks, if it is time to.
-func (s *Source) askLinks(now time.Duration) error {
-	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
-		return nil
-	}
-	told, err := s.session.links()
-	s.links, s.linksAt = told, now
-	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errNotThere) {
-		s.session.linksUnsupported = true
-		s.log.report("the states of NVLinks", err)
-		return nil
-	}
-	return err
-}

@@ -31,6 +31,12 @@ type session struct {
 
 	// Made for each plan.
 	plan                        plan
+	members                     map[dcgm.GroupHandle][]entity // that the engine took
+	refused                     []entity                      // that it did not
+	refusals                    []error                       // why
+	profiled                    map[dcgm.GroupHandle][]uint16 // fields of profiling
+	halves                      []dcgm.FieldHandle            // parts of the sets of profiling
+	halved                      bool                          // it is known which fields are refused
 	gpuGroups                   []dcgm.GroupHandle
 	partitionGroups             []dcgm.GroupHandle
 	instanceGroups              []dcgm.GroupHandle
@@ -83,6 +89,7 @@ func (s *session) arrange(p plan) error {
 	err := errors.Join(errs[:]...)
 	if err == nil {
 		err = errors.Join(
+			s.checkRefusals(),
 			s.watch(s.gpuGroups, s.whole[0], s.options.Interval, 0),
 			s.watch(s.gpuGroups, s.whole[1], s.options.SlowInterval, 0),
 			s.watch(s.partitionGroups, s.partition, s.options.Interval, 0),
@@ -108,32 +115,14 @@ func (s *session) try(what string, err error) bool {
 // dismantle ends the watches and groups of the present plan. What fails is
 // left to the end of the connection.
 func (s *session) dismantle() {
-	for _, w := range s.watches {
-		_ = dcgm.UnwatchFields(w.fields, w.group)
-	}
+	s.endWatches(0)
 	for _, group := range slices.Concat(s.gpuGroups, s.partitionGroups, s.instanceGroups) {
 		_ = dcgm.DestroyGroup(group)
 	}
-	s.watches, s.gpuGroups, s.partitionGroups, s.instanceGroups = nil, nil, nil, nil
-	s.profiles = false
-}
-
-// makeGroups makes groups of entities, as few as there can be.
-func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
-	for part := range slices.Chunk(entities, mostEntities) {
-		group, err := dcgm.CreateGroup(s.unique())
-		if err != nil {
-			return groups, coded("make a group", err)
-		}
-		groups = append(groups, group)
-		for _, e := range part {
-			pair := theirs(e)
-			if err := dcgm.AddEntityToGroup(group, pair.EntityGroupId, pair.EntityId); err != nil {
-				return groups, coded("add an entity to a group", err)
-			}
-		}
-	}
-	return groups, nil
+	s.gpuGroups, s.partitionGroups, s.instanceGroups = nil, nil, nil
+	s.members, s.profiled = make(map[dcgm.GroupHandle][]entity), make(map[dcgm.GroupHandle][]uint16)
+	s.refusals, s.refused = nil, nil
+	s.profiles, s.halved = false, false
 }
 
 // watch has the engine sample fields of groups, and keep the samples for an
@@ -154,41 +143,23 @@ func (s *session) watch(groups []dcgm.GroupHandle, set *fieldSet, interval, age 
 	return nil
 }
 
-// watchProfiling watches the fields of profiling, if they are asked for and
-// nobody else holds the GPU's counters.
-func (s *session) watchProfiling() {
-	if !s.options.Profiling || s.profiles {
-		return
-	}
-	before := len(s.watches)
-	err := errors.Join(
-		s.watch(s.gpuGroups, s.wholeProfiling, s.options.Interval, 0),
-		s.watch(s.partitionGroups, s.partProfiling, s.options.Interval, 0),
-	)
-	if err != nil {
-		for _, w := range s.watches[before:] {
-			_ = dcgm.UnwatchFields(w.fields, w.group)
-		}
-		s.watches = s.watches[:before]
-	}
-	s.profiles = s.try("profiling", err)
-}
-
-// formulate makes the questions of the reads.
+// formulate makes the questions of the reads: of each entity those fields that
+// are watched of it.
 func (s *session) formulate() {
-	fast, part := slices.Clone(s.whole[0].fields), slices.Clone(s.partition.fields)
+	s.wholeFast, s.wholeAll, s.partitionFast, s.instanceXIDs = question{}, question{}, question{}, question{}
+	var xids []uint16
 	if s.listens {
-		fast = append(fast, s.xid.fields...)
+		xids = s.xid.fields
 	}
-	if s.profiles {
-		fast = append(fast, s.wholeProfiling.fields...)
-		part = append(part, s.partProfiling.fields...)
+	for _, group := range s.gpuGroups {
+		fast := slices.Concat(s.whole[0].fields, xids, s.profiled[group])
+		s.wholeFast.add(s.members[group], fast)
+		s.wholeAll.add(s.members[group], slices.Concat(fast, s.whole[1].fields))
 	}
-	s.wholeFast = newQuestion(s.plan.gpus, fast)
-	s.wholeAll = newQuestion(s.plan.gpus, append(slices.Clone(fast), s.whole[1].fields...))
-	s.partitionFast = newQuestion(s.plan.partitions, part)
-	s.instanceXIDs = question{}
-	if s.listens {
-		s.instanceXIDs = newQuestion(s.plan.instances, s.xid.fields)
+	for _, group := range s.partitionGroups {
+		s.partitionFast.add(s.members[group], slices.Concat(s.partition.fields, s.profiled[group]))
+	}
+	for _, group := range s.instanceGroups {
+		s.instanceXIDs.add(s.members[group], xids)
 	}
 }

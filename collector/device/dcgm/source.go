@@ -26,6 +26,7 @@ type Source struct {
 	session   *session // nil: there is no connection
 	down      error    // why not
 	board     *board
+	register  *register
 	gpus      []uint
 	hierarchy []instance
 	links     map[entity]links
@@ -37,7 +38,7 @@ type Source struct {
 func New(o Options) *Source {
 	o = o.complete()
 	s := &Source{
-		options: o, log: newJournal(o.Log), ear: newEar(), board: newBoard(o),
+		options: o, log: newJournal(o.Log), ear: newEar(), board: newBoard(o), register: newRegister(),
 		calls: make(chan struct{}, 1), down: errNotConnected,
 	}
 	s.reader = &reader{s}
@@ -62,7 +63,8 @@ var errNotConnected = &source.Failure{
 const lookPatience = 200 * time.Millisecond
 
 // Readers returns the one reader of the engine. It connects where there is no
-// connection, and looks which GPUs are there.
+// connection, and looks which GPUs are there. A GPU of which nobody knows who
+// it is cannot be told of, and is an error beside the reader.
 func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	patient, end := context.WithTimeout(ctx, lookPatience)
 	defer end()
@@ -74,7 +76,7 @@ func (s *Source) Readers(ctx context.Context) ([]device.Reader, error) {
 	if err := s.look(); err != nil {
 		return nil, err
 	}
-	return []device.Reader{s.reader}, nil
+	return []device.Reader{s.reader}, s.board.plan.err()
 }
 
 // enter waits for the token until ctx ends.
@@ -100,6 +102,7 @@ func (s *Source) look() error {
 			return err
 		}
 		s.session, s.links = made, nil
+		s.register.renew()
 	}
 	if err := s.lookThrough(fresh); err != nil {
 		return s.fail(err)
@@ -117,8 +120,13 @@ func (s *Source) lookThrough(fresh bool) error {
 	if err != nil {
 		return err
 	}
-	incomplete := len(s.session.plan.gpus) < len(gpus)
-	if fresh || incomplete || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) {
+	other := fresh || !slices.Equal(gpus, s.gpus) || !slices.Equal(hierarchy, s.hierarchy) || s.session.readmits()
+	if !other {
+		if other, err = s.named(); err != nil {
+			return err
+		}
+	}
+	if other {
 		return s.rearrange(gpus, hierarchy)
 	}
 	if s.options.Profiling && !s.session.profiles {
@@ -128,13 +136,27 @@ func (s *Source) lookThrough(fresh bool) error {
 	return nil
 }
 
+// named reports whether a nameless GPU now tells who it is.
+func (s *Source) named() (bool, error) {
+	told, err := s.session.identify(s.session.plan.nameless)
+	if err != nil {
+		return false, err
+	}
+	for _, known := range told {
+		if isGPU(known.uuid) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // rearrange has the engine watch the GPUs and instances that there are now.
 func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
 	entities := make([]entity, 0, len(gpus)+len(hierarchy))
 	for _, id := range gpus {
 		entities = append(entities, entity{wholeGPU, id})
 	}
-	who, err := s.session.identify(entities)
+	told, err := s.session.identify(entities)
 	if err != nil {
 		return err
 	}
@@ -143,9 +165,9 @@ func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
 		return err
 	}
 	for of, known := range parts {
-		who[of] = known
+		told[of] = known
 	}
-	p := makePlan(gpus, hierarchy, who)
+	p := makePlan(gpus, hierarchy, s.register.enroll(gpus, hierarchy, told))
 	if err := s.session.arrange(p); err != nil {
 		return err
 	}

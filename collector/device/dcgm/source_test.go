@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -189,50 +188,6 @@ func TestSilentGPU(t *testing.T) {
 	})
 }
 
-// A GPU that does not tell who it is cannot be told of; it can later.
-func TestNamelessGPU(t *testing.T) {
-	node := stubs.NewNode(t, 2)
-	node.Set(0, "dcgm.field.54", "blank")
-	use(t, node)
-	s := newSource(t, Options{})
-	if n := len(read(t, connected(t, s), device.Fast)); n != 1 {
-		t.Errorf("%d devices, want the other one", n)
-	}
-	node.Unset(0, "dcgm.field.54")
-	if n := len(read(t, connected(t, s), device.Fast)); n != 2 {
-		t.Errorf("%d devices, want both", n)
-	}
-}
-
-// To tell the state of its links an engine asks the driver for each, so it is
-// asked for every few seconds only.
-func TestLinksAreAskedForNowAndThen(t *testing.T) {
-	node := stubs.NewNode(t, 1)
-	use(t, node)
-	elapsed := time.Hour
-	s := newSource(t, Options{Clock: func() clock.Instant { return clock.Instant{Elapsed: elapsed} }})
-	r := connected(t, s)
-	down := func() float64 {
-		t.Helper()
-		v, is := reading(read(t, r, device.Fast)[0], device.NVLinks, "inactive")
-		if !is {
-			t.Error("there are no links")
-		}
-		return v
-	}
-	for _, step := range []struct {
-		links string
-		after time.Duration
-		want  float64
-	}{{"1", 0, 0}, {"0", linkPause - 1, 0}, {"0", 1, 1}, {"1", 1, 1}, {"1", linkPause, 0}} {
-		node.Set(0, "nvlink.3.state", step.links)
-		elapsed += step.after
-		if got := down(); got != step.want {
-			t.Errorf("after %v with a link at %s there are %v down, want %v", step.after, step.links, got, step.want)
-		}
-	}
-}
-
 func TestLostGPU(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	use(t, node)
@@ -311,7 +266,7 @@ func TestXIDsOfAnEngine(t *testing.T) {
 	<-s.Heard()
 
 	before := time.Now()
-	for _, code := range []int{79, 154, 79} { // faster than they are read
+	for _, code := range []int{74, 154, 74} { // faster than they are read
 		node.XID(0, code)
 	}
 	node.XIDOn(1, gi, ci, 43)
@@ -321,7 +276,7 @@ func TestXIDsOfAnEngine(t *testing.T) {
 		return len(all[whole]) == 2 && all[whole][0].Count == 2 && len(all[partition]) == 1
 	})
 	list := s.XIDs()[whole]
-	if list[0].Code != 79 || list[1].Code != 154 || list[1].Count != 1 || list[0].Last.Before(before.Add(-time.Second)) || !list[0].Last.After(list[1].Last) {
+	if list[0].Code != 74 || list[1].Code != 154 || list[1].Count != 1 || list[0].Last.Before(before.Add(-time.Second)) || !list[0].Last.After(list[1].Last) {
 		t.Errorf("heard %v", list)
 	}
 	if other := s.XIDs()[observations[1].Device.UUID]; len(other) != 0 {
@@ -548,8 +503,8 @@ func TestHang(t *testing.T) {
 // Older engines take no more entities than this in a group or a request.
 func TestQuestionsAreParted(t *testing.T) {
 	q := newQuestion(make([]entity, 130), []uint16{gpuUtilization})
-	if len(q.parts) != 3 || len(q.parts[0]) != 64 || len(q.parts[2]) != 2 {
-		t.Errorf("%d parts, the last of %d", len(q.parts), len(q.parts[len(q.parts)-1]))
+	if len(q.parts) != 3 || len(q.parts[0].entities) != 64 || len(q.parts[2].entities) != 2 {
+		t.Errorf("%d parts, the last of %d", len(q.parts), len(q.parts[len(q.parts)-1].entities))
 	}
 }
 

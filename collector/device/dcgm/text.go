@@ -26,6 +26,10 @@ func pciAddress(busID string) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
 }
 
+// isGPU reports whether a UUID is one of a GPU: an engine that cannot ask the
+// driver tells an error in words in its place.
+func isGPU(uuid string) bool { return strings.HasPrefix(uuid, "GPU-") }
+
 // isMIG reports whether a UUID is one of a MIG device.
 func isMIG(uuid string) bool { return strings.HasPrefix(uuid, "MIG-") }
 

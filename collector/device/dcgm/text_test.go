@@ -13,6 +13,17 @@ func TestPCIAddress(t *testing.T) {
 	}
 }
 
+func TestUUIDOfAGPU(t *testing.T) {
+	for told, want := range map[string]bool{
+		"GPU-5c89": true, "MIG-5c89": false, "": false,
+		"Cannot perform the requested operation because NVML isn't loaded": false,
+	} {
+		if isGPU(told) != want {
+			t.Errorf("%q is a UUID: %v", told, !want)
+		}
+	}
+}
+
 func TestProfile(t *testing.T) {
 	for told, want := range map[string]string{
 		"1g.10gb": "1g.10gb", "NVIDIA H100 80GB HBM3 MIG 1g.10gb+me": "1g.10gb+me", "MIG 1c.3g.40gb": "1c.3g.40gb",

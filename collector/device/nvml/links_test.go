@@ -113,6 +113,57 @@ func TestLinksUp(t *testing.T) {
 	}
 }
 
+// In MIG mode the driver reports every link as inactive: that is no reading.
+// Nor is there one where the mode cannot be told; where there is no such mode
+// there is.
+func TestLinksInMIGMode(t *testing.T) {
+	s := equip(fitted(dgxh100.New()), 4)
+	up := fieldsOf(4, 0)
+	gpu(s, 0).GetFieldValuesFunc = up.answer
+	links := true
+	gpu(s, 1).GetFieldValuesFunc = fieldsOf(3, 1).answer
+	gpu(s, 1).GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) {
+		return map[bool]nvml.EnableState{true: nvml.FEATURE_ENABLED}[links], nvml.SUCCESS
+	}
+	found := readers(t, NewOver(s, Options{}))
+	expect := func(when string, want ...string) {
+		t.Helper()
+		for i := range want {
+			text, err := found[i].Read(t.Context(), device.Fast)
+			if got := told(written(text, err), "nvlinks "); got != want[i] || (err != nil) != strings.Contains(when, "fails") {
+				t.Errorf("GPU %d %s: %q and %v, want %q", i, when, got, err, want[i])
+			}
+		}
+	}
+	both := func(set func(d *server.Device)) { set(gpu(s, 0)); set(gpu(s, 1)) }
+	expect("outside", "nvlinks active 2; nvlinks inactive 1", "nvlinks active 3; nvlinks inactive 0")
+
+	for link := range uint32(3) {
+		up[[2]uint32{nvml.FI_DEV_NVLINK_GET_STATE, link}] = nvml.NVLINK_STATE_INACTIVE
+	}
+	links = false
+	both(func(d *server.Device) { slice(t, d, 0) })
+	for range 3 {
+		expect("in MIG mode", "", "")
+	}
+
+	modes := []func() (int, int, nvml.Return){gpu(s, 0).GetMigModeFunc, gpu(s, 1).GetMigModeFunc}
+	both(func(d *server.Device) {
+		d.GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_UNKNOWN }
+	})
+	expect("when the mode's call fails", "", "")
+
+	for i, mode := range modes {
+		gpu(s, i).GetMigModeFunc, gpu(s, i).MigMode = mode, nvml.DEVICE_MIG_DISABLE
+	}
+	expect("outside again", "nvlinks active 0; nvlinks inactive 3", "nvlinks active 0; nvlinks inactive 3")
+
+	both(func(d *server.Device) {
+		d.GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED }
+	})
+	expect("without such a mode", "nvlinks active 0; nvlinks inactive 3", "nvlinks active 0; nvlinks inactive 3")
+}
+
 // The counters of one link that begin anew (it was trained again, or somebody
 // reset them) leave what went over it and over the others as it was.
 func TestOneLinkBeginsAnew(t *testing.T) {

@@ -44,7 +44,9 @@ func linkStatesOneByOne(p *probe, told []device.Reading) ([]device.Reading, nvml
 	})
 }
 
-// countStates tells how many of the links that answer are up.
+// countStates tells how many of the links that answer are up. Of a GPU in MIG
+// mode it tells nothing: the driver reports all of its links as inactive then,
+// though nothing is wrong with them.
 func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
 	active, inactive := 0, 0
 	for link := range p.past.links.count {
@@ -60,10 +62,24 @@ func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml
 	if active+inactive == 0 {
 		return told, nvml.ERROR_NOT_SUPPORTED
 	}
+	if !p.outsideMIG() {
+		return told, nvml.ERROR_NO_DATA
+	}
 	return append(told,
 		device.Reading{Quantity: device.NVLinks, Details: [2]string{"active"}, Value: float64(active)},
 		device.Reading{Quantity: device.NVLinks, Details: [2]string{"inactive"}, Value: float64(inactive)},
 	), nvml.SUCCESS
+}
+
+// outsideMIG reports whether the GPU is known not to be in MIG mode. It is
+// asked after the states of the links, which the mode may have changed since
+// the last read. That the call fails is told by who looks for MIG devices.
+func (p *probe) outsideMIG() bool {
+	if !p.has.has(migMode) {
+		return true
+	}
+	mode, _, ret := p.device.GetMigMode()
+	return unsupported(ret) || ret == nvml.SUCCESS && mode != nvml.DEVICE_MIG_ENABLE
 }
 
 // peer is where a link ends: on the GPU with the UUID, or on a switch, as

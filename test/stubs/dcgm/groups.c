@@ -120,8 +120,11 @@ dcgmReturn_t answer_group_add(struct engine *engine, unsigned connection, struct
     struct entity entity = request_entity(request);
     if (!group)
         return DCGM_ST_NOT_CONFIGURED;
-    if (!topology_has(engine, entity))
+    struct place place;
+    if (!topology_place(engine, entity, &place))
         return DCGM_ST_BADPARAM;
+    if (topology_status(engine, place.gpu) == DcgmEntityStatusLost)
+        return DCGM_ST_GPU_IS_LOST;
     for (unsigned i = 0; i < group->count; i++)
         if (same_entity(group->entities[i], entity))
             return DCGM_ST_BADPARAM;

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dcgm_errors.h"
@@ -23,6 +24,7 @@ static const struct {
     {"driver", DCGM_HEALTH_WATCH_DRIVER, DCGM_FR_UNKNOWN},
     {"nvswitch_nonfatal", DCGM_HEALTH_WATCH_NVSWITCH_NONFATAL, DCGM_FR_NVSWITCH_NON_FATAL_ERROR},
     {"nvswitch_fatal", DCGM_HEALTH_WATCH_NVSWITCH_FATAL, DCGM_FR_NVSWITCH_FATAL_ERROR},
+    {"all", DCGM_HEALTH_WATCH_ALL, DCGM_FR_XID_ERROR},
 };
 
 #define SYSTEMS (sizeof systems / sizeof systems[0])
@@ -47,7 +49,7 @@ dcgmReturn_t answer_health_get(struct engine *engine, unsigned connection, struc
     return DCGM_ST_OK;
 }
 
-/* Reads "warn", or "fail and why". */
+/* Reads "warn", or "fail and why", or "warn/101" for another error. */
 static bool read_incident(unsigned gpu, unsigned system, dcgmIncidentInfo_t *incident)
 {
     char key[64], text[512], *message;
@@ -58,6 +60,9 @@ static bool read_incident(unsigned gpu, unsigned system, dcgmIncidentInfo_t *inc
     message = strpbrk(text, " \t");
     if (message)
         *message++ = '\0';
+    char *error = strchr(text, '/');
+    if (error)
+        *error++ = '\0';
     if (!strcmp(text, "warn"))
         incident->health = DCGM_HEALTH_RESULT_WARN;
     else if (!strcmp(text, "fail"))
@@ -65,7 +70,7 @@ static bool read_incident(unsigned gpu, unsigned system, dcgmIncidentInfo_t *inc
     else
         return false;
     incident->system = systems[system].system;
-    incident->error.code = systems[system].error;
+    incident->error.code = error ? (unsigned)strtoul(error, NULL, 10) : systems[system].error;
     if (message)
         snprintf(incident->error.msg, sizeof incident->error.msg, "%s", message);
     else

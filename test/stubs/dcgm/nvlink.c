@@ -29,6 +29,7 @@ bool nvlink_sum(unsigned gpu, const char *key, int64_t *sum)
     return links > 0;
 }
 
+/* In MIG mode the driver reports all links as down. */
 static dcgmNvLinkLinkState_t state_of(unsigned gpu, unsigned link)
 {
     char key[32];
@@ -36,7 +37,7 @@ static dcgmNvLinkLinkState_t state_of(unsigned gpu, unsigned link)
     snprintf(key, sizeof key, "nvlink.%u.state", link);
     if (!scripted_number((struct place){gpu, -1, -1}, key, &active))
         return DcgmNvLinkLinkStateNotSupported;
-    return active ? DcgmNvLinkLinkStateUp : DcgmNvLinkLinkStateDown;
+    return active && !scripted_mig(gpu) ? DcgmNvLinkLinkStateUp : DcgmNvLinkLinkStateDown;
 }
 
 /* There are no switches in it: those are entities of their own, which need a

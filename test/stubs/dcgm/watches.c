@@ -199,6 +199,47 @@ static unsigned samples_kept(int64_t interval, double age, int samples)
     return wanted > MOST_SAMPLES ? MOST_SAMPLES : (unsigned)wanted;
 }
 
+/* Whether a GPU's line of fields that its profiler lacks has a field. */
+static bool lacks(unsigned gpu, uint16_t field)
+{
+    char text[256], *rest = text;
+    struct place place = {.gpu = gpu, .gi = -1, .ci = -1};
+    if (!scripted_line(place, "dcgm.profiler_lacks", text, sizeof text))
+        return false;
+    for (char *word; (word = strtok_r(rest, " ,", &rest));)
+        if (atoi(word) == field)
+            return true;
+    return false;
+}
+
+/* The profiler takes a watch whole or not at all: of one model of GPU, and of
+ * fields that all of them have. */
+static dcgmReturn_t profiler_takes(struct engine *engine, const struct selection *selection)
+{
+    char first[DCGM_MAX_STR_LENGTH] = "", name[DCGM_MAX_STR_LENGTH];
+    for (unsigned f = 0; f < selection->fields->count; f++) {
+        uint16_t field = selection->fields->fields[f];
+        if (!field_profiling(field))
+            continue;
+        if (profiler_taken())
+            return DCGM_ST_IN_USE;
+        for (unsigned e = 0; e < selection->count; e++) {
+            struct place place;
+            if (!topology_place(engine, selection->entities[e], &place))
+                continue;
+            if (!scripted_text(place.gpu, "name", name, sizeof name))
+                name[0] = 0;
+            if (!first[0])
+                memcpy(first, name, sizeof first);
+            if (strcmp(first, name))
+                return DCGM_ST_GROUP_INCOMPATIBLE;
+            if (lacks(place.gpu, field))
+                return DCGM_ST_NOT_SUPPORTED;
+        }
+    }
+    return DCGM_ST_OK;
+}
+
 dcgmReturn_t answer_watch(struct engine *engine, unsigned connection, struct wire *request, struct wire *reply)
 {
     (void)reply;
@@ -211,9 +252,8 @@ dcgmReturn_t answer_watch(struct engine *engine, unsigned connection, struct wir
         return status;
     if (interval <= 0)
         return DCGM_ST_BADPARAM;
-    for (unsigned i = 0; i < selection.fields->count; i++)
-        if (field_profiling(selection.fields->fields[i]) && profiler_taken())
-            return DCGM_ST_IN_USE;
+    if ((status = profiler_takes(engine, &selection)) != DCGM_ST_OK)
+        return status;
 
     struct watcher watcher = {connection, interval, samples_kept(interval, age, samples)};
     for (unsigned e = 0; e < selection.count; e++)

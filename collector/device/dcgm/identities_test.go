@@ -1,0 +1,44 @@
+package dcgm
+
+import (
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+func TestIdentitiesAreRemembered(t *testing.T) {
+	gpu, other, ci := entity{wholeGPU, 0}, entity{wholeGPU, 1}, entity{computeInstance, 20}
+	hierarchy := mig(0, 2, 9, 1, 1)
+	all := identity{name: "NVIDIA H100", uuid: "GPU-a", pci: "00000000:1A:00.0", driver: "580", minor: 3}
+	part := identity{name: "1g.10gb", uuid: "MIG-1"}
+	r := newRegister()
+	enroll := func(hierarchy []instance, told map[entity]identity) map[entity]identity {
+		return r.enroll([]uint{0, 1}, hierarchy, told)
+	}
+	expect := func(what string, got, want identity) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	who := enroll(hierarchy, map[entity]identity{gpu: all, ci: part})
+	expect("what is told", who[gpu], all)
+	expect("one that never told", who[other], identity{})
+
+	who = enroll(hierarchy, map[entity]identity{gpu: {minor: device.Unknown}, ci: {minor: device.Unknown}})
+	expect("a GPU that tells nothing any more", who[gpu], all)
+	if who[ci].uuid != part.uuid || who[ci].name != part.name {
+		t.Errorf("its instance is %+v", who[ci])
+	}
+	expect("a GPU that tells an error", enroll(hierarchy, map[entity]identity{gpu: {uuid: "GPU is lost", name: "GPU is lost"}})[gpu], all)
+
+	// The same ids of other instances are others.
+	who = enroll(mig(0, 2, 7, 1, 1), nil)
+	expect("another instance", who[ci], identity{})
+
+	// In another connection the ids may be others', but a UUID is not.
+	r.renew()
+	who = enroll(nil, map[entity]identity{other: {uuid: "GPU-a", minor: device.Unknown}})
+	expect("an id of another connection", who[gpu], identity{})
+	expect("a UUID of another connection", who[other], all)
+}

@@ -1,0 +1,67 @@
+//go:build cgo
+
+package dcgm
+
+import (
+	"errors"
+	"time"
+)
+
+// linkPause is how long the state of the NVLinks is good for: to tell it, an
+// engine asks the driver for each link.
+const linkPause = 5 * time.Second
+
+// askLinks asks for the state of the NVLinks, if it is time to. An answer by
+// which fewer links are up than before is good for this read alone, so that
+// links that are merely trained anew are not told as down for the whole pause.
+func (s *Source) askLinks(now time.Duration) error {
+	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
+		return nil
+	}
+	told, err := s.session.links()
+	if err == nil {
+		told, err = s.session.outsideMIG(told, s.board.plan.gpus)
+	}
+	before := s.links
+	s.links, s.linksAt = told, now
+	if fewer(told, before) {
+		s.linksAt = now - linkPause
+	}
+	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) || errors.Is(err, errNotThere) {
+		s.session.linksUnsupported = true
+		s.log.report("the states of NVLinks", err)
+		return nil
+	}
+	return err
+}
+
+// fewer reports whether of a GPU that has links now and had some before fewer
+// are up.
+func fewer(now, before map[entity]links) bool {
+	for gpu, l := range now {
+		if l.up < before[gpu].up {
+			return true
+		}
+	}
+	return false
+}
+
+// outsideMIG leaves of the links those of GPUs that are known not to be in MIG
+// mode. In it the driver reports all of a GPU's links as down, though nothing
+// is wrong with them. The mode is asked of the driver, and after the links,
+// because a sample of it could be older than they are.
+func (e *engine) outsideMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
+	outside := make(map[entity]links, len(told))
+	q := newQuestion(gpus, []uint16{migMode})
+	err := e.ask(&q, liveData, func(v *value) {
+		l, has := told[v.entity]
+		mode, o := v.number()
+		if has && (o == unsupported || o == present && mode == 0) {
+			outside[v.entity] = l
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outside, nil
+}

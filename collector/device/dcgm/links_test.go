@@ -1,0 +1,114 @@
+//go:build cgo && linux
+
+package dcgm
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+// linked is a source whose time is the test's, and its reader.
+func linked(t *testing.T, node *stubs.Node) (r device.Reader, elapsed *time.Duration) {
+	t.Helper()
+	use(t, node)
+	now := time.Hour
+	s := newSource(t, Options{Clock: func() clock.Instant { return clock.Instant{Elapsed: now} }})
+	return connected(t, s), &now
+}
+
+// To tell the state of its links an engine asks the driver for each, so it is
+// asked for every few seconds only; that a link is down is made sure of at the
+// next read.
+func TestLinksAreAskedForNowAndThen(t *testing.T) {
+	node := stubs.NewNode(t, 1)
+	r, elapsed := linked(t, node)
+	for _, step := range []struct {
+		links string
+		after time.Duration
+		want  float64
+	}{
+		{"1", 0, 0}, {"0", linkPause - 1, 0},
+		{"0", 1, 1}, {"1", 1, 0}, // down for a moment
+		{"0", linkPause - 1, 0}, {"0", 1, 1}, {"0", 1, 1},
+		{"1", linkPause - 1, 1}, {"1", 1, 0}, // told twice, it is believed
+	} {
+		node.Set(0, "nvlink.3.state", step.links)
+		*elapsed += step.after
+		got, is := reading(read(t, r, device.Fast)[0], device.NVLinks, "inactive")
+		if got != step.want || !is {
+			t.Errorf("after %v with a link at %s there are %v down (%v), want %v", step.after, step.links, got, is, step.want)
+		}
+	}
+}
+
+// In MIG mode the driver reports every link as down: that is no reading, from
+// the switch on, and without any instance.
+func TestLinksInMIGMode(t *testing.T) {
+	node := stubs.NewNode(t, 2)
+	r, elapsed := linked(t, node)
+	expect := func(when, want string) {
+		t.Helper()
+		*elapsed += linkPause
+		var got []string
+		for _, o := range read(t, r, device.Fast) {
+			up, is := reading(o, device.NVLinks, "active")
+			_, down := reading(o, device.NVLinks, "inactive")
+			switch {
+			case is != down:
+				t.Errorf("%s: half of the states are missing", when)
+			case !is:
+				got = append(got, "none")
+			case up == 18:
+				got = append(got, "up")
+			default:
+				got = append(got, "down")
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: the links are %s, want %s", when, text, want)
+		}
+	}
+	expect("outside", "up up")
+	node.SetMIGMode(0, true)
+	expect("in MIG mode", "none up")
+	node.Set(0, "dcgm.field.67", "blank")
+	expect("a mode that is not told", "none up")
+	node.SetMIGMode(0, false)
+	expect("nor is it told outside", "none up")
+	node.Set(0, "dcgm.field.67", "status:NOT_SUPPORTED")
+	expect("a GPU without such a mode", "up up")
+	node.Unset(0, "dcgm.field.67")
+	expect("outside again", "up up")
+	node.SetNode("dcgm.return.dcgmGetNvLinkLinkStatus", "GENERIC_ERROR")
+	*elapsed += linkPause
+	if observations, err := r.Read(t.Context(), device.Fast); !errors.Is(err, status(-3)) {
+		t.Errorf("links that fail are %v\n%s", err, written(observations, nil))
+	}
+}
+
+func TestFewerLinks(t *testing.T) {
+	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
+	for _, test := range []struct {
+		what        string
+		now, before map[entity]links
+		want        bool
+	}{
+		{"the first answer", map[entity]links{a: {up: 3, down: 1}}, nil, false},
+		{"as before", map[entity]links{a: {up: 3, down: 1}}, map[entity]links{a: {up: 3, down: 1}}, false},
+		{"one came up", map[entity]links{a: {up: 4}}, map[entity]links{a: {up: 3, down: 1}}, false},
+		{"one went down", map[entity]links{a: {up: 4}, b: {up: 3, down: 1}}, map[entity]links{a: {up: 3}, b: {up: 4}}, true},
+		{"one does not tell", map[entity]links{a: {up: 3}}, map[entity]links{a: {up: 4}}, true},
+		{"none is told", map[entity]links{b: {up: 4}}, map[entity]links{a: {up: 4}, b: {up: 4}}, false},
+		{"no answer", nil, map[entity]links{a: {up: 4}}, false},
+	} {
+		if got := fewer(test.now, test.before); got != test.want {
+			t.Errorf("%s: fewer %v", test.what, got)
+		}
+	}
+}
