@@ -9,9 +9,10 @@
 // same in every version of DCGM while their names are not. The engine samples
 // them by itself, in watches that are set once for each connection and each
 // set of GPUs and instances. A read asks for the latest samples only, in one
-// call for each kind of entity: a second kind, the MIG devices, has other
-// fields, and asking an entity for a field that nobody watches of it makes the
-// engine write an error into its log, every time.
+// call for each model of GPU and kind of entity: MIG devices have other fields
+// than GPUs, profiling fields differ by model, and asking an entity for a field
+// that nobody watches of it makes the engine write an error into its log, every
+// time.
 //
 // Nothing on the node or in the engine is changed, but for the groups and
 // watches that belong to the connection and end with it. No policy and no
