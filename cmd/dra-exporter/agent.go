@@ -56,7 +56,7 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	a := &agent{flags: flags, around: around, clock: around.clock, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
 	observe := a.liveMetrics()
 	a.sampler = device.NewSampler(device.Options{
-		Sources: around.sources, Interval: flags.interval, SlowInterval: flags.slowInterval, Clock: a.clock, Log: log,
+		Sources: around.sources, Optional: around.optional, Interval: flags.interval, SlowInterval: flags.slowInterval, Clock: a.clock, Log: log,
 		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
 	})
 	a.kubelet = kubelet.New(kubelet.Options{Socket: around.socket, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
@@ -122,7 +122,7 @@ func (a *agent) gather() node.Facts {
 func (a *agent) statuses() []source.Status {
 	var statuses []source.Status
 	for _, status := range a.sampler.Statuses() {
-		if a.around.optional[status.Name] && status.Reason == source.ReasonLibraryMissing && status.LastSuccess.IsZero() {
+		if a.around.optional[status.Name] && status.NeverFound() {
 			continue
 		}
 		statuses = append(statuses, status)

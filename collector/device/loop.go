@@ -73,7 +73,7 @@ type answer struct {
 }
 
 func newLoop(from Source, o Options, publish func([]Sample)) *loop {
-	return &loop{
+	l := &loop{
 		source:    from,
 		now:       o.Clock,
 		log:       o.Log,
@@ -90,6 +90,10 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		discovery: discoveryState{retry: backoff{first: o.Interval, most: o.SlowInterval}},
 		hearing:   newHearing(from),
 	}
+	if o.Optional[from.Name()] {
+		l.tracker.Optional()
+	}
+	return l
 }
 
 // run takes rounds until ctx ends. It never waits for a call into the source.

@@ -14,9 +14,10 @@ import (
 // Options are what a Sampler is made of. Clock is needed; a zero interval
 // means the default that is named beside it.
 type Options struct {
-	Sources      []Source      // in the order of precedence
-	Interval     time.Duration // of fast reads: 1 s
-	SlowInterval time.Duration // of slow reads and of looking for devices: 30 s
+	Sources      []Source        // in the order of precedence
+	Optional     map[string]bool // names of sources that may well not exist here
+	Interval     time.Duration   // of fast reads: 1 s
+	SlowInterval time.Duration   // of slow reads and of looking for devices: 30 s
 	Clock        clock.Clock
 	Log          *slog.Logger // nil: none
 	// Observe, which may be nil, is told how long each read of each reader

@@ -22,6 +22,7 @@ type diary struct {
 	left     map[state]clock.Instant // when each state was over last
 	told     state                   // what the log has been told last
 	restless bool                    // and that the source comes and goes
+	optional bool                    // the source may well not exist here
 }
 
 // state is what the log tells apart.
@@ -64,6 +65,8 @@ func (d *diary) tell(status Status) {
 	before := d.told
 	d.told = d.present
 	switch {
+	case d.optional && status.NeverFound():
+		d.log.Info("source is not here", "reason", string(status.Reason), "error", status.Message)
 	case !d.present.well() && status.Up:
 		d.log.Warn("source is impaired", "reason", string(status.Reason), "error", status.Message)
 	case !d.present.well():

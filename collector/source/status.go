@@ -94,6 +94,14 @@ func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(sec
 	return &Tracker{now: now, observe: observe, status: Status{Name: name}, diary: newDiary(log.With("component", name))}
 }
 
+// Optional says that the source may well not exist here: that its library was
+// never found is then no reason for a warning.
+func (t *Tracker) Optional() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.diary.optional = true
+}
+
 // Begin notes the start of an attempt and returns what ends it. The end may
 // come late: it then still counts, as the failure or success that it is.
 func (t *Tracker) Begin() (end func(error)) {
@@ -148,6 +156,12 @@ func (t *Tracker) Status() Status {
 		t.diary.note(t.status, t.now())
 	}
 	return t.status
+}
+
+// NeverFound reports whether what the source is read through has not been
+// there so far.
+func (s Status) NeverFound() bool {
+	return s.Reason == ReasonLibraryMissing && s.LastSuccess.IsZero()
 }
 
 // HungFor is how long the status' oldest read has not come back.

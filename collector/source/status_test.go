@@ -53,6 +53,23 @@ func TestTrackerLogsChanges(t *testing.T) {
 	}
 }
 
+// That an optional source is not there is no warning; that it fails is one.
+func TestTrackerOfAnOptionalSource(t *testing.T) {
+	var log bytes.Buffer
+	now := func() clock.Instant { return clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour} }
+	tracker := source.NewTracker("nvml", slog.New(slog.NewTextHandler(&log, nil)), now, nil)
+	tracker.Optional()
+	tracker.Report(&source.Failure{Reason: source.ReasonLibraryMissing, Err: errors.New("no library")})
+	if text := log.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "source is not here") || !tracker.Status().NeverFound() {
+		t.Errorf("a source that is not there is told so: %s", text)
+	}
+	log.Reset()
+	tracker.Report(&source.Failure{Reason: source.ReasonPermission, Err: errors.New("refused")})
+	if text := log.String(); !strings.Contains(text, "WARN") || tracker.Status().NeverFound() {
+		t.Errorf("a source that fails is told so: %s", text)
+	}
+}
+
 // The log is told once that a source comes and goes, and then how it is once
 // it has stayed so for half a minute; the status is always the present one.
 func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
