@@ -76,3 +76,18 @@ func (s *session) readmits() bool {
 	defer func() { _ = dcgm.DestroyGroup(group) }()
 	return slices.ContainsFunc(s.refused, func(e entity) bool { return add(group, e) == nil })
 }
+
+// byModel parts entities by the model of their GPU, in the order in which the
+// models come.
+func (p *plan) byModel(entities []entity) (parts [][]entity) {
+	at := make(map[string]int)
+	for _, e := range entities {
+		model := p.models[e]
+		if _, known := at[model]; !known {
+			at[model] = len(parts)
+			parts = append(parts, nil)
+		}
+		parts[at[model]] = append(parts[at[model]], e)
+	}
+	return parts
+}

@@ -109,21 +109,6 @@ func (p *plan) addInstance(i instance, gpu device.Device) {
 	p.models[i.entity] = gpu.Model
 }
 
-// byModel parts entities by the model of their GPU, in the order in which the
-// models come.
-func (p *plan) byModel(entities []entity) (parts [][]entity) {
-	at := make(map[string]int)
-	for _, e := range entities {
-		model := p.models[e]
-		if _, known := at[model]; !known {
-			at[model] = len(parts)
-			parts = append(parts, nil)
-		}
-		parts[at[model]] = append(parts[at[model]], e)
-	}
-	return parts
-}
-
 // err says that there are GPUs which nobody can be told of.
 func (p *plan) err() error {
 	var errs []error

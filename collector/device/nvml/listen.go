@@ -4,6 +4,9 @@ package nvml
 
 import "github.com/NVIDIA/go-nvml/pkg/nvml"
 
+// fallenOffTheBus is the XID of a GPU that the driver cannot reach any more.
+const fallenOffTheBus = 79
+
 // eventFunctions are what listening for errors takes; the wait there is in
 // two versions.
 func eventFunctions() (all, wait []string) {

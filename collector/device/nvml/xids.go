@@ -10,9 +10,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// fallenOffTheBus is the XID of a GPU that the driver cannot reach any more.
-const fallenOffTheBus = 79
-
 // noInstance is what an event names that is not of one instance of a MIG
 // device.
 const noInstance = 0xFFFFFFFF
