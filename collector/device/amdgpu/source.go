@@ -40,7 +40,7 @@ func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 	there := make(map[string]*card)
 	var readers []device.Reader
 	for _, name := range names {
-		address := sysfs.Address(name)
+		address := device.PCIAddress(name)
 		if address == "" {
 			continue // the driver's own files
 		}

@@ -131,7 +131,7 @@ func childrenOf(parent entity, hierarchy []instance) (children []instance) {
 
 func wholeDevice(known identity) device.Device {
 	d := device.Device{
-		UUID: known.uuid, Vendor: "nvidia", Model: known.name, PCIBusID: pciAddress(known.pci),
+		UUID: known.uuid, Vendor: "nvidia", Model: known.name, PCIBusID: device.PCIAddress(known.pci),
 		Minor: known.minor, RenderMinor: device.Unknown, Placement: device.Unknown,
 		GPUInstance: device.Unknown, ComputeInstance: device.Unknown, DriverVersion: known.driver,
 	}

@@ -2,17 +2,6 @@ package dcgm
 
 import "testing"
 
-func TestPCIAddress(t *testing.T) {
-	for told, want := range map[string]string{
-		"00000000:1A:00.0": "0000:1a:00.0", "0001:C1:1f.7": "0001:c1:1f.7", "10000:01:00.0": "10000:01:00.0",
-		"": "", "1A:00.0": "", "0000:xx:00.0": "", "0000:1a:00": "",
-	} {
-		if got := pciAddress(told); got != want {
-			t.Errorf("%q is %q, want %q", told, got, want)
-		}
-	}
-}
-
 func TestUUIDOfAGPU(t *testing.T) {
 	for told, want := range map[string]bool{
 		"GPU-5c89": true, "MIG-5c89": false, "": false,

@@ -5,6 +5,8 @@ package nvml
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
 // boundGPUs are the PCI addresses of what NVIDIA's kernel driver is bound to,
@@ -24,7 +26,7 @@ func boundGPUs(sysfs string) (addresses map[string]bool, known bool) {
 	}
 	addresses = make(map[string]bool)
 	for _, entry := range entries {
-		if address := pciAddress(entry.Name()); address != "" {
+		if address := device.PCIAddress(entry.Name()); address != "" {
 			addresses[address] = true
 		}
 	}

@@ -4,29 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
-
-// pciAddress spells a bus id of the library (00000000:1A:00.0) as the kernel
-// does (0000:1a:00.0): lower case, a domain of at least four digits. It is
-// empty for anything else.
-func pciAddress(busID string) string {
-	parts := strings.Split(strings.ToLower(busID), ":")
-	if len(parts) != 3 {
-		return ""
-	}
-	slot, function, _ := strings.Cut(parts[2], ".")
-	var numbers [4]uint64
-	for i, part := range []string{parts[0], parts[1], slot, function} {
-		n, err := strconv.ParseUint(part, 16, []int{32, 8, 8, 8}[i])
-		if err != nil {
-			return ""
-		}
-		numbers[i] = n
-	}
-	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
-}
 
 // characters is the text in an array of C characters, up to the first zero.
 func characters(array []int8) string {

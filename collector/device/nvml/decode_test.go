@@ -3,29 +3,9 @@ package nvml
 import (
 	"encoding/binary"
 	"math"
-	"regexp"
 	"testing"
 	"unicode/utf8"
 )
-
-func TestPCIAddress(t *testing.T) {
-	for busID, want := range map[string]string{
-		"00000000:1A:00.0": "0000:1a:00.0",
-		"0000:c1:00.0":     "0000:c1:00.0",
-		"00010000:0B:00.1": "10000:0b:00.1",
-		"ffff:ff:1f.7":     "ffff:ff:1f.7",
-		"":                 "",
-		"0000:1a:00":       "",
-		"1a:00.0":          "",
-		"0000:1a:0g.0":     "",
-		"0000:1a:00.0:1":   "",
-		"100000000:1a:0.0": "",
-	} {
-		if got := pciAddress(busID); got != want {
-			t.Errorf("%q is %q, want %q", busID, got, want)
-		}
-	}
-}
 
 func TestProfileOfName(t *testing.T) {
 	for name, want := range map[string]string{
@@ -110,14 +90,9 @@ func TestCharacters(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add("00000000:1A:00.0", uint32(3), uint64(7))
+	f.Add("MIG", uint32(3), uint64(7))
 	f.Add("NVIDIA H100 MIG 1g.10gb", uint32(0), uint64(math.MaxUint64))
-	address := regexp.MustCompile(`^([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]{1,2})?$`)
 	f.Fuzz(func(t *testing.T, s string, valueType uint32, bits uint64) {
-		spelled := pciAddress(s)
-		if !address.MatchString(spelled) || pciAddress(spelled) != spelled {
-			t.Errorf("%q is the address %q", s, spelled)
-		}
 		if !utf8.ValidString(profileOfName(text(s))) {
 			t.Errorf("the profile of %q is not UTF-8", s)
 		}

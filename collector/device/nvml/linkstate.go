@@ -96,7 +96,7 @@ func (p *probe) peer(link int) (string, bool) {
 		if ret != nvml.SUCCESS && !unsupported(ret) {
 			return "", false
 		}
-		if gpu, seen := p.peers[pciAddress(characters(info.BusId[:]))]; ret == nvml.SUCCESS && seen {
+		if gpu, seen := p.peers[device.PCIAddress(characters(info.BusId[:]))]; ret == nvml.SUCCESS && seen {
 			peer = gpu
 		}
 	}

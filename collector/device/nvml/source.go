@@ -143,7 +143,7 @@ func (s *Source) address(uuid string, f *finding) string {
 	if ret != nvml.SUCCESS {
 		return ""
 	}
-	return pciAddress(characters(pci.BusId[:]))
+	return device.PCIAddress(characters(pci.BusId[:]))
 }
 
 // hand gives each reader what was found of its GPU. GPUs that are new get one.

@@ -44,7 +44,7 @@ func (s *Source) Readers(context.Context) ([]device.Reader, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("find the PCI function of %s: %w", name, err))
 		}
-		address := sysfs.Address(function)
+		address := device.PCIAddress(function)
 		if address == "" {
 			continue
 		}

@@ -1,10 +1,8 @@
 package sysfs
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -44,23 +42,6 @@ func (f Function) ID() string {
 		return ""
 	}
 	return f.Vendor + ":" + f.Device
-}
-
-// Address returns the PCI address that a name in the kernel's folders is, in
-// lower case with a domain of at least four digits; empty where it is none.
-func Address(name string) string {
-	domain, rest, _ := strings.Cut(name, ":")
-	bus, rest, _ := strings.Cut(rest, ":")
-	slot, function, _ := strings.Cut(rest, ".")
-	var numbers [4]uint64
-	for i, part := range []string{domain, bus, slot, function} {
-		n, err := strconv.ParseUint(part, 16, []int{32, 8, 5, 3}[i])
-		if err != nil {
-			return ""
-		}
-		numbers[i] = n
-	}
-	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
 }
 
 // Link returns the last part of what a symbolic link points to.
