@@ -12,8 +12,8 @@
 // As much as possible is read as field values, many in one call.
 //
 // Of MIG devices nothing is told but what is measured of them alone: memory,
-// and with Options.Profiling the activity of their engines, where the device
-// is the only one in its GPU instance. Nothing of the kind is taken of a GPU
+// and with Options.Profiling the activity of their engines and, by it, their
+// utilization, where the device is the only one in its GPU instance. Nothing of the kind is taken of a GPU
 // unless it is asked for, and no setting is ever changed.
 //
 // Counters are the hardware's, and fall only where it began anew: that of all

@@ -75,6 +75,9 @@ func (a *activity) read(o *device.Observation, now clock.Instant) error {
 	}
 	ret := a.measure(now)
 	o.Readings = append(o.Readings, a.told...)
+	if u, known := a.utilization(); known {
+		o.Readings = append(o.Readings, u)
+	}
 	switch {
 	case ret == nvml.SUCCESS, unknown(ret):
 		return nil
@@ -85,6 +88,18 @@ func (a *activity) read(o *device.Observation, now clock.Instant) error {
 	default:
 		return fmt.Errorf("read engine_active of %s: %w", o.Device.UUID, ret)
 	}
+}
+
+// utilization is that of a MIG device, of which nothing else tells it: the
+// share of time in which its engines had work. Of a whole GPU the driver tells
+// its own.
+func (a *activity) utilization() (device.Reading, bool) {
+	for _, r := range a.told {
+		if a.instance != device.Unknown && r.Quantity == device.EngineActive && r.Details[0] == "graphics" {
+			return device.Reading{Quantity: device.Utilization, Value: r.Value}, true
+		}
+	}
+	return device.Reading{}, false
 }
 
 // measure takes a sample, and what has been active since the one before.

@@ -43,6 +43,23 @@ engine_active sm 0.02
 engine_active tensor 0.05
 sm_occupancy 0.03 ratio`
 
+// utilized are the utilizations in what was read, by the device's line.
+func utilized(text string) map[string]string {
+	of := make(map[string]string)
+	on := ""
+	for _, line := range strings.Split(text, "\n") {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case strings.Contains(words[0], "GPU-"):
+			on = words[0]
+		case words[0] == "utilization":
+			of[on] += words[1]
+		}
+	}
+	return of
+}
+
 // Two samples make a reading, of the whole GPU and of each MIG device that is
 // alone in its GPU instance.
 func TestEngineActivity(t *testing.T) {
@@ -68,6 +85,11 @@ func TestEngineActivity(t *testing.T) {
 			if got := read(); got != all {
 				t.Errorf("two samples make\n%s\nwant\n%s", got, all)
 			}
+		}
+		// A MIG device has its utilization by them, the whole GPU the driver's.
+		told := utilized(written(r.Read(t.Context(), device.Fast)))
+		if told["MIG-GPU-0-0"] != "0.01" || told["MIG-GPU-0-1"] != "0.01" || told["GPU-0"] == "0.01" {
+			t.Errorf("the utilizations are %v", told)
 		}
 		// A read that comes too soon tells what the one before did.
 		before := len(gpu(s, 0).GpmSampleGetCalls())

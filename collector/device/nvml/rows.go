@@ -76,9 +76,9 @@ func wholeRows(links bool) []row {
 	return append(rows, healthRows()...)
 }
 
-// migRows is the table for MIG devices. They have no utilization, power,
-// energy or NVLink of their own, and never their parent's. What else is
-// measured of them is their engines' activity.
+// migRows is the table for MIG devices. They have no power, energy or NVLink
+// of their own, and never their parent's. What else is measured of them is
+// their engines' activity, and by it their utilization.
 func migRows() []row { return memoryRows() }
 
 // memoryRows are what all devices have. The older call counts what the driver
