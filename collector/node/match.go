@@ -189,9 +189,8 @@ func subjectStatusAddress(s subject) string {
 }
 
 // subjectNode is the one device node of a whole device, or the place to which
-// the capability nodes of a partition give access. Those
-// of NVIDIA's display driver are not asked: beside /dev/nvidia<N> stand the same
-// GPU's.
+// the capability nodes of a partition give access. Beside /dev/nvidia<N> the
+// nodes under /dev/dri are of the same GPU, and are not asked.
 func subjectNode(s subject) string {
 	if at, told := placeOf(s.nodes); told {
 		return at.String()

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
@@ -26,10 +27,13 @@ const (
 	imageTool      = "docker.io/library/busybox:1.37"
 )
 
-// scenario is all that happens on the node. The first rows stay for good, so
-// that there is something to see from the start; the last ones come and go.
-// gpu-4 and one partition are never asked for.
-func scenario() []workload { //nolint:funlen // a table: its rows are read one by one
+// scenario is all that happens on the node: what stays for good, so that there
+// is something to see from the start, and what comes and goes. gpu-4 and one
+// partition are never asked for.
+func scenario() []workload { return slices.Concat(holders(), services(), visitors()) }
+
+// holders stay, and hold whole GPUs; but for kube-proxy, which holds nothing.
+func holders() []workload {
 	return []workload{
 		{
 			namespace: "kube-system", name: "kube-proxy", owner: ownedByDaemonSet,
@@ -60,6 +64,12 @@ func scenario() []workload { //nolint:funlen // a table: its rows are read one b
 				{name: "gpu", class: classGPU, devices: []string{"gpu-3"}, memory: "20Gi"},
 			}},
 		},
+	}
+}
+
+// services stay, with partitions, an adapter, or nothing that a claim holds.
+func services() []workload {
+	return []workload{
 		{ // one claim, two pods
 			namespace: "chat", name: "assistant", owner: ownedByReplicaSet, pods: 2, load: 0.7,
 			containers: []container{{name: "server", image: imageInference}},
@@ -110,6 +120,12 @@ func scenario() []workload { //nolint:funlen // a table: its rows are read one b
 			containers: []container{{name: "webui", image: imagePyTorch}},
 			plugin:     []string{"gpu-7"},
 		},
+	}
+}
+
+// visitors come and go.
+func visitors() []workload {
+	return []workload{
 		{ // its init container holds the GPU before the main one does
 			namespace: "ml-training", name: "finetune", owner: ownedByJob, load: 0.9,
 			containers: []container{
