@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Facts is what the cluster role has learnt since the step before, and what it
+// knows of the rest of the world. Step only reads it.
+type Facts struct {
+	Changes  []Change      // in the order in which the API server told of them
+	Synced   Synced        // which collections are known as a whole
+	Supply   *dra.Supply   // nil: not counted yet
+	Verdicts []dra.Verdict // all that the judge has, also those of steps before
+	Sources  []source.Status
+}
+
+// Synced says of which collections everything is known. What has been known
+// once stays so while its watch is interrupted; a collection that cannot be
+// read (for want of permission, or because it is not served) never is.
+type Synced struct {
+	Claims, Pods, Slices, Classes, Nodes, Events bool
+}
+
+// Change is one thing that the API server told of: an object that is new or
+// different, or one that is gone. Exactly one of the pairs is set; with Gone
+// it is the object as it was last known.
+type Change struct {
+	At   clock.Instant // when it was told
+	Live bool          // told by a watch as it happened; false: found in a list
+	Gone bool
+
+	Claim   *dra.ClaimLife
+	Pod     *dra.PodLife
+	Group   *dra.Group
+	Node    *dra.NodeLife
+	Trouble *dra.Trouble
+}
+
+// Config is what does not change while the cluster role runs.
+type Config struct {
+	Version   Version
+	Interval  time.Duration // between two steps in which nothing has changed
+	MaxSeries int           // per family; 0: no cap
+}
+
+// Version names the build.
+type Version struct {
+	Version, Revision, Go string
+}
+
+// Snapshot is everything there is to show of one moment. It is immutable.
+type Snapshot struct {
+	At           clock.Instant
+	Rows         []metric.Row
+	Questions    []dra.Question // for the judge, the oldest wait first
+	Waiting      []Waiting      // every waiting reference, likewise
+	Observations []Observation  // durations that ended since the step before
+}
+
+// Waiting is a pod's claim reference, or its request of an extended resource,
+// that is not satisfied.
+type Waiting struct {
+	Pod         dra.PodRef
+	PodUID      string
+	Node        string // where the pod is bound, or its allocation is for; empty before
+	PodClaim    string // within the pod; of an extended resource, its name
+	Claim       string // name of the ResourceClaim; empty until it exists
+	DeviceClass string
+	Since       time.Time
+	Reason      dra.PendingReason
+	Message     string // the scheduler's on the pod, the controller's on the claim, or the verdict's
+	Verdict     *dra.Verdict
+}
+
+// Observation is a duration for a histogram.
+type Observation struct {
+	Family      *metric.Family
+	DeviceClass string
+	Phase       string // empty where the family has no such label
+	Took        time.Duration
+}
+
+// Event is something that changed and belongs into the log, once.
+type Event struct {
+	Level   slog.Level
+	Message string
+	Attrs   []slog.Attr
+}

@@ -1,0 +1,145 @@
+package dra
+
+import "time"
+
+// ClaimLife is a ResourceClaim, so far as it concerns how it comes to be used:
+// what the cluster role follows. Times are the API server's, cut to whole
+// seconds; the zero time is "not yet".
+type ClaimLife struct {
+	Ref     ClaimRef
+	UID     string
+	Created time.Time
+	Deleted time.Time // since when it is being deleted
+
+	// Made for: the pod, or group of pods, that a claim of a template or of
+	// an extended resource was made for. Empty for a claim that stands alone.
+	MadeFor          Consumer
+	PodClaim         string // the claim's name within that pod or group, where it comes from a template
+	ExtendedResource bool
+
+	Classes     []string // of its requests and their alternatives, each once, sorted
+	Allocated   bool
+	AllocatedAt time.Time // as the scheduler wrote it, where it did
+	Node        string    // the only node where the allocation can be used; empty where there is none or are several
+	Results     []AllocatedDevice
+	Binding     Binding
+	ReservedFor []Consumer
+	Finalizers  []string
+}
+
+// AllocatedDevice is one device of an allocation.
+type AllocatedDevice struct {
+	Request     string // "main", or "main/sub" where a prioritized list chose
+	Class       string // of the request, or of the alternative that was chosen
+	Device      DeviceID
+	AdminAccess bool
+}
+
+// Binding says how it is with the conditions for which a pod waits between the
+// allocation of its claim and being bound to a node (KEP-5007).
+type Binding uint8
+
+// BindingNone is that of a claim no device of which has such conditions.
+const (
+	BindingNone Binding = iota
+	BindingWaiting
+	BindingDone   // all of all devices are true
+	BindingFailed // a failure condition of some device is true
+)
+
+// DeviceClassMultiple stands for the class of a claim that has several.
+const DeviceClassMultiple = "multiple"
+
+// Class is the device class of the claim: of what was allocated once it is,
+// before that of all that it asks for, and "multiple" where that is more than
+// one. It is empty where there is none.
+func (c *ClaimLife) Class() string {
+	classes := c.Classes
+	if c.Allocated {
+		classes = nil
+		for _, result := range c.Results {
+			classes = append(classes, result.Class)
+		}
+	}
+	return OneClass(classes)
+}
+
+// OneClass is the class that all are, "multiple" where they differ, and empty
+// where there are none.
+func OneClass(classes []string) string {
+	one := ""
+	for i, class := range classes {
+		switch {
+		case i == 0:
+			one = class
+		case class != one:
+			return DeviceClassMultiple
+		}
+	}
+	return one
+}
+
+// PodLife is a pod that uses claims or extended resources, so far as it
+// concerns how it comes to run. Times are as in ClaimLife.
+type PodLife struct {
+	Ref     PodRef
+	UID     string
+	Created time.Time
+	Deleted time.Time
+	Node    string // empty until bound
+
+	Terminal bool   // Succeeded or Failed
+	Gated    bool   // has scheduling gates
+	Group    string // name of its PodGroup; empty without one
+
+	Claims   []PodClaim       // those of its spec, then the one for extended resources
+	Extended map[string]int64 // what it asks of extended resources, by name; only with a domain
+
+	Scheduled time.Time // PodScheduled became true
+	Sandbox   time.Time // PodReadyToStartContainers became true, if it is
+	Started   time.Time // the first container of any kind started
+
+	Unschedulable string // the scheduler's message while PodScheduled is false
+	Evicted       bool   // by a taint of a device (condition DisruptionTarget)
+	Health        []ResourceHealth
+}
+
+// NodeLife is a node, so far as it concerns how pods come to run there.
+type NodeLife struct {
+	Name string
+
+	// SandboxPrompt says that the kubelet tells at once when a pod's sandbox
+	// is ready, as it does from Kubernetes 1.36 on: only then preparation and
+	// start can be told apart.
+	SandboxPrompt bool
+}
+
+// Group is a PodGroup, so far as its claims concern its pods.
+type Group struct {
+	Ref    PodRef // namespace and name of the group
+	UID    string
+	Claims []PodClaim
+}
+
+// Trouble is an event that tells of a claim's trouble: that a claim could not
+// be made from its template (FailedResourceClaimCreation, by the controller
+// manager) or that devices could not be prepared
+// (FailedPrepareDynamicResources, by the kubelet).
+type Trouble struct {
+	Name    string // of the event's object, with its namespace: one counts on
+	Kind    TroubleKind
+	Pod     PodRef
+	PodUID  string
+	Message string
+	Count   int64     // how often so far
+	Last    time.Time // when last
+}
+
+// TroubleKind is a kind of events.
+type TroubleKind uint8
+
+// The two kinds that tell of claims.
+const (
+	TroubleCreation TroubleKind = iota
+	TroublePreparation
+)

@@ -1,0 +1,132 @@
+package dra
+
+// Question asks why the claims of one pod cannot be allocated.
+type Question struct {
+	Pod    PodRef
+	PodUID string
+	Asked  []Asked
+}
+
+// Asked is what one waiting reference of a pod asks for: a claim that exists,
+// else the template from which it will be made, else amounts of an extended
+// resource.
+type Asked struct {
+	PodClaim string // the reference's name within the pod; of an extended resource, its name
+	Claim    string // name of the ResourceClaim; empty until it exists
+	Template string // name of the ResourceClaimTemplate
+	Extended int64  // how many of the extended resource PodClaim; 0: it is none
+}
+
+// Verdict answers for one waiting reference.
+type Verdict struct {
+	Pod      PodRef
+	PodUID   string
+	PodClaim string
+	Version  uint64 // of the inventory that was looked at
+
+	// Reason is what speaks against the allocation as far as devices go,
+	// ReasonNone where nothing does.
+	Reason  PendingReason
+	Message string // one sentence: which request, which stage, how many of how many
+	Funnel  []RequestFunnel
+	Detail  *Detail // only where it was asked for
+}
+
+// RequestFunnel counts, for one request, what each stage leaves of the devices
+// that are published. It is never negative, and falls from stage to stage.
+type RequestFunnel struct {
+	Request string // "main", or "main/sub" for an alternative of a prioritized list
+	Class   string
+	Asked   int64 // how many devices; 0: all that match
+	Left    [Stages]int
+}
+
+// Stage is a stage of the funnel.
+type Stage uint8
+
+// The stages, in their order. BestNode is the most free devices that any one
+// node can reach.
+const (
+	StagePublished Stage = iota // devices of the newest generation of all pools
+	StageClass                  // that the class selects
+	StageSelectors              // that the request's own selectors select
+	StageUntainted              // that have no taint which is not tolerated
+	StageFree                   // that can still be allocated, in pools that are complete
+	StageBestNode               // on the node that has most of them
+	Stages         = iota
+)
+
+func (s Stage) String() string {
+	return [Stages]string{"published", "class", "selectors", "untainted", "free", "best_node"}[s]
+}
+
+// PendingReason says why a reference waits, out of a closed set.
+type PendingReason string
+
+// The closed set, and the reason of what does not wait or is not known to.
+const (
+	ReasonNone             PendingReason = ""
+	ReasonGated            PendingReason = "scheduling_gated"
+	ReasonClaimMissing     PendingReason = "claim_missing"
+	ReasonClaimNotCreated  PendingReason = "claim_not_created"
+	ReasonQuota            PendingReason = "quota"
+	ReasonNoDeviceClass    PendingReason = "no_device_class"
+	ReasonNoMatchingDevice PendingReason = "no_matching_device"
+	ReasonTainted          PendingReason = "tainted"
+	ReasonInsufficient     PendingReason = "insufficient_devices"
+	ReasonPoolIncomplete   PendingReason = "pool_incomplete"
+	ReasonFragmented       PendingReason = "fragmented"
+	ReasonConstraints      PendingReason = "constraints_unsatisfiable"
+	ReasonBinding          PendingReason = "binding_conditions"
+	ReasonOther            PendingReason = "other_constraints"
+	ReasonUnknown          PendingReason = "unknown"
+)
+
+// PendingReasons returns the closed set in the order of precedence.
+func PendingReasons() []PendingReason {
+	return []PendingReason{
+		ReasonGated, ReasonClaimMissing, ReasonClaimNotCreated, ReasonQuota, ReasonNoDeviceClass, ReasonNoMatchingDevice,
+		ReasonTainted, ReasonInsufficient, ReasonPoolIncomplete, ReasonFragmented, ReasonConstraints, ReasonBinding, ReasonOther, ReasonUnknown,
+	}
+}
+
+// Detail is what a person wants to know beyond the numbers.
+type Detail struct {
+	Selectors []SelectorTrouble
+	Removed   []Removal
+	Holders   []Holder
+	Nodes     []NodeVerdict // at most a few, the best first
+	Fits      string        // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
+}
+
+// SelectorTrouble is a CEL selector that does not compile, or fails for a device.
+type SelectorTrouble struct {
+	Where      string // "class gpu.example.com" or "request main"
+	Expression string
+	Device     string // for which it failed; empty: it does not compile
+	Message    string
+}
+
+// Removal is what one stage took from a request, with examples.
+type Removal struct {
+	Request  string
+	Stage    Stage
+	Count    int
+	Because  string // the expression, the taint, "held"
+	Examples []DeviceID
+}
+
+// Holder is a claim that holds devices which would fit.
+type Holder struct {
+	Request string
+	Claim   ClaimRef
+	Pods    []string
+	Devices []DeviceID
+}
+
+// NodeVerdict says of one node why the claims do not fit there.
+type NodeVerdict struct {
+	Node    string
+	Free    map[string]int // by request
+	Message string
+}

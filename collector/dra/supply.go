@@ -1,0 +1,71 @@
+package dra
+
+// Supply is what is published, and what of it is left. It is immutable; what
+// did not change since the Supply before is shared with it.
+type Supply struct {
+	Version uint64          // of the inventory
+	Pools   []*PoolSupply   // sorted by driver and pool; a pointer that is the same tells that nothing changed
+	Classes []ClassSupply   // sorted by name; only those whose devices have been counted
+	Taints  []TaintCount    // sorted
+	Tainted []TaintedDevice // devices with any taint, sorted
+}
+
+// PoolSupply is one pool at its newest generation.
+type PoolSupply struct {
+	Driver, Pool string
+	Node         string // empty where its devices are not one node's
+	Generation   int64
+	Slices       int  // of the newest generation; 0: all are gone, and something still holds a device of it
+	Complete     bool // as many slices as the pool says that it has
+	Devices      [DeviceStates]int
+	Capacity     []CapacitySupply // of devices that several claims may share
+}
+
+// DeviceState is what can be done with a published device.
+type DeviceState uint8
+
+// Each device of the newest generation is in one of these: something holds it
+// (wholly or in part), it can be allocated now, or it cannot: it has a taint,
+// what it is cut from is spent, or its pool is not complete.
+const (
+	DeviceAllocated DeviceState = iota
+	DeviceFree
+	DeviceUnavailable
+	DeviceStates = iota
+)
+
+func (s DeviceState) String() string {
+	return [DeviceStates]string{"allocated", "free", "unavailable"}[s]
+}
+
+// CapacitySupply is one capacity of one device that may be shared, in the
+// capacity's own unit.
+type CapacitySupply struct {
+	Device, Capacity string
+	Total, Consumed  float64
+}
+
+// ClassSupply is a device class and the devices that it selects.
+type ClassSupply struct {
+	Class            string
+	ExtendedResource string // empty without one
+	Counted          bool   // its selectors have been asked about all devices
+	Devices          [DeviceStates]int
+	Error            string // why its selectors cannot be asked; empty when well
+}
+
+// TaintCount counts devices of one pool that have the taint, from a slice or
+// from a DeviceTaintRule.
+type TaintCount struct {
+	Driver, Pool string
+	Taint        Taint // without its value
+	Devices      int
+}
+
+// TaintedDevice is a device with its taints, those of rules included.
+type TaintedDevice struct {
+	Device  DeviceID
+	Taints  []Taint // of its slice
+	ByRules []Taint
+	Holders []ClaimRef
+}
