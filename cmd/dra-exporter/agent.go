@@ -20,6 +20,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
@@ -83,7 +84,7 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 // liveMetrics are those that no snapshot holds: of the process, and how long
 // sources take.
 func (a *agent) liveMetrics() *prometheus.HistogramVec {
-	family := node.ReadDuration()
+	family := self.ReadDuration()
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:                           family.Name,
 		Help:                           family.Help,

@@ -8,12 +8,12 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 // buildVersion is what was linked in, else what the Go command noted.
-func buildVersion() node.Version {
-	v := node.Version{Version: version.Version, Revision: version.Revision, GoVersion: runtime.Version()}
+func buildVersion() self.Version {
+	v := self.Version{Version: version.Version, Revision: version.Revision, GoVersion: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version = cmp.Or(v.Version, info.Main.Version)
 		for _, setting := range info.Settings {

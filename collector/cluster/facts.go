@@ -7,6 +7,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -44,14 +45,9 @@ type Change struct {
 
 // Config is what does not change while the cluster role runs.
 type Config struct {
-	Version   Version
+	Version   self.Version
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
-}
-
-// Version names the build.
-type Version struct {
-	Version, Revision, Go string
 }
 
 // Snapshot is everything there is to show of one moment. It is immutable.

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -184,7 +185,7 @@ func pairs(names ...string) [][2]string {
 }
 
 func denseConfig() Config {
-	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: Version{"v0", "abc", "go"}}
+	return Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01, MaxSeries: 100000, HealthHold: 5 * time.Minute, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}}
 }
 
 // mustBeComplete fails unless the page has every family of the node role,
@@ -196,7 +197,7 @@ func mustBeComplete(t testing.TB, rows []metric.Row) {
 		documented[family.Name] = slices.Sorted(slices.Values(family.Labels))
 	}
 	delete(documented, "dra_exporter_series_dropped_total")
-	delete(documented, ReadDuration().Name)
+	delete(documented, self.ReadDuration().Name)
 	for _, row := range rows {
 		var labels []string
 		for name := range row.Labels.Each {

@@ -6,6 +6,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -48,18 +49,13 @@ const SourceClaims = "resourceclaims"
 // Config is what does not change while the node role runs.
 type Config struct {
 	Node          string        // the node's name, a label of every row
-	Version       Version       // of this binary
+	Version       self.Version  // of this binary
 	Interval      time.Duration // between two samples of the fast quantities
 	Grace         time.Duration // how long counters and info rows outlive the hold
 	IdleThreshold float64       // utilization ratio below which a claim idles
 	MaxSeries     int           // per family; 0: no cap
 	HealthHold    time.Duration // for how long a signal must have been gone until a device is well again
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device sick; 0: none does
-}
-
-// Version names the build.
-type Version struct {
-	Version, Revision, GoVersion string
 }
 
 // Staleness is how long readings are believed: three intervals, ten seconds

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 // families is every family of the node role. They are made once and
@@ -26,8 +27,8 @@ type families struct {
 
 	namespaceDevice, namespaceShared, namespaceBusy, namespaceEnergy *metric.Family
 
-	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors *metric.Family
-	sampleTime, unmatched, dropped, resets                        *metric.Family
+	sampleTime, unmatched, resets *metric.Family
+	self                          *self.Families
 }
 
 // Families returns every family that the node role can show, for the
@@ -41,10 +42,9 @@ func Families() []*metric.Family {
 		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
 		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
 		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy,
-		f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors,
-		f.sampleTime, f.unmatched, f.dropped, f.resets,
+		f.sampleTime, f.unmatched, f.resets, self.ReadDuration(),
 	}
-	list = append(list, ReadDuration())
+	list = append(list, f.self.All()...)
 	list = append(list, f.quantity[:]...)
 	return append(list, f.claimMeter[:]...)
 }
@@ -210,22 +210,8 @@ func (f *families) addNamespaces() {
 }
 
 func (f *families) addExporter() {
-	f.buildInfo = gauge("dra_exporter_build_info", "", "The running version", []string{"version", "revision", "goversion"})
-	f.sourceUp = gauge("dra_exporter_source_up", "", "1 if the last attempt to read the source succeeded", []string{"source"})
-	f.sourceError = gauge("dra_exporter_source_error_info", "", "Why the source is down, or what is amiss though it is up; absent when well", []string{"source", "reason"})
-	f.sourceSuccess = gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "When the source was last read with success", []string{"source"})
-	f.sourceErrors = counter("dra_exporter_source_errors_total", "", "Attempts to read the source that failed, wholly or in part", []string{"source"})
+	f.self = self.NewFamilies()
 	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
-	f.dropped = counter("dra_exporter_series_dropped_total", "", "Rows that did not fit under the family's cap, summed over all steps; absent where none were", []string{"family"})
 	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
-}
-
-// ReadDuration is the one family that no snapshot holds: how long sources
-// take is observed as it happens.
-func ReadDuration() *metric.Family {
-	return &metric.Family{
-		Name: "dra_exporter_source_read_duration_seconds", Unit: "seconds", Type: metric.Histogram, Labels: []string{"source"},
-		Help: "Time that one read of the source took; classic buckets and native",
-	}
 }

@@ -55,7 +55,7 @@ func (r *infoRows[T]) forget(now clock.Instant, grace time.Duration) {
 func (r *infoRows[T]) addTo(b *rowBuilder) {
 	for _, rows := range [][]infoRow[T]{r.live, r.retired} {
 		for i := range rows {
-			b.add(rows[i].labels, 1)
+			b.Add(rows[i].labels, 1)
 		}
 	}
 }

@@ -4,57 +4,34 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// rowBuilder gathers the rows of one snapshot, family by family, and keeps
-// each family under the cap, but for the one that tells what the caps dropped:
-// it has at most a row for each of the others.
+// rowBuilder writes the state down.
 type rowBuilder struct {
+	*metric.Builder
 	families *families
-	limit    int // 0: none
-
-	rows    []metric.Row
-	family  *metric.Family
-	count   int
-	dropped map[*metric.Family]float64
 }
 
 func newRowBuilder(config Config) rowBuilder {
-	return rowBuilder{families: newFamilies(), limit: config.MaxSeries}
-}
-
-// in begins the rows of a family.
-func (b *rowBuilder) in(f *metric.Family) { b.family, b.count = f, 0 }
-
-func (b *rowBuilder) add(labels *metric.Labels, value float64) {
-	b.addFrom(labels, value, time.Time{})
+	families := newFamilies()
+	return rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, families.self.Dropped), families: families}
 }
 
 func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {
 	if t.isOpen() {
-		b.addFrom(labels, t.total, t.start)
+		b.AddFrom(labels, t.total, t.start)
 	}
-}
-
-func (b *rowBuilder) addFrom(labels *metric.Labels, value float64, start time.Time) {
-	b.count++
-	if b.limit > 0 && b.count > b.limit && b.family != b.families.dropped {
-		b.dropped[b.family]++
-		return
-	}
-	b.rows = append(b.rows, metric.Row{Family: b.family, Labels: labels, Value: value, Start: start})
 }
 
 // allRows writes down the state: device truth first, then claims, facts to
 // join on, totals, and the exporter itself.
 func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b := &s.rows
-	b.rows, b.dropped = make([]metric.Row, 0, len(b.rows)+len(b.rows)/16+64), s.dropped
+	b.Begin()
 	s.arrange()
 	b.deviceRows(s.order.units, s.config)
 	b.healthRows(s)
@@ -62,7 +39,7 @@ func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b.factRows(s.order.records, &s.plugins)
 	b.namespaceRows(s.order.totals, s.config)
 	b.exporterRows(s, facts, now)
-	return b.rows[:len(b.rows):len(b.rows)]
+	return b.Rows()
 }
 
 // ordered lists everything in the order in which pages show it, so that the

@@ -10,24 +10,24 @@ func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config
 	for _, t := range tenures {
 		t.label(f, units[t.key.uuid], config.Node)
 	}
-	b.in(f.claimHeld)
+	b.In(f.claimHeld)
 	for _, t := range tenures {
 		if t.held {
-			b.add(t.labels, 1)
+			b.Add(t.labels, 1)
 		}
 	}
-	b.in(f.claimHeldSeconds)
+	b.In(f.claimHeldSeconds)
 	for _, t := range tenures {
 		b.addTally(t.labels, t.heldSeconds)
 	}
-	b.in(f.claimDeviceSeconds)
+	b.In(f.claimDeviceSeconds)
 	for _, t := range tenures {
 		b.addTally(t.labels, t.deviceSeconds)
 	}
-	b.in(f.claimAllocated)
+	b.In(f.claimAllocated)
 	for _, t := range tenures {
 		if t.held && t.allocated > 0 {
-			b.add(t.labels, t.allocated)
+			b.Add(t.labels, t.allocated)
 		}
 	}
 	b.claimGauges(tenures, units)
@@ -45,28 +45,28 @@ func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 		{f.claimMemory, device.MemoryUsed},
 		{f.claimPower, device.Power},
 	} {
-		b.in(row.family)
+		b.In(row.family)
 		for _, t := range tenures {
 			if !t.held {
 				continue
 			}
 			if value, known := units[t.key.uuid].gauge(row.quantity); known {
-				b.add(t.account().labels, value)
+				b.Add(t.account().labels, value)
 			}
 		}
 	}
-	b.in(f.claimEngine)
+	b.In(f.claimEngine)
 	for _, t := range tenures {
 		if u := units[t.key.uuid]; t.held && u.fresh {
 			for i, reading := range u.of(device.EngineActive) {
-				b.add(t.account().engines[i], reading.Value)
+				b.Add(t.account().engines[i], reading.Value)
 			}
 		}
 	}
-	b.in(f.claimIdle)
+	b.In(f.claimIdle)
 	for _, t := range tenures {
 		if t.idling {
-			b.add(t.account().labels, float64(t.idleSince.UnixMilli())/1000)
+			b.Add(t.account().labels, float64(t.idleSince.UnixMilli())/1000)
 		}
 	}
 }
@@ -76,14 +76,14 @@ func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 func (b *rowBuilder) claimCounters(tenures []*tenure) {
 	f := b.families
 	for m := range f.claimMeter {
-		b.in(f.claimMeter[m])
+		b.In(f.claimMeter[m])
 		for _, t := range tenures {
 			for a := range t.accounts {
 				b.addTally(t.accounts[a].labels, t.accounts[a].tallies[m])
 			}
 		}
 	}
-	b.in(f.claimThrottled)
+	b.In(f.claimThrottled)
 	for _, t := range tenures {
 		for a := range t.accounts {
 			for i := range t.accounts[a].throttled {

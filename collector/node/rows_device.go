@@ -26,26 +26,26 @@ func (b *rowBuilder) deviceRows(units []*unit, config Config) {
 	for _, u := range units {
 		u.label(f, config.Node)
 	}
-	b.in(f.deviceInfo)
+	b.In(f.deviceInfo)
 	for _, u := range units {
-		b.add(u.labels.info, 1)
+		b.Add(u.labels.info, 1)
 	}
-	b.in(f.publishedInfo)
+	b.In(f.publishedInfo)
 	for _, u := range units {
 		if u.isPublished {
-			b.add(u.labels.published, 1)
+			b.Add(u.labels.published, 1)
 		}
 	}
-	b.in(f.deviceHolders)
+	b.In(f.deviceHolders)
 	for _, u := range units {
-		b.add(u.labels.byClaim, float64(u.holders.claims))
-		b.add(u.labels.byPlugin, float64(u.holders.plugins))
+		b.Add(u.labels.byClaim, float64(u.holders.claims))
+		b.Add(u.labels.byPlugin, float64(u.holders.plugins))
 	}
 	for q, family := range f.quantity {
-		b.in(family)
+		b.In(family)
 		b.quantityRows(units, device.Quantity(q), &f.specs[q])
 	}
-	b.in(f.deviceBusy)
+	b.In(f.deviceBusy)
 	for _, u := range units {
 		b.addTally(u.labels.plain, u.busy)
 	}
@@ -64,7 +64,7 @@ func (b *rowBuilder) quantityRows(units []*unit, q device.Quantity, spec *device
 			if len(spec.Details) > 0 {
 				labels = u.slots[first+i]
 			}
-			b.add(labels, reading.Value)
+			b.Add(labels, reading.Value)
 		}
 	}
 }

@@ -1,30 +1,25 @@
 package node
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
-	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 func (b *rowBuilder) factRows(records []*record, plugins *plugins) {
 	f := b.families
-	b.in(f.claimInfo)
+	b.In(f.claimInfo)
 	for _, r := range records {
-		b.add(r.labels, 1)
+		b.Add(r.labels, 1)
 	}
-	b.in(f.claimDeviceInfo)
+	b.In(f.claimDeviceInfo)
 	for _, r := range records {
 		r.devices.addTo(b)
 	}
-	b.in(f.claimConsumerInfo)
+	b.In(f.claimConsumerInfo)
 	for _, r := range records {
 		r.consumers.addTo(b)
 	}
-	b.in(f.pluginConsumerInfo)
+	b.In(f.pluginConsumerInfo)
 	plugins.rows.addTo(b)
 }
 
@@ -44,7 +39,7 @@ func (b *rowBuilder) namespaceRows(entries []namespaceEntry, config Config) {
 		{f.namespaceBusy, func(n *namespaceTotals) tally { return n.busy }},
 		{f.namespaceEnergy, func(n *namespaceTotals) tally { return n.energy }},
 	} {
-		b.in(row.family)
+		b.In(row.family)
 		for _, e := range entries {
 			b.addTally(e.totals.labels, row.of(e.totals))
 		}
@@ -55,55 +50,17 @@ func (b *rowBuilder) namespaceRows(entries []namespaceEntry, config Config) {
 // it tells what the caps dropped before.
 func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	f := b.families
-	b.in(f.buildInfo)
-	v := s.config.Version
-	b.add(metric.NewLabels(f.buildInfo.Labels, v.Version, v.Revision, v.GoVersion), 1)
-	b.sourceRows(facts.Sources)
-	b.in(f.sampleTime)
+	f.self.Rows(b.Builder, s.config.Version, facts.Sources)
+	b.In(f.sampleTime)
 	if newest := s.newestSample(); !newest.IsZero() {
-		b.add(metric.NewLabels(nil), float64(newest.Wall.UnixMilli())/1000)
+		b.Add(metric.NewLabels(nil), float64(newest.Wall.UnixMilli())/1000)
 	}
-	b.in(f.unmatched)
-	b.add(metric.NewLabels(f.unmatched.Labels, "published"), float64(s.unmatched.published))
-	b.add(metric.NewLabels(f.unmatched.Labels, "hardware"), float64(s.unmatched.hardware))
-	b.in(f.resets)
+	b.In(f.unmatched)
+	b.Add(metric.NewLabels(f.unmatched.Labels, "published"), float64(s.unmatched.published))
+	b.Add(metric.NewLabels(f.unmatched.Labels, "hardware"), float64(s.unmatched.hardware))
+	b.In(f.resets)
 	b.addTally(metric.NewLabels(nil), s.resets)
-	b.in(f.dropped)
-	for _, family := range slices.SortedFunc(maps.Keys(s.dropped), func(a, b *metric.Family) int { return cmp.Compare(a.Name, b.Name) }) {
-		b.add(metric.NewLabels(f.dropped.Labels, family.Name), s.dropped[family])
-	}
-}
-
-func (b *rowBuilder) sourceRows(sources []source.Status) {
-	f := b.families
-	labels := make([]*metric.Labels, len(sources))
-	for i, status := range sources {
-		labels[i] = metric.NewLabels(f.sourceUp.Labels, status.Name)
-	}
-	b.in(f.sourceUp)
-	for i, status := range sources {
-		up := 0.0
-		if status.Up {
-			up = 1
-		}
-		b.add(labels[i], up)
-	}
-	b.in(f.sourceError)
-	for _, status := range sources {
-		if status.Reason != source.ReasonNone {
-			b.add(metric.NewLabels(f.sourceError.Labels, status.Name, string(status.Reason)), 1)
-		}
-	}
-	b.in(f.sourceSuccess)
-	for i, status := range sources {
-		if !status.LastSuccess.IsZero() {
-			b.add(labels[i], float64(status.LastSuccess.Wall.UnixMilli())/1000)
-		}
-	}
-	b.in(f.sourceErrors)
-	for i, status := range sources {
-		b.add(labels[i], float64(status.Errors))
-	}
+	f.self.DroppedRows(b.Builder)
 }
 
 // newestSample is when any device was last read.

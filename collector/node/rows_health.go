@@ -22,24 +22,24 @@ func (b *rowBuilder) healthRows(s *State) {
 	for _, u := range units {
 		u.xids.label(f, s.xidCodes, node, u.uuid, u.device.ParentUUID)
 	}
-	b.in(f.deviceHealthy)
+	b.In(f.deviceHealthy)
 	for _, u := range units {
 		b.wordRows(u, node)
 	}
-	b.in(f.healthSignal)
+	b.In(f.healthSignal)
 	for _, u := range units {
 		for _, labels := range s.signalLabels(u) {
-			b.add(labels, 1)
+			b.Add(labels, 1)
 		}
 	}
-	b.in(f.taintInfo)
+	b.In(f.taintInfo)
 	for _, u := range units {
 		for _, labels := range u.taintLabels(f, node) {
-			b.add(labels, 1)
+			b.Add(labels, 1)
 		}
 	}
 	b.xidRows(units)
-	b.in(f.violations)
+	b.In(f.violations)
 	for _, class := range s.order.classes {
 		b.violationRows(class, s.violations[class], node)
 	}
@@ -52,13 +52,13 @@ func (b *rowBuilder) wordRows(u *unit, node string) {
 			continue
 		}
 		if h.labels.voices[v] == nil {
-			h.labels.voices[v] = metric.NewLabels(b.family.Labels, node, u.uuid, u.device.ParentUUID, voice(v).String())
+			h.labels.voices[v] = metric.NewLabels(b.Family().Labels, node, u.uuid, u.device.ParentUUID, voice(v).String())
 		}
 		healthy := 0.0
 		if said == well {
 			healthy = 1
 		}
-		b.add(h.labels.voices[v], healthy)
+		b.Add(h.labels.voices[v], healthy)
 	}
 }
 
@@ -93,17 +93,17 @@ func (u *unit) taintLabels(f *families, node string) []*metric.Labels {
 }
 
 func (b *rowBuilder) xidRows(units []*unit) {
-	b.in(b.families.xidErrors)
+	b.In(b.families.xidErrors)
 	for _, u := range units {
 		for i := range u.xids.accounts {
 			b.addTally(u.xids.accounts[i].labels, u.xids.accounts[i].tally)
 		}
 	}
-	b.in(b.families.xidLast)
+	b.In(b.families.xidLast)
 	for _, u := range units {
 		for i := range u.xids.accounts {
 			if a := &u.xids.accounts[i]; !a.last.IsZero() {
-				b.add(a.labels, float64(a.last.UnixMilli())/1000)
+				b.Add(a.labels, float64(a.last.UnixMilli())/1000)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (b *rowBuilder) xidRows(units []*unit) {
 func (b *rowBuilder) violationRows(class string, v *violations, node string) {
 	for c := range v.tallies {
 		if v.labels[c] == nil {
-			v.labels[c] = metric.NewLabels(b.family.Labels, node, class, constraint(c).String())
+			v.labels[c] = metric.NewLabels(b.Family().Labels, node, class, constraint(c).String())
 		}
 		b.addTally(v.labels[c], v.tallies[c])
 	}

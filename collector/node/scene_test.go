@@ -14,6 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 // A scene is a small world on one node that tests change between steps. It
@@ -44,7 +45,7 @@ func newScene(t testing.TB, devices ...device.Device) *scene {
 	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{},
 		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
-		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: Version{"v0", "abc", "go"}})
+		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}})
 	s.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
 	for _, d := range devices {
 		s.facts.Samples = append(s.facts.Samples, device.Sample{Device: d, Source: "simulated"})

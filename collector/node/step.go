@@ -41,7 +41,6 @@ type State struct {
 	reorder         bool // something came or went since order was made
 
 	resets    tally
-	dropped   map[*metric.Family]float64
 	unmatched unmatched
 	rows      rowBuilder
 }
@@ -65,7 +64,6 @@ func NewState(config Config) State {
 		records:    make(map[dra.ClaimRef]*record),
 		tenures:    make(map[tenureKey]*tenure),
 		totals:     make(map[namespaceKey]*namespaceTotals),
-		dropped:    make(map[*metric.Family]float64),
 		rows:       newRowBuilder(config),
 	}
 }

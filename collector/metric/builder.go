@@ -1,0 +1,54 @@
+package metric
+
+import "time"
+
+// Builder gathers the rows of one snapshot after another, family by family,
+// and keeps each family under a cap.
+type Builder struct {
+	limit    int
+	uncapped *Family
+
+	rows    []Row
+	family  *Family
+	count   int
+	dropped map[*Family]float64
+}
+
+// NewBuilder returns a Builder that lets every family have at most limit rows
+// (0: as many as there are), but for the one that tells what the cap dropped.
+func NewBuilder(limit int, uncapped *Family) *Builder {
+	return &Builder{limit: limit, uncapped: uncapped, dropped: make(map[*Family]float64)}
+}
+
+// Begin begins the rows of a snapshot.
+func (b *Builder) Begin() {
+	b.rows = make([]Row, 0, len(b.rows)+len(b.rows)/16+64)
+	b.family, b.count = nil, 0
+}
+
+// In begins the rows of a family. All of them are added before those of the
+// next.
+func (b *Builder) In(family *Family) { b.family, b.count = family, 0 }
+
+// Family is the one that was begun last.
+func (b *Builder) Family() *Family { return b.family }
+
+// Add adds a row to the family.
+func (b *Builder) Add(labels *Labels, value float64) { b.AddFrom(labels, value, time.Time{}) }
+
+// AddFrom adds a row to the family: a counter that began at zero at start.
+func (b *Builder) AddFrom(labels *Labels, value float64, start time.Time) {
+	b.count++
+	if b.limit > 0 && b.count > b.limit && b.family != b.uncapped {
+		b.dropped[b.family]++
+		return
+	}
+	b.rows = append(b.rows, Row{Family: b.family, Labels: labels, Value: value, Start: start})
+}
+
+// Rows returns the rows since Begin. The Builder does not touch them again.
+func (b *Builder) Rows() []Row { return b.rows[:len(b.rows):len(b.rows)] }
+
+// Dropped is how many rows of each family did not fit, in all snapshots so
+// far. It must not be changed.
+func (b *Builder) Dropped() map[*Family]float64 { return b.dropped }

@@ -1,0 +1,56 @@
+package self
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Rows adds which version runs and how its sources are.
+func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
+	b.In(f.buildInfo)
+	b.Add(metric.NewLabels(f.buildInfo.Labels, v.Version, v.Revision, v.GoVersion), 1)
+	labels := make([]*metric.Labels, len(sources))
+	for i, status := range sources {
+		labels[i] = metric.NewLabels(f.sourceUp.Labels, status.Name)
+	}
+	b.In(f.sourceUp)
+	for i, status := range sources {
+		b.Add(labels[i], flag(status.Up))
+	}
+	b.In(f.sourceError)
+	for _, status := range sources {
+		if status.Reason != source.ReasonNone {
+			b.Add(metric.NewLabels(f.sourceError.Labels, status.Name, string(status.Reason)), 1)
+		}
+	}
+	b.In(f.sourceSuccess)
+	for i, status := range sources {
+		if !status.LastSuccess.IsZero() {
+			b.Add(labels[i], float64(status.LastSuccess.Wall.UnixMilli())/1000)
+		}
+	}
+	b.In(f.sourceErrors)
+	for i, status := range sources {
+		b.Add(labels[i], float64(status.Errors))
+	}
+}
+
+// DroppedRows adds what the caps have dropped. It comes last.
+func (f *Families) DroppedRows(b *metric.Builder) {
+	b.In(f.Dropped)
+	byName := func(a, b *metric.Family) int { return cmp.Compare(a.Name, b.Name) }
+	for _, family := range slices.SortedFunc(maps.Keys(b.Dropped()), byName) {
+		b.Add(metric.NewLabels(f.Dropped.Labels, family.Name), b.Dropped()[family])
+	}
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
