@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	dto "github.com/prometheus/client_model/go"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
@@ -20,7 +18,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
-	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
@@ -54,8 +51,9 @@ type agent struct {
 }
 
 func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent, error) {
-	a := &agent{flags: flags, around: around, clock: around.clock, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
-	observe := a.liveMetrics()
+	a := &agent{flags: flags, around: around, clock: around.clock, wake: make(chan struct{}, 1)}
+	registry, observe := liveMetrics()
+	a.registry = registry
 	a.sampler = device.NewSampler(device.Options{
 		Sources: around.sources, Optional: around.optional, Interval: flags.interval, SlowInterval: flags.slowInterval, Clock: a.clock, Log: log,
 		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
@@ -79,24 +77,6 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	}
 	a.runner = node.NewRunner(config, node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake}, a.clock, log)
 	return a, nil
-}
-
-// liveMetrics are those that no snapshot holds: of the process, and how long
-// sources take.
-func (a *agent) liveMetrics() *prometheus.HistogramVec {
-	family := self.ReadDuration()
-	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:                           family.Name,
-		Help:                           family.Help,
-		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-		NativeHistogramBucketFactor:    1.1,
-		NativeHistogramMaxBucketNumber: 160,
-	}, family.Labels)
-	// The older memory statistics stop the world at each scrape, and name one
-	// family twice in OpenMetrics.
-	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
-	a.registry.MustRegister(durations, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return durations
 }
 
 // gather takes what every source knows now. Nothing in it waits.
@@ -198,7 +178,7 @@ func (a *agent) listen(ctx context.Context) {
 func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 	pages, err := page.Handlers(page.Config{
 		Node: a.around.node, MetricsPath: flags.path, Rows: a.rows, Log: log,
-		Now: func() time.Time { return a.clock().Wall }, Troubles: a.troubles,
+		Now: func() time.Time { return a.clock().Wall }, Troubles: func() map[string]string { return troubles(a.statuses()) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
@@ -210,11 +190,6 @@ func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 		Healthy: a.healthy, Ready: a.ready,
 	})
 }
-
-// gatherer asks for the page of the newest snapshot at each scrape.
-type gatherer func() prometheus.Gatherer
-
-func (g gatherer) Gather() ([]*dto.MetricFamily, error) { return g().Gather() }
 
 func (a *agent) page() prometheus.Gatherer {
 	if latest := a.runner.Latest(); latest != nil {
@@ -228,17 +203,6 @@ func (a *agent) rows() []metric.Row {
 		return latest.Rows
 	}
 	return nil
-}
-
-// troubles says in words what is amiss with each source.
-func (a *agent) troubles() map[string]string {
-	texts := make(map[string]string)
-	for _, status := range a.statuses() {
-		if status.Message != "" {
-			texts[status.Name] = status.Message
-		}
-	}
-	return texts
 }
 
 func (a *agent) ready() error {
