@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -29,28 +30,34 @@ const apiVersion = "v1"
 func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 	view, ready := s.view()
 	if !ready {
-		s.writeJSON(w, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
+		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
 		return
 	}
 	answer := answer{APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, Claims: []Claim{}}
-	namespaces := map[string]bool{}
-	for _, namespace := range r.URL.Query()["namespace"] {
-		namespaces[namespace] = true
-	}
+	wanted := namespacesOf(r)
 	for _, claim := range view.Claims {
-		if len(namespaces) == 0 || namespaces[claim.Namespace] {
+		if len(wanted) == 0 || wanted[claim.Namespace] {
 			answer.Claims = append(answer.Claims, claim)
 		}
 	}
 	slices.SortFunc(answer.Claims, compareClaims)
-	s.writeJSON(w, http.StatusOK, answer)
+	writeJSON(w, s.log, http.StatusOK, answer)
 }
 
-func (s *site) writeJSON(w http.ResponseWriter, status int, document any) {
+// namespacesOf are those that the query names; none means all.
+func namespacesOf(r *http.Request) map[string]bool {
+	wanted := map[string]bool{}
+	for _, namespace := range r.URL.Query()["namespace"] {
+		wanted[namespace] = true
+	}
+	return wanted
+}
+
+func writeJSON(w http.ResponseWriter, log *slog.Logger, status int, document any) {
 	text, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {
-		s.log.Error("encode claims", "error", err.Error())
-		http.Error(w, "encode claims: "+err.Error(), http.StatusInternalServerError)
+		log.Error("encode an answer", "error", err.Error())
+		http.Error(w, "encode an answer: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"net/http"
 	"os"
 	"reflect"
 	"strings"
@@ -14,7 +15,8 @@ func TestAPIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(text)
-	for _, kind := range []any{answer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Consumer{}} {
+	for _, kind := range []any{answer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Consumer{},
+		pendingAnswer{}, Waiting{}, Funnel{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
@@ -23,10 +25,16 @@ func TestAPIDocument(t *testing.T) {
 			}
 		}
 	}
-	_, example, _ := strings.Cut(document, "```console\n")
-	_, example, _ = strings.Cut(example, "\n") // the command
-	example, _, _ = strings.Cut(example, "```")
-	if _, answer := get(t, handler(t, scene(t)), "/api/v1/claims?namespace=team-ml"); example != answer {
-		t.Errorf("the example of docs/api.md is not what is answered:\n%s", answer)
+	examples := strings.Split(document, "```console\n")[1:]
+	if len(examples) != 2 {
+		t.Fatalf("docs/api.md has %d examples", len(examples))
+	}
+	for i, site := range []http.Handler{handler(t, scene(t)), clusterHandler(t, clusterScene(t))} {
+		command, example, _ := strings.Cut(examples[i], "\n")
+		example, _, _ = strings.Cut(example, "```")
+		_, path, _ := strings.Cut(strings.Trim(command, "'"), "/api/")
+		if _, answer := get(t, site, "/api/"+path); example != answer {
+			t.Errorf("the example of docs/api.md is not what is answered to %s:\n%s", command, answer)
+		}
 	}
 }

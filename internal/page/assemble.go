@@ -9,10 +9,7 @@ import (
 // finish puts together what the rows said: sources and claims in order, devices with
 // their holders, partitions within their parents.
 func (r *reader) finish() View {
-	for _, source := range r.sources {
-		r.view.Sources = append(r.view.Sources, *source)
-	}
-	slices.SortFunc(r.view.Sources, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
+	r.view.Sources = r.byName()
 	for _, device := range r.devices {
 		device.Health.tidy()
 	}

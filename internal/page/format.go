@@ -22,6 +22,11 @@ func percent(ratio *float64) string {
 	return number(ratio, func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
 
+// whole shows a count.
+func whole(count *float64) string {
+	return number(count, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) })
+}
+
 func watts(power *float64) string {
 	return number(power, func(v float64) string { return fmt.Sprintf("%.0f W", v) })
 }

@@ -3,7 +3,7 @@ package page
 import (
 	"bytes"
 	"cmp"
-	_ "embed" // for the page's parts
+	_ "embed" // for the page
 	"fmt"
 	"html/template"
 	"log/slog"
@@ -17,12 +17,6 @@ import (
 
 //go:embed page.html
 var pageHTML string
-
-//go:embed page.css
-var pageCSS string
-
-//go:embed page.js
-var pageJS string
 
 // Config says what the page shows.
 type Config struct {
@@ -47,9 +41,9 @@ type site struct {
 // Handlers returns what the page consists of, by path: the page itself, its
 // style and script, and the JSON.
 func Handlers(config Config) (map[string]http.Handler, error) {
-	parsed, err := template.New("page").Funcs(functions()).Parse(pageHTML)
+	parsed, err := parse(pageHTML, functions())
 	if err != nil {
-		return nil, fmt.Errorf("parse the page: %w", err)
+		return nil, err
 	}
 	s := &site{config: config, log: config.Log, html: parsed}
 	return map[string]http.Handler{
@@ -65,12 +59,7 @@ func (s *site) view() (View, bool) {
 	rows := s.config.Rows()
 	view := FromRows(rows, s.config.Now())
 	view.Node = cmp.Or(view.Node, s.config.Node)
-	if s.config.Troubles != nil {
-		troubles := s.config.Troubles()
-		for i := range view.Sources {
-			view.Sources[i].Message = troubles[view.Sources[i].Name]
-		}
-	}
+	explain(view.Sources, s.config.Troubles)
 	return view, rows != nil
 }
 
@@ -101,18 +90,16 @@ func constant(contentType, text string) http.Handler {
 // functions are those that the template calls.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"absent":   func() string { return absent },
-		"percent":  percent,
-		"size":     size,
-		"watts":    watts,
-		"celsius":  celsius,
-		"energy":   energy,
-		"seconds":  seconds,
-		"duration": duration,
-		"exact":    exact,
-		"bar":      newBar,
-		"share":    share,
-		"join":     strings.Join,
+		"percent": percent,
+		"size":    size,
+		"watts":   watts,
+		"celsius": celsius,
+		"energy":  energy,
+		"seconds": seconds,
+		"exact":   exact,
+		"bar":     newBar,
+		"share":   share,
+		"join":    strings.Join,
 		"since": func(view View, then time.Time) string {
 			age, _ := since(view.At, then)
 			return duration(age)

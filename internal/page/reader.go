@@ -10,10 +10,10 @@ import (
 // reader gathers what rows say of each device, claim and source. The order of
 // the families does not matter to it.
 type reader struct {
+	sourceReader
 	view    View
 	devices map[string]*heldDevice
 	claims  map[claimKey]*claimOf
-	sources []*Source
 }
 
 type claimKey struct{ namespace, name string }
@@ -33,9 +33,10 @@ type claimOf struct {
 
 func newReader(at time.Time) *reader {
 	return &reader{
-		view:    View{At: at},
-		devices: map[string]*heldDevice{},
-		claims:  map[claimKey]*claimOf{},
+		sourceReader: sourceReader{at: at},
+		view:         View{At: at},
+		devices:      map[string]*heldDevice{},
+		claims:       map[claimKey]*claimOf{},
 	}
 }
 
@@ -83,17 +84,6 @@ func (r *reader) account(row metric.Row) *Account {
 		device.Accounts = append(device.Accounts, Account{Attribution: attribution})
 	}
 	return &device.Accounts[i]
-}
-
-func (r *reader) source(row metric.Row) *Source {
-	name := row.Labels.Get("source")
-	for _, source := range r.sources {
-		if source.Name == name {
-			return source
-		}
-	}
-	r.sources = append(r.sources, &Source{Name: name})
-	return r.sources[len(r.sources)-1]
 }
 
 func (r *reader) node(row metric.Row) {
@@ -211,13 +201,5 @@ func (r *reader) claimHeld(row metric.Row) {
 
 func (r *reader) claimIdle(row metric.Row) { r.held(row).IdleSince = moment(row) }
 
-func (r *reader) buildInfo(row metric.Row)   { r.view.Version = row.Labels.Get("version") }
-func (r *reader) sampleTime(row metric.Row)  { r.view.SampledAt = moment(row) }
-func (r *reader) sourceUp(row metric.Row)    { r.source(row).Up = row.Value == 1 }
-func (r *reader) sourceError(row metric.Row) { r.source(row).Reason = row.Labels.Get("reason") }
-
-func (r *reader) sourceSuccess(row metric.Row) {
-	source := r.source(row)
-	source.LastSuccess = moment(row)
-	source.Age, _ = since(r.view.At, source.LastSuccess)
-}
+func (r *reader) buildInfo(row metric.Row)  { r.view.Version = row.Labels.Get("version") }
+func (r *reader) sampleTime(row metric.Row) { r.view.SampledAt = moment(row) }

@@ -20,17 +20,6 @@ type View struct {
 // Age is how old the newest readings are; false before the first.
 func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
 
-// Source is one source of facts: a device library, the kubelet, a resource of
-// the API server.
-type Source struct {
-	Name        string
-	Up          bool
-	Reason      string // why not, or what is amiss though it is up
-	Message     string // the same for people, with the remedy
-	LastSuccess time.Time
-	Age         time.Duration // since then, if there was one
-}
-
 // Device is a whole device or a partition.
 type Device struct {
 	UUID       string

@@ -1,0 +1,26 @@
+// Copies the command beside a waiting reference.
+"use strict";
+(() => {
+  document.documentElement.classList.add("scripted"); // without a script there is no button
+
+  // select marks the command, for where pages may not write to the clipboard.
+  function select(command) {
+    const range = document.createRange(), chosen = getSelection();
+    range.selectNodeContents(command);
+    chosen.removeAllRanges();
+    chosen.addRange(range);
+  }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy");
+    if (!button) return;
+    const command = button.parentElement.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(command.textContent);
+      button.textContent = "Copied";
+    } catch {
+      select(command);
+      button.textContent = "Selected";
+    }
+  });
+})();

@@ -1,0 +1,177 @@
+package page
+
+import (
+	"bytes"
+	_ "embed" // for the page
+	"html/template"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+)
+
+//go:embed cluster.html
+var clusterHTML string
+
+//go:embed cluster.css
+var clusterCSS string
+
+//go:embed cluster.js
+var clusterJS string
+
+// clusterSite serves the views of one Config. It is safe for concurrent use.
+type clusterSite struct {
+	config Config
+	log    *slog.Logger
+	html   *template.Template
+}
+
+// ClusterHandlers returns what the cluster's page consists of, by path: the
+// page itself, its styles and scripts, and the JSON. Of the Config, Node means
+// nothing.
+func ClusterHandlers(config Config) (map[string]http.Handler, error) {
+	parsed, err := parse(clusterHTML, clusterFunctions())
+	if err != nil {
+		return nil, err
+	}
+	s := &clusterSite{config: config, log: config.Log, html: parsed}
+	return map[string]http.Handler{
+		"/":               http.HandlerFunc(s.servePage),
+		"/page.css":       constant("text/css; charset=utf-8", pageCSS),
+		"/cluster.css":    constant("text/css; charset=utf-8", clusterCSS),
+		"/page.js":        constant("text/javascript; charset=utf-8", pageJS),
+		"/cluster.js":     constant("text/javascript; charset=utf-8", clusterJS),
+		"/api/v1/pending": http.HandlerFunc(s.servePending),
+	}, nil
+}
+
+// view is the present one; false before the first snapshot.
+func (s *clusterSite) view() (ClusterView, bool) {
+	rows := s.config.Rows()
+	view := ClusterFromRows(rows, s.config.Now())
+	explain(view.Sources, s.config.Troubles)
+	return view, rows != nil
+}
+
+func (s *clusterSite) servePage(w http.ResponseWriter, _ *http.Request) {
+	view, ready := s.view()
+	var html bytes.Buffer
+	err := s.html.Execute(&html, struct {
+		ClusterView
+		Ready       bool
+		MetricsPath string
+	}{view, ready, s.config.MetricsPath})
+	if err != nil {
+		s.log.Error("render the page", "error", err.Error())
+		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(html.Bytes()) // fails only if the client left
+}
+
+// How much a page shows of what there may be very much of; JSON and metrics
+// have all.
+const (
+	shownWaits = 100
+	shownItems = 25
+)
+
+// clusterFunctions are those that the template calls.
+func clusterFunctions() template.FuncMap {
+	return template.FuncMap{
+		"waitRow":  func(view ClusterView, w Waiting) waitRow { return waitRow{view, w} },
+		"reason":   reasonText,
+		"phase":    phaseText,
+		"stages":   stagesOf,
+		"whole":    whole,
+		"count":    func(v float64) string { return whole(&v) },
+		"none":     func(count *float64) bool { return count != nil && *count == 0 },
+		"percent":  percent,
+		"bar":      newBar,
+		"share":    share,
+		"waits":    func(all []Waiting) shown[Waiting] { return showing(all, shownWaits) },
+		"underway": func(all []Underway) shown[Underway] { return showing(all, shownItems) },
+		"items":    func(all []Oddity) shown[Oddity] { return showing(all, shownItems) },
+		"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
+		"since": func(at, then time.Time) string {
+			age, known := since(at, then)
+			if !known {
+				return absent
+			}
+			return duration(age)
+		},
+		"stack":  newStack,
+		"listed": listed,
+		"gates":  gates,
+	}
+}
+
+// waitRow is a waiting reference of a view.
+type waitRow struct {
+	View ClusterView
+	Waiting
+}
+
+// shown are the first of many, and how many more there are.
+type shown[T any] struct {
+	First []T
+	More  int
+}
+
+func showing[T any](all []T, most int) shown[T] {
+	first := all[:min(len(all), most)]
+	return shown[T]{first, len(all) - len(first)}
+}
+
+// stack is the bar of a supply: what is taken, and what cannot be had.
+type stack struct{ Allocated, Unavailable, From string }
+
+// newStack is nil where nothing is known or there is nothing.
+func newStack(devices DeviceStates) *stack {
+	total := devices.Total()
+	allocated, unavailable := newBar("", share(devices.Allocated, total)), newBar("", share(devices.Unavailable, total))
+	if allocated == nil || unavailable == nil {
+		return nil
+	}
+	return &stack{Allocated: allocated.Width, Unavailable: unavailable.Width, From: allocated.Width}
+}
+
+// gates are the references that are held back, as items of a list: nobody has
+// to do anything about them.
+func gates(view ClusterView) []Oddity {
+	var items []Oddity
+	for _, w := range view.Gated {
+		items = append(items, Oddity{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
+	}
+	return items
+}
+
+// phaseText says what a phase waits for.
+func phaseText(phase string) string {
+	switch phase {
+	case "binding":
+		return "Waits until its devices can be bound."
+	case "scheduling":
+		return "Waits for the scheduler to bind the pod."
+	case "preparation":
+		return "Waits for its driver to prepare the devices, and for the sandbox."
+	case "start":
+		return "Waits for its first container: images, volumes."
+	case "preparation_start":
+		return "Waits for its devices, its sandbox and its first container."
+	default:
+		return phase
+	}
+}
+
+// longAfter is when a phase that is under way has taken long.
+const longAfter = 10 * time.Second
+
+// Long are the phases under way that have taken long.
+func (v ClusterView) Long() []Underway {
+	return slices.DeleteFunc(slices.Clone(v.Underway), func(u Underway) bool {
+		age, known := since(v.At, u.Since)
+		return known && age < longAfter
+	})
+}

@@ -1,0 +1,87 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// ReasonCount is how many references wait for a reason.
+type ReasonCount struct {
+	Reason string
+	Count  int
+}
+
+// Reasons counts why references wait, the most frequent first.
+func (v ClusterView) Reasons() []ReasonCount {
+	var counts []ReasonCount
+	for _, w := range v.Waiting {
+		i := slices.IndexFunc(counts, func(c ReasonCount) bool { return c.Reason == w.Reason })
+		if i < 0 {
+			i = len(counts)
+			counts = append(counts, ReasonCount{Reason: w.Reason})
+		}
+		counts[i].Count++
+	}
+	slices.SortFunc(counts, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return counts
+}
+
+// Devices are those of all drivers.
+func (v ClusterView) Devices() DeviceStates {
+	var all DeviceStates
+	for _, driver := range v.Drivers {
+		all.add(driver.Devices)
+	}
+	return all
+}
+
+// ClaimCount is how many claims are in any state; nil where that is not known.
+func (v ClusterView) ClaimCount() *float64 {
+	if len(v.Unread("resourceclaims")) > 0 {
+		return nil
+	}
+	var sum float64
+	for _, count := range v.Claims {
+		sum += count
+	}
+	return &sum
+}
+
+// Wrong counts what looks wrong.
+func (v ClusterView) Wrong() int {
+	count := 0
+	for _, kind := range v.Odd {
+		if !kind.Quiet {
+			count += len(kind.Items)
+		}
+	}
+	return count
+}
+
+// Unread are, of the sources that something is known by, those that have never
+// been read. Where there are none, what no row tells of is not there.
+func (v ClusterView) Unread(needed ...string) []Source {
+	var unread []Source
+	for _, name := range needed {
+		i := slices.IndexFunc(v.Sources, func(s Source) bool { return s.Name == name })
+		switch {
+		case i < 0:
+			unread = append(unread, Source{Name: name})
+		case v.Sources[i].LastSuccess.IsZero() && !v.Sources[i].Up:
+			unread = append(unread, v.Sources[i])
+		}
+	}
+	return unread
+}
+
+// listed names sources, each with its reason.
+func listed(sources []Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = strings.TrimSuffix(source.Name+": "+source.Reason, ": ")
+	}
+	return strings.Join(names, ", ")
+}

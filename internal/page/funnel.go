@@ -1,0 +1,107 @@
+package page
+
+import (
+	"fmt"
+	"math"
+)
+
+// Funnel counts, for one request, the devices that each stage leaves. A count
+// that is not known is nil.
+type Funnel struct {
+	Request   string   `json:"request"`
+	Published *float64 `json:"published,omitempty"`
+	Class     *float64 `json:"class,omitempty"`
+	Selectors *float64 `json:"selectors,omitempty"`
+	Untainted *float64 `json:"untainted,omitempty"`
+	Free      *float64 `json:"free,omitempty"`
+	BestNode  *float64 `json:"bestNode,omitempty"`
+}
+
+// stage finds the count under the name that the stage has in labels.
+func (f *Funnel) stage(name string) **float64 {
+	switch name {
+	case "published":
+		return &f.Published
+	case "class":
+		return &f.Class
+	case "selectors":
+		return &f.Selectors
+	case "untainted":
+		return &f.Untainted
+	case "free":
+		return &f.Free
+	case "best_node":
+		return &f.BestNode
+	default:
+		return nil
+	}
+}
+
+// Stage is a stage of a funnel as it is drawn.
+type Stage struct {
+	Name    string // for programs that read the page
+	Title   string // for people
+	Left    *float64
+	Width   string // of its bar: the logarithm, because clusters are large and requests small
+	Narrows bool   // this is where it gets too narrow
+}
+
+// stagesOf draws the funnel of a request that waits for a reason.
+func stagesOf(f Funnel, reason string) []Stage {
+	stages := []Stage{
+		{Name: "published", Title: "published", Left: f.Published},
+		{Name: "class", Title: "of the class", Left: f.Class},
+		{Name: "selectors", Title: "selected", Left: f.Selectors},
+		{Name: "untainted", Title: "untainted", Left: f.Untainted},
+		{Name: "free", Title: "free", Left: f.Free},
+		{Name: "best_node", Title: "on best node", Left: f.BestNode},
+	}
+	for i := range stages {
+		if left := stages[i].Left; left != nil && f.Published != nil && *f.Published > 0 {
+			stages[i].Width = fmt.Sprintf("%.1f%%", 100*min(math.Log1p(max(*left, 0))/math.Log1p(*f.Published), 1))
+		}
+	}
+	if at := narrowest(stages, reason); at >= 0 {
+		stages[at].Narrows = true
+	}
+	return stages
+}
+
+// narrowest is the first stage that leaves nothing, or else the one that the
+// reason blames, if it takes anything away from this request; -1 where neither
+// is: then it is another request of the claim.
+func narrowest(stages []Stage, reason string) int {
+	for i, stage := range stages {
+		if stage.Left != nil && *stage.Left == 0 {
+			return i
+		}
+	}
+	for _, blamed := range blamedBy(reason) {
+		for i := 1; i < len(stages); i++ {
+			before, left := stages[i-1].Left, stages[i].Left
+			if stages[i].Name == blamed && before != nil && left != nil && *left < *before {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// blamedBy are the stages that a reason speaks of, the likeliest first. Where
+// too few devices are free, it may as well be that too few are selected.
+func blamedBy(reason string) []string {
+	switch reason {
+	case "no_device_class", "no_matching_device":
+		return []string{"selectors", "class"}
+	case "tainted":
+		return []string{"untainted"}
+	case "insufficient_devices":
+		return []string{"free", "selectors", "class"}
+	case "pool_incomplete":
+		return []string{"free"}
+	case "fragmented":
+		return []string{"best_node"}
+	default:
+		return nil
+	}
+}

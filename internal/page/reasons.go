@@ -1,0 +1,40 @@
+package page
+
+// reasonText says in a sentence why a reference waits; the word itself where
+// it is none of the closed set.
+func reasonText(reason string) string {
+	switch reason {
+	case "claim_missing":
+		return "Its ResourceClaim does not exist."
+	case "claim_not_created":
+		return "Its claim has not been made from the template."
+	case "quota":
+		return "A quota forbids making its claim."
+	case "no_device_class":
+		return "Its device class does not exist."
+	case "no_matching_device":
+		return "No published device matches."
+	case "tainted":
+		return "Devices that match are tainted."
+	case "insufficient_devices":
+		return "Too few devices that match are left."
+	case "fragmented":
+		return "Enough devices are free, but on no single node."
+	case "constraints_unsatisfiable":
+		return "No node meets the claim's constraints."
+	case "pool_incomplete":
+		return "Devices that match are in pools that are not published completely."
+	case "binding_conditions":
+		return "Allocated; a device is not ready to be bound yet."
+	case "other_constraints":
+		return "Devices are not the reason: processor, memory, affinity or the like."
+	case gated:
+		return "Scheduling gates hold the pod back."
+	case "unknown":
+		return "Nothing that is known speaks against it."
+	case "":
+		return "Not judged yet."
+	default:
+		return reason
+	}
+}
