@@ -49,6 +49,10 @@ func claimSpec(asked claim) resourcev1.ResourceClaimSpec {
 	for _, r := range asked.requests {
 		spec.Devices.Requests = append(spec.Devices.Requests, deviceRequest(r))
 	}
+	if asked.align != "" {
+		align := resourcev1.FullyQualifiedName(asked.align)
+		spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &align}}
+	}
 	if asked.sharing != "" {
 		spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: sharingConfiguration(asked)}}
 	}
@@ -68,7 +72,7 @@ func deviceRequest(r request) resourcev1.DeviceRequest {
 	}
 	made.Exactly = &resourcev1.ExactDeviceRequest{
 		DeviceClassName: r.class, Selectors: selectors(r.selector),
-		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(len(r.devices)),
+		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(max(len(r.devices), r.count)),
 	}
 	if r.memory != "" {
 		made.Exactly.Capacity = &resourcev1.CapacityRequirements{
@@ -98,18 +102,18 @@ func sharingConfiguration(asked claim) resourcev1.DeviceConfiguration {
 
 // allocate gives a claim its devices and reserves it for its pods, in one go
 // as the scheduler does.
-func allocate(made *resourcev1.ResourceClaim, asked claim, pods []*corev1.Pod, at time.Time, random *rand.Rand) {
+func allocate(made *resourcev1.ResourceClaim, row workload, pods []*corev1.Pod, at time.Time, random *rand.Rand) {
 	allocation := &resourcev1.AllocationResult{
 		AllocationTimestamp: new(metav1.NewTime(at)),
 		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{nodeName}},
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{row.on()}},
 			},
 		}}},
 	}
-	for _, r := range asked.requests {
+	for _, r := range row.claim.requests {
 		for _, name := range r.devices {
-			allocation.Devices.Results = append(allocation.Devices.Results, result(r, name, random))
+			allocation.Devices.Results = append(allocation.Devices.Results, result(r, row.on(), name, random))
 		}
 	}
 	for _, configured := range made.Spec.Devices.Config {
@@ -126,8 +130,11 @@ func allocate(made *resourcev1.ResourceClaim, asked claim, pods []*corev1.Pod, a
 	}
 }
 
-func result(r request, name string, random *rand.Rand) resourcev1.DeviceRequestAllocationResult {
-	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: driverOf(name), Pool: nodeName, Device: name}
+func result(r request, node, name string, random *rand.Rand) resourcev1.DeviceRequestAllocationResult {
+	made := resourcev1.DeviceRequestAllocationResult{Request: r.chosen(), Driver: driverOf(name), Pool: poolOf(node, name), Device: name}
+	if made.Driver == fabricDriver {
+		made.BindingConditions, made.BindingFailureConditions = []string{conditionAttached}, []string{conditionAttachFailed}
+	}
 	if r.admin {
 		made.AdminAccess = new(true)
 	}

@@ -18,7 +18,7 @@ const nodeName = "gpu-node-1"
 // standing are the objects that are there before any pod and stay: the node,
 // the classes, the templates, and what the driver publishes.
 func standing(h hardware, rows []workload, random *rand.Rand) []apiserver.Object {
-	node := newNode(random)
+	node := newNode(nodeName, "h100-8x80", random)
 	objects := []apiserver.Object{node}
 	for _, class := range deviceClasses() {
 		objects = append(objects, class)
@@ -35,19 +35,21 @@ func standing(h hardware, rows []workload, random *rand.Rand) []apiserver.Object
 	return objects
 }
 
-func newNode(random *rand.Rand) *corev1.Node {
+func newNode(name, instance string, random *rand.Rand) *corev1.Node {
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("224"),
 		corev1.ResourceMemory: resource.MustParse("2Ti"),
 		corev1.ResourcePods:   resource.MustParse("110"),
-		gpuByPlugin:           resource.MustParse("1"),
+	}
+	if name == nodeName {
+		resources[gpuByPlugin] = resource.MustParse("1")
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: newUID(random), Labels: map[string]string{
-			corev1.LabelHostname:           nodeName,
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: newUID(random), Labels: map[string]string{
+			corev1.LabelHostname:           name,
 			corev1.LabelOSStable:           "linux",
 			corev1.LabelArchStable:         "amd64",
-			corev1.LabelInstanceTypeStable: "h100-8x80",
+			corev1.LabelInstanceTypeStable: instance,
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    resources,
@@ -75,6 +77,7 @@ func deviceClasses() []*resourcev1.DeviceClass {
 	slice.Spec.ExtendedResourceName = new(string(sliceByClass))
 	return []*resourcev1.DeviceClass{
 		class(classGPU, ofType+"'gpu'"), class(classMIG, ofType+"'mig'"), slice, class(classNIC, "device.driver == 'dra.net'"),
+		class(classFPGA, "device.driver == 'fpga.example.com'"),
 	}
 }
 

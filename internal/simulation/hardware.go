@@ -16,6 +16,7 @@ var hardwareYAML string
 const (
 	minorShareable = 3 // several claims may each take a part of it
 	minorOnDemand  = 6 // published as all the partitions that could be cut
+	minorByPlugin  = 7 // given away by a device plugin
 )
 
 // hardware is what the node is made of.
@@ -89,10 +90,22 @@ func nicName(nic device.Device) string {
 
 // driverOf is the driver that publishes a device under a name.
 func driverOf(name string) string {
-	if strings.HasPrefix(name, "pci-") {
+	switch {
+	case strings.HasPrefix(name, "pci-"):
 		return networkDriver
+	case strings.HasPrefix(name, "fpga-"):
+		return fabricDriver
+	default:
+		return driver
 	}
-	return driver
+}
+
+// poolOf is the pool in which a device of a node is published.
+func poolOf(node, name string) string {
+	if driverOf(name) == fabricDriver {
+		return fabricPool
+	}
+	return node
 }
 
 func gpuName(minor int) string { return fmt.Sprintf("gpu-%d", minor) }

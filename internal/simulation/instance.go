@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
@@ -19,6 +20,7 @@ type instance struct {
 	random *rand.Rand
 	pods   []*corev1.Pod
 	claim  *resourcev1.ResourceClaim // nil: the workload has none
+	events []apiserver.Object        // about its pods
 }
 
 // newInstance makes the objects of the run-th run, none of which is created

@@ -10,12 +10,16 @@ import (
 // time after the first.
 type step struct {
 	at      time.Duration
-	once    func(*instance) bool // it waits for this; nil: for nothing
+	once    func(*instance) bool  // it waits for this; nil: for nothing
+	refuse  func(*instance) error // what happens if it has to wait
 	happens func(*instance) error
 }
 
 // retry is how often a step looks whether its time has come.
 const retry = 100 * time.Millisecond
+
+// bindingPoll is how often the scheduler looks whether a device can be bound.
+const bindingPoll = 5 * time.Second
 
 // initLoad is how hard init containers work their devices: hardly.
 const initLoad = 0.06
@@ -28,13 +32,29 @@ func (n *node) rise(row workload) []step {
 	steps := []step{
 		{at: 0, happens: n.createPods},
 		{at: 5 * ms, happens: n.createClaim},
-		{at: 22 * ms, once: n.occupancy.take, happens: n.allocate},
-		{at: 26 * ms, happens: n.bind},
-		{at: 41 * ms, happens: n.admit},
-		{at: 342 * ms, happens: n.prepare},
-		{at: 351 * ms, happens: n.list},
 	}
-	start := 599 * ms
+	if row.hindered.lasts > 0 {
+		steps = append(steps, step{at: 8 * ms, happens: n.hinder}, step{at: row.hindered.lasts, happens: n.unhinder})
+	}
+	from := row.hindered.lasts
+	steps = append(steps, step{at: from + 22*ms, once: n.occupancy.take, refuse: n.refuse, happens: n.allocate})
+	if row.binds > 0 {
+		steps = append(steps, step{at: from + 22*ms + row.binds, happens: n.attach})
+		from += (row.binds/bindingPoll + 1) * bindingPoll
+	}
+	steps = append(steps, step{at: from + 26*ms, happens: n.bind})
+	if row.node == "" { // of another node there is no kubelet, only what it writes into the API
+		steps = append(steps,
+			step{at: from + 41*ms, happens: n.admit},
+			step{at: from + 342*ms, happens: n.prepare},
+			step{at: from + 351*ms, happens: n.list})
+	}
+	if row.prepares > 0 {
+		steps = append(steps, step{at: from + row.prepares/2, happens: n.failPreparation})
+		from += row.prepares
+	}
+	steps = append(steps, step{at: from + 482*ms, happens: n.ready})
+	start := from + 599*ms
 	for _, c := range row.containers {
 		if c.init > 0 {
 			steps = append(steps, step{at: start, happens: n.startInit})
@@ -57,8 +77,12 @@ func (n *node) fall(row workload) []step {
 			{at: 3 * time.Second, happens: n.deletePods},
 		}
 	}
+	first := n.terminate
+	if row.evicted {
+		first = n.evict
+	}
 	return []step{
-		{at: 0, happens: n.terminate},
+		{at: 0, happens: first},
 		{at: 500 * ms, happens: n.stop},
 		{at: 590 * ms, happens: n.unprepare},
 		{at: 640 * ms, happens: n.deletePods},
@@ -94,7 +118,12 @@ func walk(ctx context.Context, t tempo, i *instance, steps []step) error {
 		if !t.until(ctx, began+next.at) {
 			return nil
 		}
-		for next.once != nil && !next.once(i) {
+		for waited := false; next.once != nil && !next.once(i); waited = true {
+			if !waited && next.refuse != nil {
+				if err := next.refuse(i); err != nil {
+					return err
+				}
+			}
 			if !t.until(ctx, t.now()+retry) {
 				return nil
 			}

@@ -56,6 +56,7 @@ func restClient(t *testing.T, config *rest.Config, path string, group schema.Gro
 		}
 	}
 	config.APIPath, config.GroupVersion = path, &group
+	config.QPS = -1 // as fast as the tests can
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -101,6 +102,19 @@ func (s *stage) pod(t *testing.T, i *instance) string {
 	if pod.Spec.NodeName != "" {
 		words = append(words, "bound")
 	}
+	for _, gate := range pod.Spec.SchedulingGates {
+		words = append(words, gate.Name)
+	}
+	for _, condition := range pod.Status.Conditions {
+		switch {
+		case condition.Type == corev1.PodReadyToStartContainers:
+			words = append(words, "sandbox")
+		case condition.Type == corev1.DisruptionTarget:
+			words = append(words, condition.Reason)
+		case condition.Status == corev1.ConditionFalse:
+			words = append(words, condition.Reason)
+		}
+	}
 	if pod.DeletionTimestamp != nil {
 		words = append(words, "deleted")
 	}
@@ -130,7 +144,11 @@ func (s *stage) claim(t *testing.T, i *instance) string {
 	case list.Items[0].Status.Allocation == nil:
 		return "claim"
 	default:
-		return fmt.Sprintf("claim of %s for %d", list.Items[0].Status.Allocation.Devices.Results[0].Device, len(list.Items[0].Status.ReservedFor))
+		said := fmt.Sprintf("claim of %s for %d", list.Items[0].Status.Allocation.Devices.Results[0].Device, len(list.Items[0].Status.ReservedFor))
+		for _, device := range list.Items[0].Status.Devices {
+			said += " " + device.Conditions[0].Type
+		}
+		return said
 	}
 }
 
@@ -188,12 +206,13 @@ func TestLifeOfAJobsClaim(t *testing.T) {
 41ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim, no CDI, load 0
 342ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim, CDI, load 0
 351ms: Pending bound names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
-599ms: Pending bound download names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.06
-5.599s: Running bound download done train names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.9
-0s: Succeeded bound download done train done names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
-90ms: Succeeded bound download done train done names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
-130ms: Succeeded bound download done train done names claim, claim, not listed, no CDI, load 0
-150ms: Succeeded bound download done train done names claim, no claim, not listed, no CDI, load 0
+482ms: Pending bound sandbox names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
+599ms: Pending bound sandbox download names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.06
+5.599s: Running bound sandbox download done train names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0.9
+0s: Succeeded bound sandbox download done train done names claim, claim of gpu-2 for 1, listed train claim gpu-2, CDI, load 0
+90ms: Succeeded bound sandbox download done train done names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
+130ms: Succeeded bound sandbox download done train done names claim, claim, not listed, no CDI, load 0
+150ms: Succeeded bound sandbox download done train done names claim, no claim, not listed, no CDI, load 0
 3s: no pod, no claim, not listed, no CDI, load 0`)
 }
 
@@ -207,10 +226,11 @@ func TestLifeOfANamedClaim(t *testing.T) {
 41ms: Pending bound, claim of DEVICE for 1, listed jupyter claim, no CDI, load 0
 342ms: Pending bound, claim of DEVICE for 1, listed jupyter claim, CDI, load 0
 351ms: Pending bound, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
-599ms: Running bound jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
-0s: Running bound deleted jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
-500ms: Running bound deleted jupyter done, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
-590ms: Running bound deleted jupyter done, claim of DEVICE for 1, not listed, no CDI, load 0
+482ms: Pending bound sandbox, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
+599ms: Running bound sandbox jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
+0s: Running bound sandbox deleted jupyter, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0.35
+500ms: Running bound sandbox deleted jupyter done, claim of DEVICE for 1, listed jupyter claim DEVICE, CDI, load 0
+590ms: Running bound sandbox deleted jupyter done, claim of DEVICE for 1, not listed, no CDI, load 0
 640ms: no pod, claim of DEVICE for 1, not listed, no CDI, load 0
 670ms: no pod, claim, not listed, no CDI, load 0
 690ms: no pod, no claim, not listed, no CDI, load 0`, "DEVICE", device))
@@ -229,8 +249,9 @@ func TestAClaimWaitsForItsDevice(t *testing.T) {
 	if !s.node.occupancy.take(first) || s.node.occupancy.take(second) {
 		t.Fatal("two claims have one GPU")
 	}
-	turns := 0
+	turns, refused := 0, 0
 	steps := []step{{
+		refuse: func(*instance) error { refused++; return nil },
 		once: func(i *instance) bool {
 			if turns++; turns == 3 {
 				s.node.occupancy.release(first)
@@ -239,7 +260,7 @@ func TestAClaimWaitsForItsDevice(t *testing.T) {
 		},
 		happens: func(*instance) error { return nil },
 	}}
-	if err := walk(t.Context(), tempo{time.Now(), 100}, second, steps); err != nil || turns != 3 {
-		t.Errorf("took the GPU at turn %d: %v", turns, err)
+	if err := walk(t.Context(), tempo{time.Now(), 100}, second, steps); err != nil || turns != 3 || refused != 1 {
+		t.Errorf("took the GPU at turn %d, refused %d times: %v", turns, refused, err)
 	}
 }

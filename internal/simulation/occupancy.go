@@ -1,12 +1,15 @@
 package simulation
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // occupancy is what a scheduler knows of devices: which of them is taken, by
 // whom. It is safe for concurrent use.
 type occupancy struct {
 	mu    sync.Mutex
-	owner map[string]*instance // by published name
+	owner map[string]*instance // by pool and published name
 }
 
 func newOccupancy() *occupancy { return &occupancy{owner: make(map[string]*instance)} }
@@ -40,11 +43,14 @@ func (o *occupancy) release(who *instance) {
 
 // exclusive are the devices that nobody else can have meanwhile.
 func (i *instance) exclusive() []string {
-	names := i.row.plugin
+	names := slices.Clone(i.row.plugin)
 	for _, r := range i.row.claim.requests {
 		if !r.admin && r.memory == "" {
-			names = append(names[:len(names):len(names)], r.devices...)
+			names = append(names, r.devices...)
 		}
+	}
+	for at, name := range names {
+		names[at] = poolOf(i.row.on(), name) + "/" + name
 	}
 	return names
 }

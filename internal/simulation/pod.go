@@ -26,6 +26,10 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, made)
 	}
+	if gate := row.hindered.gate; gate != "" {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+		refuse(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates", meta.CreationTimestamp.Time)
+	}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	if row.owner == ownedByJob {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -37,17 +41,17 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 // resourcesOf is what a container asks for: the claim, or else the first
 // container an extended resource.
 func resourcesOf(row workload, c container, first bool) corev1.ResourceRequirements {
-	one := func(name string) corev1.ResourceRequirements {
-		list := corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("1")}
+	ask := func(name string, count int) corev1.ResourceRequirements {
+		list := corev1.ResourceList{corev1.ResourceName(name): *resource.NewQuantity(int64(count), resource.DecimalSI)}
 		return corev1.ResourceRequirements{Limits: list, Requests: list}
 	}
 	switch {
 	case row.claim.name != "":
 		return corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: row.claim.name, Request: c.request}}}
 	case first && row.claim.extended != "":
-		return one(row.claim.extended)
+		return ask(row.claim.extended, max(row.claim.requests[0].count, 1))
 	case first && len(row.plugin) > 0:
-		return one(gpuByPlugin)
+		return ask(gpuByPlugin, 1)
 	default:
 		return corev1.ResourceRequirements{}
 	}
@@ -68,9 +72,9 @@ func nameClaim(pod *corev1.Pod, row workload, name string) {
 	}
 }
 
-// bind puts a pod on the node; its containers wait.
-func bind(pod *corev1.Pod, at time.Time) {
-	pod.Spec.NodeName = nodeName
+// bind puts a pod on a node; its containers wait.
+func bind(pod *corev1.Pod, node string, at time.Time) {
+	pod.Spec.NodeName = node
 	pod.Status.StartTime = new(metav1.NewTime(at))
 	set(pod, corev1.PodScheduled, at)
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
@@ -78,15 +82,16 @@ func bind(pod *corev1.Pod, at time.Time) {
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, waiting)
 }
 
+// ready: the devices are prepared and the sandbox is made; nothing runs yet.
+func ready(pod *corev1.Pod, at time.Time) { set(pod, corev1.PodReadyToStartContainers, at) }
+
 // startInit starts the init containers.
 func startInit(pod *corev1.Pod, at time.Time) {
-	set(pod, corev1.PodReadyToStartContainers, at)
 	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, running(at))
 }
 
 // startMain ends the init containers and starts the main ones.
 func startMain(pod *corev1.Pod, at time.Time) {
-	set(pod, corev1.PodReadyToStartContainers, at)
 	set(pod, corev1.PodInitialized, at)
 	set(pod, corev1.PodReady, at)
 	pod.Status.Phase = corev1.PodRunning
@@ -119,12 +124,21 @@ func completed(at time.Time) corev1.ContainerState {
 
 // set makes a condition of the pod true, unless it is already.
 func set(pod *corev1.Pod, kind corev1.PodConditionType, at time.Time) {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == kind {
-			return
+	tell(pod, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
+}
+
+// tell puts a condition in the place of the one of its type. Since when it has
+// been so stays as it is while its status does.
+func tell(pod *corev1.Pod, told corev1.PodCondition) {
+	for i, known := range pod.Status.Conditions {
+		if known.Type != told.Type {
+			continue
 		}
+		if known.Status == told.Status {
+			told.LastTransitionTime = known.LastTransitionTime
+		}
+		pod.Status.Conditions[i] = told
+		return
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at),
-	})
+	pod.Status.Conditions = append(pod.Status.Conditions, told)
 }

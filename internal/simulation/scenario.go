@@ -12,6 +12,7 @@ const (
 	classGPU     = "gpu.nvidia.com"
 	classMIG     = "mig.nvidia.com"
 	classNIC     = "dra.net"
+	classFPGA    = "fpga.example.com"
 	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
 	sliceByClass = "nvidia.com/mig-1g.10gb"
 	gpuByPlugin  = "nvidia.com/gpu"
@@ -27,10 +28,10 @@ const (
 	imageTool      = "docker.io/library/busybox:1.37"
 )
 
-// scenario is all that happens on the node: what stays for good, so that there
+// scenario is all that happens on the nodes: what stays for good, so that there
 // is something to see from the start, and what comes and goes. gpu-4 and one
 // partition are never asked for.
-func scenario() []workload { return slices.Concat(holders(), services(), visitors()) }
+func scenario() []workload { return slices.Concat(holders(), services(), visitors(), farVisitors()) }
 
 // holders stay, and hold whole GPUs; but for kube-proxy, which holds nothing.
 func holders() []workload {

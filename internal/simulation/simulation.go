@@ -118,7 +118,7 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	}
 	objects := standing(h, s.rows, newRandom(s.options.Seed, "standing"))
 	s.ward = newWard(h, s.source, s.server, objects, s.options.Log)
-	return s.server.Put(objects...)
+	return s.server.Put(append(objects, population(s.options.Seed, s.options.Clock().Wall)...)...)
 }
 
 // NodeName is the name of the node in the API server.

@@ -26,7 +26,7 @@ type node struct {
 
 // createPods also creates the claim if somebody makes it by hand.
 func (n *node) createPods(i *instance) error {
-	if i.claim != nil && i.claim.GenerateName == "" {
+	if i.claim != nil && i.claim.GenerateName == "" && !i.row.hindered.unmade {
 		if err := n.server.Put(i.claim); err != nil {
 			return err
 		}
@@ -50,12 +50,12 @@ func (n *node) allocate(i *instance) error {
 	if i.claim == nil {
 		return nil
 	}
-	allocate(i.claim, i.row.claim, i.pods, n.now(), i.random)
+	allocate(i.claim, i.row, i.pods, n.now(), i.random)
 	return n.server.Put(i.claim)
 }
 
 func (n *node) bind(i *instance) error {
-	return n.changePods(i, func(pod *corev1.Pod) { bind(pod, n.now()) })
+	return n.changePods(i, func(pod *corev1.Pod) { bind(pod, i.row.on(), n.now()) })
 }
 
 // admit: the kubelet lists the pod, and names the claim without its devices.
@@ -76,6 +76,10 @@ func (n *node) prepare(i *instance) error {
 func (n *node) list(i *instance) error {
 	n.pods.put(i, kubelet.Prepared)
 	return nil
+}
+
+func (n *node) ready(i *instance) error {
+	return n.changePods(i, func(pod *corev1.Pod) { ready(pod, n.now()) })
 }
 
 func (n *node) startInit(i *instance) error {
@@ -108,6 +112,9 @@ func (n *node) stop(i *instance) error {
 // unprepare: the kubelet lists the pods no more and has the driver take back
 // what it prepared.
 func (n *node) unprepare(i *instance) error {
+	if i.row.node != "" {
+		return nil
+	}
 	n.pods.remove(i)
 	if i.claim == nil {
 		return nil
@@ -132,6 +139,9 @@ func (n *node) deleteClaim(i *instance) error {
 }
 
 func (n *node) deletePods(i *instance) error {
+	if err := n.server.Delete(i.events...); err != nil {
+		return err
+	}
 	for _, pod := range i.pods {
 		if err := n.server.Delete(pod); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,12 @@ type workload struct {
 	claim           claim
 	plugin          []string // devices that a device plugin gives to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
+
+	node     string        // that it runs on; empty: the agent's
+	hindered hindrance     // before it gets its devices
+	binds    time.Duration // how long its device needs until the pod can be bound; 0: no time
+	prepares time.Duration // how much longer than usual preparation takes
+	evicted  bool          // in the end, by a taint of its device
 
 	starts time.Duration // after the scenario began
 	lasts  time.Duration // from the start of its main containers; 0: for good
@@ -50,6 +57,7 @@ type claim struct {
 	template string
 	extended string // the extended resource
 	requests []request
+	align    string // attribute that all its devices must have in common
 	sharing  string // strategy that the driver is asked for
 }
 
@@ -61,6 +69,7 @@ type request struct {
 	firstAvailable []alternative // a prioritized list, instead of class and selector: the last is taken
 	admin          bool          // admin access to all devices of the class
 	devices        []string      // as the driver names them
+	count          int           // how many it asks for, where it gets none
 	memory         string        // that is consumed of a device that several claims share
 }
 
@@ -86,9 +95,12 @@ func (w workload) devices() []string {
 	return devices
 }
 
-// uses are the devices that the workload's containers work on: not those that
-// it only watches.
+// uses are the devices of the agent's node that the workload's containers work
+// on: not those that it only watches.
 func (w workload) uses() []string {
+	if w.node != "" {
+		return nil
+	}
 	devices := slices.Clone(w.plugin)
 	for _, r := range w.claim.requests {
 		if !r.admin {
@@ -96,6 +108,26 @@ func (w workload) uses() []string {
 		}
 	}
 	return devices
+}
+
+// hindrance is what keeps a workload's pod from being scheduled, for a while.
+type hindrance struct {
+	lasts  time.Duration // from the pod's creation
+	gate   string        // a scheduling gate of the pod
+	unmade bool          // nobody has made the claim that the pod names
+	rule   string        // name of a DeviceTaintRule for its first device
+}
+
+// on is the node that the workload runs on.
+func (w workload) on() string { return cmp.Or(w.node, nodeName) }
+
+// published reports whether a node has a device of that name.
+func published(h hardware, node, name string) bool {
+	if node != "" {
+		return slices.Contains(farDevices(), name)
+	}
+	_, there := h.named(name)
+	return there
 }
 
 // check says what in a scenario does not fit the hardware, or itself.
@@ -108,7 +140,7 @@ func check(rows []workload, befalls []ailment, h hardware) error {
 	}
 	for _, w := range rows {
 		for _, name := range w.devices() {
-			if _, there := h.named(name); !there {
+			if !published(h, w.node, name) {
 				wrong = append(wrong, fmt.Errorf("%s/%s: there is no device %s", w.namespace, w.name, name))
 			}
 		}

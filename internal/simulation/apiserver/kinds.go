@@ -42,6 +42,16 @@ func allKinds() []kind {
 			list:  func() runtime.Object { return &corev1.PodList{} },
 		},
 		{
+			group: core, name: "Event", resource: "events", namespaced: true, fields: eventFields,
+			empty: func() Object { return &corev1.Event{} },
+			list:  func() runtime.Object { return &corev1.EventList{} },
+		},
+		{
+			group: dra, name: "DeviceTaintRule", resource: "devicetaintrules", namespaced: false, fields: noFields,
+			empty: func() Object { return &resourcev1.DeviceTaintRule{} },
+			list:  func() runtime.Object { return &resourcev1.DeviceTaintRuleList{} },
+		},
+		{
 			group: dra, name: "DeviceClass", resource: "deviceclasses", namespaced: false, fields: noFields,
 			empty: func() Object { return &resourcev1.DeviceClass{} },
 			list:  func() runtime.Object { return &resourcev1.DeviceClassList{} },
@@ -72,6 +82,18 @@ func podFields(o Object) fields.Set {
 		return fields.Set{}
 	}
 	return fields.Set{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase)}
+}
+
+func eventFields(o Object) fields.Set {
+	event, ok := o.(*corev1.Event)
+	if !ok {
+		return fields.Set{}
+	}
+	return fields.Set{
+		"reason": event.Reason, "type": event.Type,
+		"involvedObject.kind": event.InvolvedObject.Kind, "involvedObject.name": event.InvolvedObject.Name,
+		"involvedObject.namespace": event.InvolvedObject.Namespace, "involvedObject.uid": string(event.InvolvedObject.UID),
+	}
 }
 
 func sliceFields(o Object) fields.Set {

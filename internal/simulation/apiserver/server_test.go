@@ -250,15 +250,54 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Events are selected by what they tell of, as the cluster role does it.
+func TestSelectsEvents(t *testing.T) {
+	server := start(t, Options{})
+	told := func(name, reason, kind string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}, Reason: reason,
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: "p"},
+		}
+	}
+	put(t, server, told("one", "Failed", "Pod"), told("two", "Failed", "Node"), told("three", "Pulled", "Pod"))
+	client := connect(t, server, runtime.ContentTypeProtobuf)
+	for selector, want := range map[string]string{
+		"reason=Failed": "one two", "reason=Failed,involvedObject.kind=Pod": "one", "reason=Other": "", "reason!=Failed": "three",
+	} {
+		list := &corev1.EventList{}
+		options := metav1.ListOptions{FieldSelector: selector}
+		if err := client.rest.Get().Resource("events").VersionedParams(&options, client.codec).Do(t.Context()).Into(list); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, event := range list.Items {
+			names = append(names, event.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s selects %q, want %q", selector, got, want)
+		}
+	}
+}
+
+// What is not served is answered as by a server that does not know it.
+func TestServesNoPodGroups(t *testing.T) {
+	client := connect(t, start(t, Options{}), runtime.ContentTypeProtobuf)
+	err := client.rest.Get().AbsPath("/apis/scheduling.k8s.io/v1alpha1/podgroups").Do(t.Context()).Error()
+	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		t.Errorf("podgroups are answered with %v", err)
+	}
+}
+
 func TestServesTheOtherKinds(t *testing.T) {
 	server := start(t, Options{})
 	name := metav1.ObjectMeta{Name: "x"}
 	named := metav1.ObjectMeta{Namespace: "lab", Name: "x"}
 	put(t, server, &corev1.Node{ObjectMeta: name}, &resourcev1.DeviceClass{ObjectMeta: name}, &resourcev1.ResourceSlice{ObjectMeta: name},
+		&resourcev1.DeviceTaintRule{ObjectMeta: name}, &corev1.Event{ObjectMeta: named},
 		&resourcev1.ResourceClaim{ObjectMeta: named}, &resourcev1.ResourceClaimTemplate{ObjectMeta: named})
 	for _, path := range []string{
 		"/version", "/api", "/apis", "/api/v1", "/apis/resource.k8s.io", "/apis/resource.k8s.io/v1", "/api/v1/nodes/x",
-		"/apis/resource.k8s.io/v1/deviceclasses/x", "/apis/resource.k8s.io/v1/resourceslices/x",
+		"/apis/resource.k8s.io/v1/devicetaintrules/x", "/api/v1/namespaces/lab/events/x", "/apis/resource.k8s.io/v1/deviceclasses/x", "/apis/resource.k8s.io/v1/resourceslices/x",
 		"/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/x", "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaimtemplates/x",
 	} {
 		client := connect(t, server, runtime.ContentTypeJSON)
