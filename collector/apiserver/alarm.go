@@ -2,8 +2,11 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // start takes note of what ends the cycle that begins.
@@ -25,20 +28,34 @@ func (w *watched) beginList() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.disarm()
-	w.streaming = false
+	w.streaming, w.closes = false, clock.Instant{}
 	w.measure()
 }
 
 // beginWatch begins to wait for an answer, and where the list is streamed
-// for all of it.
-func (w *watched) beginWatch(streaming bool) {
+// for all of it. What a watch tells at first may have happened before it, if
+// it does not follow one that ended at its time: a list takes a while, and a
+// connection can be dead for long before anybody notices.
+func (w *watched) beginWatch(streaming bool, timeoutSeconds *int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.streaming = streaming
+	now := w.now()
+	w.streaming, w.caughtUp = streaming, now
+	if orderly := !w.closes.IsZero() && now.Since(w.closes) > -time.Second; !streaming && !orderly {
+		w.caughtUp = now.Add(watchPatience + catchUp) // at most, see answered
+	}
+	w.closes = clock.Instant{}
+	if timeoutSeconds != nil {
+		w.closes = now.Add(time.Duration(*timeoutSeconds) * time.Second)
+	}
 	if streaming {
 		w.measure()
 	}
-	w.arm(watchPatience, fmt.Errorf("watch %s: no answer: %w", w.resource, context.DeadlineExceeded))
+	w.arm(watchPatience, w.silence())
+}
+
+func (w *watched) silence() error {
+	return fmt.Errorf("watch %s: no answer: %w", w.resource, context.DeadlineExceeded)
 }
 
 // measure begins an attempt, unless one is going on.
@@ -54,6 +71,7 @@ func (w *watched) answered(streaming bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = w.now()
+	w.caughtUp = earlier(w.caughtUp, w.opened.Add(catchUp))
 	if w.unfinished = streaming; !streaming {
 		w.conclude(nil)
 	}
@@ -83,10 +101,35 @@ func (w *watched) untilNextWatch() time.Duration {
 func (w *watched) replaced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.listed = true
 	if w.streaming {
 		w.unfinished = false
 		w.conclude(nil)
 	}
+}
+
+// progress is called at each object of a stream that has not brought its list
+// to an end: as long as some come, it is waited for.
+func (w *watched) progress() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unfinished && w.alarm != nil {
+		w.arm(watchPatience, w.silence())
+	}
+}
+
+// prompt reports whether what the watch tells now has happened just now.
+func (w *watched) prompt() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now().Since(w.caughtUp) >= 0
+}
+
+func earlier(a, b clock.Instant) clock.Instant {
+	if a.Elapsed < b.Elapsed {
+		return a
+	}
+	return b
 }
 
 // heard is called at each event and bookmark of an open watch.
@@ -110,7 +153,9 @@ func (w *watched) conclude(err error) {
 	if end == nil {
 		end = w.tracker.Report
 	}
-	end(failure(cause(err)))
+	if w.absent = w.optional && errors.Is(err, errNotServed); !w.absent {
+		end(failure(cause(err)))
+	}
 	w.end, w.alive = nil, err == nil
 	if w.alive {
 		w.arm(watchSilence, nil)

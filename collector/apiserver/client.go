@@ -9,6 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,26 +28,33 @@ const (
 	requestTimeout = 15 * time.Second // for a get or a list; watches have none
 )
 
-// client speaks to the API server of the two groups that are read here. It
+// client speaks to the API server of the groups that are read here. It
 // knows their types alone: a generated client would link and register the
 // types of every group that Kubernetes has. It tries everything once: when to
 // try again is for those to say who know what it is for.
 type client struct {
 	core, resource rest.Interface
+	older          map[schema.GroupVersion]rest.Interface // what some API servers have in place of, or besides, these
 	http           *http.Client
 	parameters     runtime.ParameterCodec
 }
 
-func newClient(config *rest.Config) (*client, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register core/v1: %w", err)
-	}
-	if err := resourcev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register resource.k8s.io/v1: %w", err)
-	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+// place is where a collection is read: all of it, or of one namespace.
+type place struct {
+	group     rest.Interface
+	namespace string // empty: all
+	resource  string
+}
 
+func (p place) get() *rest.Request {
+	return p.group.Get().MaxRetries(0).NamespaceIfScoped(p.namespace, p.namespace != "").Resource(p.resource)
+}
+
+func newClient(config *rest.Config) (*client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
 	shared := rest.CopyConfig(config)
 	shared.ContentType = runtime.ContentTypeProtobuf
 	shared.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -56,14 +68,46 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}
-	made := &client{http: transport, parameters: runtime.NewParameterCodec(scheme)}
+	made := &client{http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface)}
 	if made.core, err = groupClient(shared, transport, "/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
 	if made.resource, err = groupClient(shared, transport, "/apis", resourcev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
+	for _, group := range olderGroups() {
+		if made.older[group], err = groupClient(shared, transport, "/apis", group); err != nil {
+			return nil, err
+		}
+	}
 	return made, nil
+}
+
+// olderGroups are the versions of DeviceTaintRule before v1, and those of
+// PodGroup, which has no v1 yet.
+func olderGroups() []schema.GroupVersion {
+	return []schema.GroupVersion{
+		resourcev1beta2.SchemeGroupVersion, resourcev1alpha3.SchemeGroupVersion,
+		schedulingv1beta1.SchemeGroupVersion, schedulingv1alpha3.SchemeGroupVersion,
+	}
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for group, add := range map[string]func(*runtime.Scheme) error{
+		"core/v1":                    corev1.AddToScheme,
+		"resource.k8s.io/v1":         resourcev1.AddToScheme,
+		"resource.k8s.io/v1beta2":    resourcev1beta2.AddToScheme,
+		"resource.k8s.io/v1alpha3":   resourcev1alpha3.AddToScheme,
+		"scheduling.k8s.io/v1beta1":  schedulingv1beta1.AddToScheme,
+		"scheduling.k8s.io/v1alpha3": schedulingv1alpha3.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register %s: %w", group, err)
+		}
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return scheme, nil
 }
 
 func groupClient(shared *rest.Config, transport *http.Client, path string, group schema.GroupVersion) (rest.Interface, error) {
@@ -80,20 +124,31 @@ func groupClient(shared *rest.Config, transport *http.Client, path string, group
 func (c *client) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
 // list reads a collection into the given list.
-func (c *client) list(ctx context.Context, group rest.Interface, resource string, options metav1.ListOptions, into runtime.Object) error {
+func (c *client) list(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := group.Get().MaxRetries(0).Resource(resource).VersionedParams(&options, c.parameters).Do(ctx).Into(into)
+	err := from.get().VersionedParams(&options, c.parameters).Do(ctx).Into(into)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", resource, err)
+		return fmt.Errorf("list %s: %w", from.resource, err)
+	}
+	// An answer of another kind is left undecoded in silence, and would pass
+	// for a list without objects.
+	if about, err := meta.ListAccessor(into); err != nil || about.GetResourceVersion() == "" {
+		return fmt.Errorf("list %s: %w", from.resource, errNoList)
 	}
 	return nil
 }
 
 // watch opens a watch of a collection; ctx ends it.
-func (c *client) watch(ctx context.Context, group rest.Interface, resource string, options metav1.ListOptions) (watch.Interface, error) {
+func (c *client) watch(ctx context.Context, from place, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return group.Get().MaxRetries(0).Resource(resource).VersionedParams(&options, c.parameters).Watch(ctx)
+	return from.get().VersionedParams(&options, c.parameters).Watch(ctx)
+}
+
+// probe asks for next to nothing of the claims: whether they are served.
+func (c *client) probe(ctx context.Context, namespace string) error {
+	claims := place{group: c.resource, namespace: namespace, resource: "resourceclaims"}
+	return c.list(ctx, claims, metav1.ListOptions{Limit: 1}, &resourcev1.ResourceClaimList{})
 }
 
 // claim reads one ResourceClaim, at least as new as the resource version

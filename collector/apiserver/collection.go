@@ -13,20 +13,34 @@ import (
 // is decoded at once, and only the decoded value is kept; an object that
 // changed in nothing that is decoded makes no stir.
 type collection[O metav1.Object, V any] struct {
-	lock   sync.Locker // held while items are used, and during all calls below but replaced and heard
-	items  map[string]V
-	strip  func(O) any       // a lighter object that decodes to the same
+	lock   sync.Locker // held while items are used, and during all calls below but those of the watched
+	items  map[objectName]V
 	decode func(O) (V, bool) // false: of no interest
 
-	changed  func(before, after *V) // one item; nil for none
-	settled  func()                 // after one or many changed
-	replaced func()                 // after the whole collection was listed
-	heard    func()                 // at each event of the watch, also one that only says how far it is
+	// convert makes an O of an object in another version of the API, or says
+	// that it cannot be one: then it is of no interest. Optional.
+	convert func(any) (O, bool)
+
+	// Of a list, either all objects are held until it is over, stripped to
+	// lighter ones that decode to the same, or each is taken in as it comes.
+	strip func(O) any
+	early bool
+
+	known   func(V, O) bool           // optional: what decodes to nothing new
+	changed func(before, after *V)    // one item; nil for none. It may replace parts of after by equal ones
+	handed  func(objectName, O, bool) // optional, after changed: the object of a changed item; false: it is gone
+	settled func()                    // after one or many changed
+	live    bool                      // during the calls above: it was told as it happened, not found in a list
+
+	from *watched
 }
+
+// objectName names an object within its collection.
+type objectName struct{ namespace, name string }
 
 // newCollection returns a collection that a reflector fills for a watched.
 func newCollection[O metav1.Object, V any](lock sync.Locker, from *watched) *collection[O, V] {
-	return &collection[O, V]{lock: lock, items: make(map[string]V), replaced: from.replaced, heard: from.heard}
+	return &collection[O, V]{lock: lock, items: make(map[objectName]V), settled: func() {}, from: from}
 }
 
 // Add implements cache.ReflectorStore.
@@ -34,46 +48,50 @@ func (c *collection[O, V]) Add(object any) error { return c.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (c *collection[O, V]) Update(object any) error {
-	c.heard()
-	typed, ok := object.(O)
-	if !ok {
-		return fmt.Errorf("keep a watched object: %T is not what is watched", object)
+	c.from.heard()
+	return c.apply(object, c.take)
+}
+
+// Delete implements cache.ReflectorStore.
+func (c *collection[O, V]) Delete(object any) error {
+	c.from.heard()
+	return c.apply(object, func(typed O) bool { return c.remove(nameOf(typed)) })
+}
+
+// apply does something, under the lock, with an object that the watch told of.
+func (c *collection[O, V]) apply(object any, do func(O) bool) error {
+	named, ok := object.(metav1.Object)
+	typed, isOne := c.typed(object)
+	if !ok || !isOne && c.convert == nil {
+		return fmt.Errorf("take a watched object in: %T is not what is watched", object)
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	value, keep := c.decode(typed)
-	if c.put(key(typed), value, keep) {
+	c.live = c.from.prompt()
+	if isOne && do(typed) || !isOne && c.remove(nameOf(named)) {
 		c.settled()
 	}
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
-func (c *collection[O, V]) Delete(object any) error {
-	c.heard()
+func (c *collection[O, V]) typed(object any) (O, bool) {
 	typed, ok := object.(O)
-	if !ok {
-		return fmt.Errorf("forget a watched object: %T is not what is watched", object)
+	if !ok && c.convert != nil {
+		return c.convert(object)
 	}
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	var none V
-	if c.put(key(typed), none, false) {
-		c.settled()
-	}
-	return nil
+	return typed, ok
 }
 
 // Replace implements cache.ReflectorStore.
 func (c *collection[O, V]) Replace(objects []any, _ string) error {
 	c.exchange(objects)
-	c.replaced()
+	c.from.replaced()
 	return nil
 }
 
 // Bookmark implements cache.ReflectorBookmarkStore.
 func (c *collection[O, V]) Bookmark(string) error {
-	c.heard()
+	c.from.heard()
 	return nil
 }
 
@@ -84,29 +102,61 @@ func (c *collection[O, V]) Resync() error { return nil }
 // held until all has come, and should not weigh much meanwhile.
 func (c *collection[O, V]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
-		if typed, ok := object.(O); ok {
+		c.from.progress()
+		switch typed, ok := object.(O); {
+		case c.early:
+			return c.admit(object), nil
+		case ok:
 			return c.strip(typed), nil
+		default:
+			return object, nil
 		}
-		return object, nil
 	}
 }
 
+// standIn stands for an object of a list that has been taken in already. All
+// that are of no interest share one.
+type standIn = metav1.PartialObjectMetadata
+
+// admit takes an object of a list in before all have come.
+func (c *collection[O, V]) admit(object any) *standIn {
+	stands := &standIn{}
+	typed, ok := c.typed(object)
+	if !ok {
+		return stands
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.live = false
+	if c.take(typed) {
+		c.settled()
+	}
+	if _, kept := c.items[nameOf(typed)]; kept {
+		stands.Namespace, stands.Name = typed.GetNamespace(), typed.GetName()
+	}
+	return stands
+}
+
+// exchange takes in those objects of a list that have not been admitted, and
+// removes what is not in the list.
 func (c *collection[O, V]) exchange(objects []any) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
+	c.live = false
 	stir := false
-	present := make(map[string]bool, len(objects))
+	present := make(map[objectName]bool, len(objects))
 	for _, object := range objects {
-		if typed, ok := object.(O); ok {
-			value, keep := c.decode(typed)
-			stir = c.put(key(typed), value, keep) || stir
-			present[key(typed)] = true
+		switch listed := object.(type) {
+		case *standIn:
+			present[nameOf(listed)] = true
+		case O:
+			present[nameOf(listed)] = true
+			stir = c.take(listed) || stir
 		}
 	}
 	for name := range c.items {
 		if !present[name] {
-			var none V
-			stir = c.put(name, none, false) || stir
+			stir = c.remove(name) || stir
 		}
 	}
 	if stir {
@@ -114,25 +164,46 @@ func (c *collection[O, V]) exchange(objects []any) {
 	}
 }
 
-// put reports whether anything is different now.
-func (c *collection[O, V]) put(name string, value V, keep bool) bool {
+// take reports whether anything is different now.
+func (c *collection[O, V]) take(object O) bool {
+	name := nameOf(object)
 	before, had := c.items[name]
-	switch {
-	case !had && !keep:
+	if had && c.known != nil && c.known(before, object) {
 		return false
+	}
+	value, keep := c.decode(object)
+	switch {
 	case !keep:
-		delete(c.items, name)
-		c.changed(&before, nil)
+		return c.remove(name)
 	case !had:
-		c.items[name] = value
 		c.changed(nil, &value)
 	case reflect.DeepEqual(before, value):
 		return false
 	default:
-		c.items[name] = value
 		c.changed(&before, &value)
+	}
+	c.items[name] = value
+	if c.handed != nil {
+		c.handed(name, object, true)
 	}
 	return true
 }
 
-func key(object metav1.Object) string { return object.GetNamespace() + "/" + object.GetName() }
+// remove reports whether there was anything to remove.
+func (c *collection[O, V]) remove(name objectName) bool {
+	before, had := c.items[name]
+	if !had {
+		return false
+	}
+	delete(c.items, name)
+	c.changed(&before, nil)
+	if c.handed != nil {
+		var none O
+		c.handed(name, none, false)
+	}
+	return true
+}
+
+func nameOf(object metav1.Object) objectName {
+	return objectName{namespace: object.GetNamespace(), name: object.GetName()}
+}

@@ -272,3 +272,85 @@ func TestPausesGrowAndAreLongWhereAnErrorLasts(t *testing.T) {
 		}
 	}
 }
+
+// aPod is what a watch tells of a new pod.
+func aPod(name string) watch.Event {
+	return watch.Event{Type: watch.Added, Object: user(name, name, "gpu")}
+}
+
+func TestAStreamThatGoesOnIsWaitedFor(t *testing.T) {
+	slow := func(ctx context.Context) (watch.Interface, error) {
+		told := watch.NewRaceFreeFake()
+		go func() {
+			defer told.Stop()
+			for i := range 5 {
+				told.Action(watch.Added, aPod(string(rune('a'+i))).Object)
+				sleep(ctx, watchPatience-time.Second)
+			}
+			told.Action(watch.Bookmark, listed().Object)
+			<-ctx.Done()
+		}()
+		return told, nil
+	}
+	s := &scripted{script: []func(context.Context) (watch.Interface, error){slow}}
+	following(t, s, func(t *testing.T, w *watched) {
+		time.Sleep(5 * watchPatience)
+		if watches, alive := s.seen(); watches != 1 || !alive || w.status(clock.Instant{}).Errors != 0 {
+			t.Errorf("%d watches, alive %v, %+v", watches, alive, w.status(clock.Instant{}))
+		}
+	})
+}
+
+func TestWhatAWatchTellsAtFirstAfterAGapIsNotPrompt(t *testing.T) {
+	within := func(seconds int64) metav1.ListOptions { return metav1.ListOptions{TimeoutSeconds: &seconds} }
+	initial := true
+	stream := within(300)
+	stream.SendInitialEvents = &initial
+	for name, c := range map[string]struct {
+		before func(*watched)
+		want   bool
+	}{
+		"a streamed list":                {func(w *watched) { open(w, stream) }, true},
+		"a list":                         {func(w *watched) { w.beginList(); w.replaced(); open(w, within(300)) }, false},
+		"a watch that ended at its time": {func(w *watched) { open(w, stream); time.Sleep(5 * time.Minute); open(w, within(300)) }, true},
+		"two of them": {func(w *watched) {
+			open(w, stream)
+			time.Sleep(5 * time.Minute)
+			open(w, within(300))
+			time.Sleep(5 * time.Minute)
+			open(w, within(300))
+		}, true},
+		"a watch that broke":      {func(w *watched) { open(w, stream); time.Sleep(4 * time.Minute); open(w, within(300)) }, false},
+		"a relist after its time": {func(w *watched) { open(w, stream); time.Sleep(5 * time.Minute); w.beginList(); open(w, within(300)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := clock.System()
+				w := &watched{
+					tracker: source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil), now: now, turned: func(bool) {},
+					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						time.Sleep(3 * time.Second) // the answer takes a while
+						return watch.NewFake(), nil
+					},
+				}
+				defer w.stop()
+				w.start(func() {})
+				c.before(w)
+				if got := w.prompt(); got != c.want {
+					t.Errorf("at once: prompt %v", got)
+				}
+				time.Sleep(catchUp)
+				if !w.prompt() {
+					t.Error("it never becomes prompt")
+				}
+			})
+		})
+	}
+}
+
+// open opens a watch.
+func open(w *watched, options metav1.ListOptions) {
+	if opened, err := w.tryWatch(context.Background(), options); err == nil {
+		opened.Stop()
+	}
+}

@@ -9,7 +9,11 @@ import (
 
 // Keeper is given the objects by which it is judged what can be allocated, as
 // they come, change and go; a nil object is gone. Objects are the keeper's own
-// from then on. It is called from several goroutines, and should be quick.
+// from then on. They are without managed fields, labels and annotations (but a
+// node has its labels), and without what drivers are configured with and wrote
+// of devices. Names are valid UTF-8; what objects contain need not be. Of each
+// object it is called by one goroutine at a time and in order, of different
+// kinds by several at once, and it should be quick.
 type Keeper interface {
 	Slice(name string, slice *resourcev1.ResourceSlice)
 	Class(name string, class *resourcev1.DeviceClass)

@@ -105,6 +105,7 @@ func (n *Node) follow(options Options) {
 
 // newWatched is the part of a collection that the selector picks.
 func (n *Node) newWatched(options Options, group rest.Interface, resource string, selector fields.Selector, empty func() runtime.Object) *watched {
+	from := place{group: group, resource: resource}
 	return &watched{
 		resource: resource,
 		tracker:  options.tracker(resource),
@@ -112,11 +113,11 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 			query.FieldSelector = selector.String()
 			list := empty()
-			return list, n.client.list(ctx, group, resource, query, list)
+			return list, n.client.list(ctx, from, query, list)
 		},
 		watch: func(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {
 			query.FieldSelector = selector.String()
-			return n.client.watch(ctx, group, resource, query)
+			return n.client.watch(ctx, from, query)
 		},
 	}
 }

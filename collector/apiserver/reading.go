@@ -185,7 +185,7 @@ func (n *Node) listPool(ctx context.Context, pool poolID) ([]poolSlice, error) {
 		).String(),
 	}
 	list := &resourcev1.ResourceSliceList{}
-	if err := n.client.list(ctx, n.client.resource, "resourceslices", options, list); err != nil {
+	if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
 		return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
 	}
 	present := make([]poolSlice, 0, len(list.Items))

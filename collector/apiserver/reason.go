@@ -34,6 +34,8 @@ func reasonOf(err error) source.Reason {
 		return source.ReasonPermission
 	case apierrors.IsNotFound(err):
 		return source.ReasonNotFound
+	case errors.Is(err, errNoList):
+		return source.ReasonInvalid
 	case apierrors.IsTooManyRequests(err):
 		return source.ReasonResourceExhausted
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
@@ -55,10 +57,13 @@ func reasonOf(err error) source.Reason {
 // that has no such object: only the former's answer is not a Status.
 func isUnsupported(err error) bool {
 	var answer apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
-		return false
-	}
-	return answer.Status().Details.Group == resourcev1.GroupName && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return isUnserved(err) && errors.As(err, &answer) && answer.Status().Details != nil &&
+		answer.Status().Details.Group == resourcev1.GroupName
+}
+
+// isUnserved says the same of a collection of any group.
+func isUnserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // isExpired says that a resource version is too old to go on from, which
@@ -70,5 +75,5 @@ func isExpired(err error) bool {
 // isLasting says that only somebody's action will mend the error, so asking
 // often is of no use.
 func isLasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || errors.Is(err, errNotServed)
 }

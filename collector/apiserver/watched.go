@@ -25,6 +25,7 @@ const (
 	watchPatience = 10 * time.Second       // for the answer to a watch, and to the end of a streamed list
 	watchSilence  = 3 * time.Minute        // of an open watch; a bookmark comes about every minute
 	watchSpacing  = time.Second            // from the start of one watch to that of the next
+	catchUp       = time.Second            // after a gap: what a watch tells until then may have happened in it
 	endPatience   = 500 * time.Millisecond // for a cycle to end with its context
 )
 
@@ -33,7 +34,12 @@ var (
 	// timed out before it was answered; client-go hides that behind an
 	// empty watch.
 	errConnectionEnded = errors.New("the connection to the API server ended or timed out")
+	errNoList          = errors.New("the answer is not the list that was asked for")
 	errStreamEnded     = errors.New("the stream ended before its list did")
+
+	// errNotServed stands for a collection that the API server has in no
+	// version that can be read here.
+	errNotServed = errors.New("the API server does not serve it")
 )
 
 // watched is one collection that a reflector keeps up to date, and what is
@@ -52,19 +58,24 @@ type watched struct {
 	tracker  *source.Tracker
 	now      clock.Clock
 	turned   func(alive bool) // called at every success and failure
+	optional bool             // the API server may well not serve it: that is no failure
 
 	mu         sync.Mutex
 	end        func(error) // ends the attempt that is going on
 	streaming  bool        // the list comes as a stream, which then is the watch
 	unfinished bool        // the last stream was opened, but its list has not come to its end
 	alive      bool
+	listed     bool          // at least once
+	absent     bool          // it is optional and not served
 	opened     clock.Instant // the last watch
+	closes     clock.Instant // when that is to end in the normal course of things; zero: it has no end, or there is none
+	caughtUp   clock.Instant // from when on what it tells has just happened
 	giveUp     context.CancelFunc
 	alarm      *time.Timer
 }
 
 // run keeps the store up to date until ctx ends. example is an object of the
-// collection's type.
+// collection's type; nil where the store tells what it can take.
 func (w *watched) run(ctx context.Context, example any, store cache.ReflectorStore) {
 	silent := logr.Discard() // failures are told by the tracker
 	ctx = klog.NewContext(ctx, silent)
@@ -131,7 +142,7 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	w.beginWatch(streaming)
+	w.beginWatch(streaming, options.TimeoutSeconds)
 	opened, err := w.watch(ctx, options)
 	if err == nil && reflect.TypeOf(opened) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		err = errConnectionEnded
@@ -166,6 +177,30 @@ func (w *watched) status(now clock.Instant) source.Status {
 		status.LastSuccess = now
 	}
 	return status
+}
+
+// statusIfServed is the same; false while the collection is one that the API
+// server need not serve, and it is not known to.
+func (w *watched) statusIfServed(now clock.Instant) (source.Status, bool) {
+	status := w.status(now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return status, !w.absent && (!w.optional || status.Up || status.Errors > 0)
+}
+
+// isListed reports whether the collection has been known as a whole.
+func (w *watched) isListed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.listed
+}
+
+// isSettled reports whether the collection has been known as a whole, or has
+// failed to be.
+func (w *watched) isSettled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.listed || w.absent || w.tracker.Status().Errors > 0
 }
 
 // finalError keeps an error from the reflector's own patience: it would try

@@ -115,6 +115,7 @@ func TestFindsTheReasonOfAFailure(t *testing.T) {
 		{&net.DNSError{IsTimeout: true}, source.ReasonTimeout},
 		{context.DeadlineExceeded, source.ReasonTimeout},
 		{errConnectionEnded, source.ReasonUnavailable},
+		{errNoList, source.ReasonInvalid},
 		{errors.New("odd"), source.ReasonOther},
 	} {
 		err := c.err

@@ -23,8 +23,11 @@ type ClaimLife struct {
 	Node        string    // the only node where the allocation can be used; empty where there is none or are several
 	Results     []AllocatedDevice
 	Binding     Binding
-	ReservedFor []Consumer
-	Finalizers  []string
+	// BindingSince is when the last of the conditions became true that make it
+	// done, or the one that makes it failed, as whoever wrote them says.
+	BindingSince time.Time
+	ReservedFor  []Consumer
+	Finalizers   []string
 }
 
 // AllocatedDevice is one device of an allocation.

@@ -1,0 +1,275 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// shelf is a Keeper that notes what it has, by kind and name.
+type shelf struct {
+	mu   sync.Mutex
+	has  map[string]any
+	told map[string]int
+}
+
+func newShelf() *shelf { return &shelf{has: make(map[string]any), told: make(map[string]int)} }
+
+func (s *shelf) put(name string, object any, gone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[name]++
+	if gone {
+		delete(s.has, name)
+		return
+	}
+	s.has[name] = object
+}
+
+func (s *shelf) Slice(name string, o *resourcev1.ResourceSlice)  { s.put("slice "+name, o, o == nil) }
+func (s *shelf) Class(name string, o *resourcev1.DeviceClass)    { s.put("class "+name, o, o == nil) }
+func (s *shelf) Rule(name string, o *resourcev1.DeviceTaintRule) { s.put("rule "+name, o, o == nil) }
+func (s *shelf) Node(name string, o *corev1.Node)                { s.put("node "+name, o, o == nil) }
+func (s *shelf) Claim(ns, name string, o *resourcev1.ResourceClaim) {
+	s.put("claim "+ns+"/"+name, o, o == nil)
+}
+func (s *shelf) Template(ns, name string, o *resourcev1.ResourceClaimTemplate) {
+	s.put("template "+ns+"/"+name, o, o == nil)
+}
+
+// content are the names of all that it has, sorted.
+func (s *shelf) content() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(s.has)), ", ")
+}
+
+func (s *shelf) get(name string) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has[name]
+}
+
+func (s *shelf) times(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[name]
+}
+
+// audience is a simulated API server with a Cluster that reads from it.
+type audience struct {
+	*testing.T
+	server  *simulated.Server
+	cluster *Cluster
+	shelf   *shelf
+	stop    func()
+
+	changes []Change          // all that were taken
+	state   map[string]string // what the changes add up to
+
+	mu       sync.Mutex
+	log      bytes.Buffer
+	refusals map[string]int // by resource
+	asked    map[string]int // by verb and resource
+}
+
+func startAudience(t *testing.T, refusals map[string]int, objects ...simulated.Object) *audience {
+	t.Helper()
+	f := &audience{T: t, shelf: newShelf(), state: make(map[string]string), refusals: maps.Clone(refusals), asked: make(map[string]int)}
+	if f.refusals == nil {
+		f.refusals = make(map[string]int)
+	}
+	var err error
+	if f.server, err = simulated.Start(t.Context(), simulated.Options{Intercept: f.intercept}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.server.Stop)
+	f.put(objects...)
+	f.start(f.server.Config(), "")
+	return f
+}
+
+func (f *audience) start(config *rest.Config, namespace string) {
+	f.Helper()
+	var err error
+	f.cluster, err = NewCluster(ClusterOptions{
+		Config: config, Namespace: namespace, Keeper: f.shelf, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(f, nil)),
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	done := make(chan struct{})
+	go func() { f.cluster.Run(ctx); close(done) }()
+	f.stop = sync.OnceFunc(func() { cancel(); <-done })
+	f.Cleanup(f.stop)
+}
+
+func (f *audience) intercept(r simulated.Request) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked[r.Verb+" "+r.Resource]++
+	return f.refusals[r.Resource]
+}
+
+func (f *audience) times(request string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[request]
+}
+
+// Write takes the log.
+func (f *audience) Write(line []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Write(line)
+}
+
+func (f *audience) logged(text string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Count(f.log.String(), text)
+}
+
+func (f *audience) put(objects ...simulated.Object) {
+	f.Helper()
+	if err := f.server.Put(objects...); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *audience) delete(objects ...simulated.Object) {
+	f.Helper()
+	if err := f.server.Delete(objects...); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// told names what a change is about.
+func told(change Change) (name, uid string) {
+	switch {
+	case change.Claim != nil:
+		return "claim " + change.Claim.Ref.String(), change.Claim.UID
+	case change.Pod != nil:
+		return "pod " + change.Pod.Ref.String(), change.Pod.UID
+	case change.Group != nil:
+		return "group " + change.Group.Ref.String(), change.Group.UID
+	case change.Node != nil:
+		return "node " + change.Node.Name, ""
+	default:
+		return "trouble " + change.Trouble.Name, ""
+	}
+}
+
+// take applies what has been told to the state. That something is gone which
+// was not there is a fault, and so is another UID while the first is there.
+func (f *audience) take() {
+	f.Helper()
+	for _, change := range f.cluster.Take() {
+		name, uid := told(change)
+		have, there := f.state[name]
+		switch {
+		case change.Gone && (!there || have != uid):
+			f.Errorf("%s (%s) is gone, and was %v, %s", name, uid, there, have)
+		case !change.Gone && there && have != uid:
+			f.Errorf("%s is %s now, and %s is not gone", name, uid, have)
+		}
+		if change.Gone {
+			delete(f.state, name)
+		} else {
+			f.state[name] = uid
+		}
+		if count := len(f.changes); count > 0 && change.At.Elapsed < f.changes[count-1].At.Elapsed {
+			f.Errorf("%s was told before the change before it", name)
+		}
+		f.changes = append(f.changes, change)
+	}
+}
+
+func (f *audience) until(what string, is func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		f.take()
+		if is() {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.Fatalf("never: %s; state %v, shelf %s, synced %+v, sources %+v", what, f.state, f.shelf.content(), f.cluster.Synced(), f.cluster.Statuses())
+		}
+		select {
+		case <-f.cluster.Changed():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// since are the changes after the first n.
+func (f *audience) since(n int) []string {
+	var lines []string
+	for _, change := range f.changes[n:] {
+		name, _ := told(change)
+		line := name
+		if change.Live {
+			line += " live"
+		}
+		if change.Gone {
+			line += " gone"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (f *audience) status(name string) (source.Status, bool) {
+	for _, status := range f.cluster.Statuses() {
+		if status.Name == name {
+			return status, true
+		}
+	}
+	return source.Status{}, false
+}
+
+func all() Synced {
+	return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
+}
+
+func (f *audience) untilSynced() {
+	f.Helper()
+	f.until("all is synced", func() bool { return f.cluster.Synced() == all() && f.cluster.Settled() })
+}
+
+func node(name, kubelet string) *corev1.Node {
+	made := &corev1.Node{}
+	made.Name, made.Status.NodeInfo.KubeletVersion = name, kubelet
+	return made
+}
+
+func deviceClass(name, extended string) *resourcev1.DeviceClass {
+	made := &resourcev1.DeviceClass{}
+	made.Name = name
+	if extended != "" {
+		made.Spec.ExtendedResourceName = &extended
+	}
+	return made
+}
+
+func event(name, reason, pod string) *corev1.Event {
+	made := &corev1.Event{Reason: reason, Message: "why", Count: 2}
+	made.Namespace, made.Name = "lab", name
+	made.InvolvedObject = corev1.ObjectReference{Kind: "Pod", Namespace: "lab", Name: pod, UID: "pod-1"}
+	return made
+}

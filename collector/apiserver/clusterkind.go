@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// listPage is how many objects of a list are asked for at once, where the API
+// server does not stream it.
+const listPage = 500
+
+// followed is one collection that is followed.
+type followed struct {
+	watched *watched
+	store   cache.ReflectorStore
+	ofDRA   bool // of resource.k8s.io/v1
+}
+
+// kind describes a collection to follow.
+type kind[O metav1.Object, V any] struct {
+	resource string
+	selector string // of fields; empty: all
+	scoped   bool   // it is in namespaces
+	ofDRA    bool
+	optional bool // the API server may well not serve it
+	silent   bool // another part of the same source does the logging
+	offers   []offer
+
+	convert func(any) (O, bool) // see collection
+	decode  func(O) (V, bool)
+	known   func(V, O) bool
+	changed func(before, after *V, live bool)
+	handed  func(objectName, O, bool)
+}
+
+// follow adds a collection to those that Run follows.
+func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] {
+	w := &watched{
+		resource: k.resource,
+		tracker:  c.tracker(k.resource, k.silent),
+		now:      c.options.Clock,
+		turned:   func(bool) { signal(c.journal.changed) },
+		optional: k.optional,
+	}
+	kept := newCollection[O, V](&sync.Mutex{}, w)
+	kept.early = true
+	kept.convert, kept.decode, kept.known, kept.handed = k.convert, k.decode, k.known, k.handed
+	kept.changed = func(before, after *V) { k.changed(before, after, kept.live) }
+	kept.settled = func() { signal(c.journal.changed) }
+	at := from{client: c.client, offers: &offers{all: k.offers}, resource: k.resource, selector: k.selector}
+	if k.scoped {
+		at.namespace = c.options.Namespace
+	}
+	w.watch = at.watch
+	w.list = func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
+		return at.list(ctx, query, func(object runtime.Object) runtime.Object { return kept.admit(object) })
+	}
+	c.kinds = append(c.kinds, &followed{watched: w, store: kept, ofDRA: k.ofDRA})
+	return kept
+}
+
+func (c *Cluster) tracker(name string, silent bool) *source.Tracker {
+	log, observe := c.options.Log, func(float64) {}
+	if silent {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if c.options.Observe != nil {
+		observe = c.options.Observe(name)
+	}
+	return source.NewTracker(name, log, c.options.Clock, observe)
+}
+
+// from is where a collection is read from, in whichever version it is served.
+type from struct {
+	client              *client
+	offers              *offers
+	namespace, resource string
+	selector            string
+}
+
+func (f from) place(o offer) place {
+	return place{group: o.group, namespace: f.namespace, resource: f.resource}
+}
+
+// list reads one page of the newest state, and has each object taken in. It
+// returns what stands for them.
+func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
+	query.FieldSelector, query.Limit = f.selector, listPage
+	query.ResourceVersion, query.ResourceVersionMatch = "", "" // with one, there may be no pages
+	standIns := &metainternalversion.List{}
+	err := f.offers.ask(func(o offer) error {
+		page := o.list()
+		if err := f.client.list(ctx, f.place(o), query, page); err != nil {
+			return err
+		}
+		about, err := meta.ListAccessor(page)
+		if err != nil {
+			return fmt.Errorf("understand a list of %s: %w", f.resource, err)
+		}
+		standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
+		standIns.RemainingItemCount = about.GetRemainingItemCount()
+		return meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
+			standIns.Items = append(standIns.Items, admit(object))
+			return nil
+		})
+	})
+	return standIns, err
+}
+
+func (f from) watch(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {
+	query.FieldSelector = f.selector
+	var opened watch.Interface
+	err := f.offers.ask(func(o offer) error {
+		var err error
+		opened, err = f.client.watch(ctx, f.place(o), query)
+		return err
+	})
+	return opened, err
+}

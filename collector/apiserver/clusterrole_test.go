@@ -1,0 +1,154 @@
+package apiserver
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
+	template := &resourcev1.ResourceClaimTemplate{}
+	template.Namespace, template.Name = "lab", "t"
+	plain := user("plain", "pod-9", "x")
+	plain.Spec.ResourceClaims = nil
+	f := startAudience(t, nil, user("train", "pod-1", "gpu"), plain, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"),
+		publish("s", "node-a", "node-a", 1, 1, "gpu-3"), deviceClass("c", ""), template, node("node-a", "v1.37.1"),
+		event("e", reasonPreparation, "train"), event("other", "Started", "train"))
+	f.untilSynced()
+	if want, got := "claim lab/gpu, class c, node node-a, slice s, template lab/t", f.shelf.content(); got != want {
+		t.Errorf("the keeper has %s, want %s", got, want)
+	}
+	for _, change := range f.changes {
+		if change.Live || change.Gone {
+			t.Errorf("what is in a list was told as %+v", change)
+		}
+	}
+	want := map[string]string{"claim lab/gpu": "claim-1", "pod lab/train": "pod-1", "node node-a": "", "trouble lab/e": ""}
+	if !maps.Equal(f.state, want) {
+		t.Errorf("told of %v, want %v", f.state, want)
+	}
+	for _, status := range f.cluster.Statuses() {
+		if !status.Up || status.Reason != source.ReasonNone {
+			t.Errorf("source %+v", status)
+		}
+	}
+	before := len(f.changes)
+	f.put(claim("gpu", "claim-1", "node-a", "gpu-3"), event("f", reasonCreation, "train"))
+	f.until("both are told", func() bool { return len(f.changes) >= before+2 })
+	f.delete(claim("gpu", "", "", ""), user("train", "", ""))
+	f.put(node("node-a", "v1.37.1"), node("node-b", "v1.35.4"))
+	f.until("all are told", func() bool { return len(f.changes) >= before+5 })
+	got := f.since(before)
+	slices.Sort(got)
+	if want := []string{"claim lab/gpu live", "claim lab/gpu live gone", "node node-b live", "pod lab/train live gone", "trouble lab/f live"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if n := f.shelf.times("node node-a"); n != 1 {
+		t.Errorf("the keeper was given a node that is the same %d times", n)
+	}
+}
+
+func TestReadsOneNamespaceOnly(t *testing.T) {
+	far := claim("far", "claim-2", "", "")
+	far.Namespace = "other"
+	f := startAudience(t, nil, claim("gpu", "claim-1", "", ""), far, publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
+	f.untilSynced()
+	if len(f.state) != 2 {
+		t.Errorf("without a namespace: %v", f.state)
+	}
+	f.stop()
+	f.state, f.changes = make(map[string]string), nil
+	f.start(f.server.Config(), "other")
+	f.untilSynced()
+	if want := map[string]string{"claim other/far": "claim-2"}; !maps.Equal(f.state, want) {
+		t.Errorf("told %v", f.state)
+	}
+}
+
+func TestRefusesToFollowForNobody(t *testing.T) {
+	for name, spoil := range map[string]func(*ClusterOptions){
+		"configuration": func(o *ClusterOptions) { o.Config = nil },
+		"keeper":        func(o *ClusterOptions) { o.Keeper = nil },
+		"logger":        func(o *ClusterOptions) { o.Log = nil },
+		"clock":         func(o *ClusterOptions) { o.Clock = nil },
+	} {
+		options := ClusterOptions{Config: &rest.Config{}, Keeper: newShelf(), Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
+		if _, err := NewCluster(options); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&options)
+		if _, err := NewCluster(options); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// asker is a pod that asks for extended resources and uses no claim.
+func asker(name, uid string, asks map[string]string) *corev1.Pod {
+	pod := user(name, uid, "x")
+	pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources.Claims = nil, nil
+	pod.Spec.Containers[0].Resources.Requests = quantities(asks)
+	return pod
+}
+
+func TestTellsOfPodsThatAskForWhatAClassStandsFor(t *testing.T) {
+	f := startAudience(t, nil,
+		asker("explicit", "pod-1", map[string]string{"example.com/gpu": "2", "example.com/nic": "1", "cpu": "1"}),
+		asker("implicit", "pod-2", map[string]string{"deviceclass.resource.kubernetes.io/c": "1"}),
+		asker("plugin", "pod-3", map[string]string{"example.com/nic": "1"}))
+	f.untilSynced()
+	if want := map[string]string{"pod lab/implicit": "pod-2"}; !maps.Equal(f.state, want) {
+		t.Errorf("without a class, told %v", f.state)
+	}
+	f.put(deviceClass("gpu", "example.com/gpu"))
+	f.until("the pod of the class is told", func() bool { return f.state["pod lab/explicit"] != "" })
+	last := f.changes[len(f.changes)-1]
+	if want := map[string]int64{"example.com/gpu": 2}; last.Live || last.Pod == nil || !maps.Equal(last.Pod.Extended, want) {
+		t.Errorf("told %+v of %+v", last, last.Pod)
+	}
+	f.put(deviceClass("nic", "example.com/nic"))
+	f.until("the other is told as well", func() bool { return f.state["pod lab/plugin"] != "" })
+	f.put(deviceClass("gpu", "example.com/other"))
+	f.until("the resource stands for nothing any more", func() bool {
+		last := f.changes[len(f.changes)-1]
+		return last.Pod != nil && fmt.Sprint(last.Pod.Extended) == "map[example.com/nic:1]" && last.Pod.Ref.Name == "explicit"
+	})
+	f.delete(deviceClass("nic", ""))
+	f.until("nobody asks for devices", func() bool { return len(f.state) == 1 })
+}
+
+func TestAContainerThatStartsAgainHasStartedBefore(t *testing.T) {
+	started := func(n int) *corev1.Pod {
+		pod := user("train", "pod-1", "gpu")
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(n)}}}}
+		return pod
+	}
+	f := startAudience(t, nil, started(5))
+	f.untilSynced()
+	before := len(f.changes)
+	f.put(started(90))
+	f.put(started(95), claim("gpu", "claim-1", "", ""))
+	f.until("the claim is told", func() bool { return f.state["claim lab/gpu"] != "" })
+	again := started(200)
+	again.UID = "pod-2"
+	f.put(again)
+	f.until("another pod is told", func() bool { return f.state["pod lab/train"] == "pod-2" })
+	got := f.since(before)
+	slices.Sort(got)
+	if want := []string{"claim lab/gpu live", "pod lab/train live", "pod lab/train live gone"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if last := f.changes[len(f.changes)-1].Pod; last == nil || !last.Started.Equal(on(200)) {
+		t.Errorf("another pod of the name started with the one before: %+v", last)
+	}
+}

@@ -1,0 +1,162 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// forgetful is a keeper that keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Slice(string, *resourcev1.ResourceSlice)                    {}
+func (forgetful) Class(string, *resourcev1.DeviceClass)                      {}
+func (forgetful) Rule(string, *resourcev1.DeviceTaintRule)                   {}
+func (forgetful) Node(string, *corev1.Node)                                  {}
+func (forgetful) Claim(string, string, *resourcev1.ResourceClaim)            {}
+func (forgetful) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
+
+// realClaim is as large as claims of templates are: annotated, owned, managed,
+// allocated.
+func realClaim(i int) *resourcev1.ResourceClaim {
+	yes := true
+	uid := func(kind int) string { return fmt.Sprintf("%08x-fef9-4d3d-a51c-%012x", i*7+kind, i) }
+	pod := fmt.Sprintf("train-%d-x7k2p", i)
+	made := claim(pod+"-gpu-qggr4", uid(1), fmt.Sprintf("node-%04d", i%2000), fmt.Sprintf("gpu-%d", i%8), uid(2))
+	made.Namespace = fmt.Sprintf("team-%d", i%50)
+	made.Annotations = map[string]string{resourcev1.PodResourceClaimAnnotation: "gpu"}
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID(uid(2)), Controller: &yes, BlockOwnerDeletion: &yes}}
+	made.Finalizers = []string{resourcev1.Finalizer}
+	made.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{}}}`)}}
+	made.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 1}}}
+	now := metav1.Unix(1_800_000_000, 0)
+	made.Status.Allocation.AllocationTimestamp = &now
+	made.Status.Allocation.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{fmt.Sprintf("node-%04d", i%2000)}}},
+	}}}
+	made.Status.ReservedFor[0].Name = pod
+	return made
+}
+
+func realPod(i int) *corev1.Pod {
+	pod := densePod(i)
+	pod.Namespace, pod.Spec.NodeName = fmt.Sprintf("team-%d", i%50), fmt.Sprintf("node-%04d", i%2000)
+	for n, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: "True", LastTransitionTime: second(n)})
+	}
+	return pod
+}
+
+// BenchmarkCluster takes in what a large cluster has, over HTTP, and reports
+// what stays for each object and how long it takes; the server has its share in
+// the latter.
+func BenchmarkCluster(b *testing.B) {
+	for _, size := range []struct{ claims, pods int }{{1000, 200}, {10_000, 2000}, {100_000, 0}, {0, 20_000}, {100_000, 20_000}} {
+		b.Run(fmt.Sprintf("claims=%d/pods=%d", size.claims, size.pods), func(b *testing.B) {
+			server, err := simulated.Start(b.Context(), simulated.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer server.Stop()
+			for i := range size.claims {
+				if err := server.Put(realClaim(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := range size.pods {
+				if err := server.Put(realPod(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				before := heap()
+				kept, took := takeClusterIn(b, server, size.claims+size.pods)
+				b.ReportMetric(float64(kept-before)/float64(size.claims+size.pods), "kept-B/object")
+				b.ReportMetric(took.Seconds(), "sync-s")
+			}
+		})
+	}
+}
+
+// BenchmarkClaimTakenIn is what a claim costs from its bytes on, when it is new
+// and when it is different.
+func BenchmarkClaimTakenIn(b *testing.B) {
+	const count = 1000
+	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: forgetful{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bytes := make([][]byte, count)
+	for i := range bytes {
+		if bytes[i], err = realClaim(i).Marshal(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		claim := &resourcev1.ResourceClaim{}
+		if err := claim.Unmarshal(bytes[i%count]); err != nil {
+			b.Fatal(err)
+		}
+		claim.ResourceVersion = strconv.Itoa(i)
+		if i%2 == 0 {
+			claim.Status.ReservedFor = nil
+		}
+		if err := cluster.claims.store.Update(claim); err != nil {
+			b.Fatal(err)
+		}
+		if i%count == 0 {
+			cluster.Take()
+		}
+	}
+}
+
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// takeClusterIn follows the cluster until all is known.
+func takeClusterIn(b *testing.B, server *simulated.Server, want int) (kept int64, took time.Duration) {
+	b.Helper()
+	cluster, err := NewCluster(ClusterOptions{Config: server.Config(), Keeper: forgetful{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	began := time.Now()
+	go func() { cluster.Run(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	told := 0
+	for cluster.Synced() != all() {
+		told += len(cluster.Take())
+		time.Sleep(20 * time.Millisecond)
+		if time.Since(began) > 5*time.Minute {
+			b.Fatalf("%d of %d after %v: %+v", told, want, time.Since(began), cluster.Statuses())
+		}
+	}
+	took = time.Since(began)
+	if told != want {
+		b.Fatalf("told of %d, want %d", told, want)
+	}
+	kept = heap()
+	runtime.KeepAlive(cluster)
+	return kept, took
+}

@@ -1,0 +1,137 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// offer is one version under which API servers may have a collection.
+type offer struct {
+	group rest.Interface
+	list  func() runtime.Object
+}
+
+// offers are the versions under which API servers of different ages have a
+// collection, the best first. The one that was served last is asked for
+// first. It is safe for concurrent use.
+type offers struct {
+	all     []offer
+	present atomic.Int32
+}
+
+// ask asks for one version after the other until one is served. Where there
+// is but one, that it is not served is for the API server's answer to say.
+func (o *offers) ask(request func(offer) error) error {
+	if len(o.all) == 1 {
+		return request(o.all[0])
+	}
+	first := int(o.present.Load())
+	var err error
+	for i := range o.all {
+		asked := (first + i) % len(o.all)
+		if err = request(o.all[asked]); !isUnserved(err) {
+			o.present.Store(int32(asked))
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", errNotServed, err)
+}
+
+// ruleOffers: DeviceTaintRule is v1 since Kubernetes 1.37, was v1beta2 in 1.36
+// and v1alpha3 before. All say the same of what is used here.
+func ruleOffers(c *client) []offer {
+	return []offer{
+		{c.resource, func() runtime.Object { return &resourcev1.DeviceTaintRuleList{} }},
+		{c.older[resourcev1beta2.SchemeGroupVersion], func() runtime.Object { return &resourcev1beta2.DeviceTaintRuleList{} }},
+		{c.older[resourcev1alpha3.SchemeGroupVersion], func() runtime.Object { return &resourcev1alpha3.DeviceTaintRuleList{} }},
+	}
+}
+
+func convertRule(object any) (*resourcev1.DeviceTaintRule, bool) {
+	switch rule := object.(type) {
+	case *resourcev1beta2.DeviceTaintRule:
+		return ruleOfBeta(rule), true
+	case *resourcev1alpha3.DeviceTaintRule:
+		return ruleOfAlpha(rule), !selectsFurther(rule)
+	default:
+		return nil, false
+	}
+}
+
+func ruleOfBeta(rule *resourcev1beta2.DeviceTaintRule) *resourcev1.DeviceTaintRule {
+	converted := &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta}
+	converted.Spec.Taint = resourcev1.DeviceTaint{
+		Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, TimeAdded: rule.Spec.Taint.TimeAdded,
+		Effect: resourcev1.DeviceTaintEffect(rule.Spec.Taint.Effect),
+	}
+	if selector := rule.Spec.DeviceSelector; selector != nil {
+		converted.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: selector.Driver, Pool: selector.Pool, Device: selector.Device}
+	}
+	return converted
+}
+
+// selectsFurther reports whether a rule selects by class or by CEL, which
+// v1alpha3 could until Kubernetes 1.34. Its type does not have these fields any
+// more, so without them the rule would seem to taint more than it does; that
+// they are set shows in who manages them.
+func selectsFurther(rule *resourcev1alpha3.DeviceTaintRule) bool {
+	return slices.ContainsFunc(rule.ManagedFields, func(managed metav1.ManagedFieldsEntry) bool {
+		if managed.FieldsV1 == nil {
+			return false
+		}
+		fields := managed.FieldsV1.GetRawString()
+		return strings.Contains(fields, `"f:deviceClassName"`) || strings.Contains(fields, `"f:selectors"`)
+	})
+}
+
+func ruleOfAlpha(rule *resourcev1alpha3.DeviceTaintRule) *resourcev1.DeviceTaintRule {
+	converted := &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta}
+	converted.Spec.Taint = resourcev1.DeviceTaint{
+		Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, TimeAdded: rule.Spec.Taint.TimeAdded,
+		Effect: resourcev1.DeviceTaintEffect(rule.Spec.Taint.Effect),
+	}
+	if selector := rule.Spec.DeviceSelector; selector != nil {
+		converted.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: selector.Driver, Pool: selector.Pool, Device: selector.Device}
+	}
+	return converted
+}
+
+// groupOffers: PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both
+// are off unless somebody has turned them on.
+func groupOffers(c *client) []offer {
+	return []offer{
+		{c.older[schedulingv1beta1.SchemeGroupVersion], func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
+		{c.older[schedulingv1alpha3.SchemeGroupVersion], func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
+	}
+}
+
+func convertGroup(object any) (*schedulingv1beta1.PodGroup, bool) {
+	group, ok := object.(*schedulingv1alpha3.PodGroup)
+	if !ok {
+		return nil, false
+	}
+	return groupOfAlpha(group), true
+}
+
+// groupOfAlpha takes over what decodeGroup reads.
+func groupOfAlpha(group *schedulingv1alpha3.PodGroup) *schedulingv1beta1.PodGroup {
+	converted := &schedulingv1beta1.PodGroup{ObjectMeta: group.ObjectMeta}
+	for _, claim := range group.Spec.ResourceClaims {
+		converted.Spec.ResourceClaims = append(converted.Spec.ResourceClaims, schedulingv1beta1.PodGroupResourceClaim(claim))
+	}
+	for _, status := range group.Status.ResourceClaimStatuses {
+		converted.Status.ResourceClaimStatuses = append(converted.Status.ResourceClaimStatuses, schedulingv1beta1.PodGroupResourceClaimStatus(status))
+	}
+	return converted
+}
