@@ -1,0 +1,121 @@
+package inventory
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// All at once: as the informers write, the reducer and the judge read.
+func TestMayBeUsedFromManyGoroutines(t *testing.T) {
+	w := newWorld(t, 7)
+	w.populate()
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	request := Request{Class: "gpu", Selectors: selectors(`device.attributes["gpu.example.com"].id % 2 == 0`)}
+	for _, read := range []func(){
+		func() { w.inv.Supply() },
+		func() {
+			_ = w.inv.Select(t.Context(), request)
+			w.inv.Count(request)
+			w.inv.Holders(request, 3)
+			w.inv.Examples(request, 3)
+		},
+		func() {
+			_, _, _ = w.inv.OnNode("n0")
+			w.inv.Concerns(request, w.inv.Version())
+			w.inv.Nodes()
+			_, _ = w.inv.Classes().List()
+			_ = w.inv.Settle(t.Context())
+		},
+	} {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					read()
+				}
+			}
+		})
+	}
+	for range 400 {
+		w.change()
+	}
+	close(stop)
+	readers.Wait()
+	compareSupply(t, 7, w.inv.Supply(), w.told().Supply())
+}
+
+// What comes over the wire, whatever it is, neither stops the inventory nor
+// makes an old state show through, and a slice is kept as it was.
+func FuzzTakesWhateverComes(f *testing.F) {
+	w := newWorld(f, 3)
+	w.populate()
+	w.allocate("c9")
+	claim, err := w.claims["c9"].Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range sorted(w.slices) {
+		slice, err := w.slices[name].Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(slice, claim)
+	}
+	f.Fuzz(func(t *testing.T, rawSlice, rawClaim []byte) {
+		var slice resourcev1.ResourceSlice
+		var claim resourcev1.ResourceClaim
+		inv := New()
+		inv.Class("any", &resourcev1.DeviceClass{})
+		inv.Class("model", &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: selectors(`device.attributes["gpu.example.com"].model == "A"`)}})
+		if slice.Unmarshal(rawSlice) == nil {
+			inv.Slice("s", slice.DeepCopy())
+			if kept, err := unpack(inv.slices["s"].packed); err != nil || !equality.Semantic.DeepEqual(kept.Spec, slice.Spec) {
+				t.Errorf("%v: kept\n%v\nof\n%v", err, kept, slice)
+			}
+		}
+		if claim.Unmarshal(rawClaim) == nil {
+			inv.Claim("lab", "c", claim.DeepCopy())
+		}
+		supply := inv.Supply()
+		for _, p := range supply.Pools {
+			if p.Slices > 0 && p.Devices[0]+p.Devices[1]+p.Devices[2] != len(slice.Spec.Devices) {
+				t.Errorf("%d devices are published, %v counted", len(slice.Spec.Devices), p.Devices)
+			}
+		}
+		request := Request{Class: "any", Capacity: &resourcev1.CapacityRequirements{}}
+		if count := inv.Count(request); count.Left[4] > count.Left[3] {
+			t.Errorf("a stage adds devices: %v", count.Left)
+		}
+		if _, _, err := inv.OnNode("n0"); err != nil {
+			t.Error(err)
+		}
+		inv.Examples(request, 100)
+		inv.Slice("s", nil)
+		inv.Claim("lab", "c", nil)
+		if len(inv.pools)+len(inv.reaches.books)+len(inv.consumptions.books)+len(inv.capacities.books)+len(inv.counters.books)+len(inv.widely) != 0 {
+			t.Error("something is kept of what is gone")
+		}
+	})
+}
+
+func TestValuesComeBackAsTheyWere(t *testing.T) {
+	for _, attribute := range []resourcev1.DeviceAttribute{
+		{IntValue: new(int64(-7))}, {BoolValue: new(true)}, {BoolValue: new(false)}, {StringValue: new("")}, {StringValue: new("i7")}, {VersionValue: new("1.2.3-rc.1")},
+		{IntValues: []int64{1, -1 << 63}}, {BoolValues: []bool{true, false}}, {StringValues: []string{"", "a", "b,c"}}, {VersionValues: []string{"1.0.0"}}, {StringValues: []string{}},
+	} {
+		text, known := attributeText(&attribute)
+		if got := attributeOf(text); !known || !reflect.DeepEqual(got, attribute) {
+			t.Errorf("%v comes back as %v", attribute, got)
+		}
+	}
+	if _, known := attributeText(&resourcev1.DeviceAttribute{}); known {
+		t.Error("an attribute without a value has one")
+	}
+}

@@ -1,0 +1,248 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func allFeatures() structured.Features {
+	return structured.Features{AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true,
+		DeviceBindingAndStatus: true, DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true,
+		OptionalNodeOperations: true, PartitionableDevices: true, PrioritizedList: true}
+}
+
+// oracle is upstream's allocator over everything there is.
+type oracle struct {
+	t         testing.TB
+	allocator structured.Allocator
+	nodes     map[string]*corev1.Node
+}
+
+func (w *world) oracle() *oracle { return newOracle(w, w.patched(), w.allocated()) }
+
+func newOracle(w *world, slices []*resourcev1.ResourceSlice, allocated structured.AllocatedState) *oracle {
+	cache := dracel.NewCache(100, dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+	allocator, err := structured.NewAllocator(w.t.Context(), allFeatures(), allocated, w.inv.Classes(), slices, cache)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &oracle{t: w.t, allocator: allocator, nodes: w.nodes}
+}
+
+// takes says whether the allocator gives the request exactly that device on the
+// node.
+func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver string, id int64) bool {
+	request.Selectors = append(request.Selectors[:len(request.Selectors):len(request.Selectors)],
+		selectors(fmt.Sprintf(`device.driver == %q && device.attributes[%q].id == %d`, driver, driver, id))...)
+	request.AllocationMode, request.Count = resourcev1.DeviceAllocationModeExactCount, 1
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "asking"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &request}}
+	got, err := o.allocator.Allocate(o.t.Context(), o.nodes[node], []*resourcev1.ResourceClaim{claim})
+	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+		o.t.Fatalf("allocate %d on %s: %v", id, node, err)
+	}
+	return len(got) == 1
+}
+
+// requests that differ in all that is judged for each device alone.
+func oracleRequests() map[string]resourcev1.ExactDeviceRequest {
+	exists := []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "sick"}}
+	askOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
+		return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{capacity: resource.MustParse(amount)}}
+	}
+	ask := func(amount string) *resourcev1.CapacityRequirements { return askOf("memory", amount) }
+	return map[string]resourcev1.ExactDeviceRequest{
+		"anything":         {DeviceClassName: "any"},
+		"one model":        {DeviceClassName: "model-a"},
+		"selectors":        {DeviceClassName: "gpu", Selectors: selectors(`device.capacity["gpu.example.com"].memory.compareTo(quantity("15Gi")) > 0`)},
+		"tolerates":        {DeviceClassName: "any", Tolerations: exists},
+		"a value":          {DeviceClassName: "any", Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpEqual, Key: "drain", Value: "yes"}}},
+		"an amount":        {DeviceClassName: "any", Capacity: ask("9Gi")},
+		"a bigger one":     {DeviceClassName: "any", Capacity: ask("21Gi")},
+		"a small one":      {DeviceClassName: "any", Capacity: ask("500M")},
+		"a fraction":       {DeviceClassName: "any", Capacity: askOf("cores", "1100m")},
+		"another capacity": {DeviceClassName: "any", Capacity: askOf("threads", "1")},
+		"admin access":     {DeviceClassName: "any", AdminAccess: new(true), Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}},
+	}
+}
+
+// counted is what the oracle finds free for a request: in all, and by node.
+func (w *world) counted(o *oracle, request resourcev1.ExactDeviceRequest) (free int, spread Spread) {
+	spread = Spread{}
+	newest := map[poolKey]int64{}
+	for _, s := range w.slices {
+		key := poolKey{s.Spec.Driver, s.Spec.Pool.Name}
+		newest[key] = max(newest[key], s.Spec.Pool.Generation)
+	}
+	for _, s := range w.slices {
+		if s.Spec.Pool.Generation != newest[poolKey{s.Spec.Driver, s.Spec.Pool.Name}] {
+			continue
+		}
+		for i := range s.Spec.Devices {
+			somewhere := false
+			for node := range w.nodes {
+				if o.takes(request, node, s.Spec.Driver, *s.Spec.Devices[i].Attributes["id"].IntValue) {
+					spread[node]++
+					somewhere = true
+				}
+			}
+			if somewhere {
+				free++
+			}
+		}
+	}
+	return free, spread
+}
+
+// A device is free exactly if upstream's allocator gives it to a claim that
+// selects it alone, on some node.
+func TestAgreesWithTheAllocator(t *testing.T) {
+	some := map[string]int{}
+	for seed := range uint64(12) {
+		w := newWorld(t, seed)
+		w.populate()
+		o := w.oracle()
+		for name, exactly := range oracleRequests() {
+			request := Exactly(&exactly)
+			if err := w.inv.Select(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			count := w.inv.Count(request)
+			free, spread := w.counted(o, exactly)
+			if unreachable := w.unreachable(request); count.Left[dra.StageFree]-unreachable != free || !reflect.DeepEqual(count.Free, spread) {
+				t.Errorf("seed %d, %s: %d devices are free on %v (%d are on no node), the allocator takes %d on %v",
+					seed, name, count.Left[dra.StageFree], count.Free, unreachable, free, spread)
+			}
+			some[name] += free
+		}
+	}
+	for name := range oracleRequests() {
+		if some[name] == 0 && name != "another capacity" {
+			t.Errorf("%s: nothing is ever free: the test shows nothing", name)
+		}
+	}
+}
+
+// unreachable counts free devices that no node reaches: those of a zone where
+// no node is.
+func (w *world) unreachable(request Request) (n int) {
+	s := w.inv.sieve(request)
+	defer w.inv.mu.Unlock()
+	for _, p := range w.inv.order {
+		for _, published := range p.current {
+			for _, b := range published.blocks {
+				for bit := range each(s.stages(p, b)[dra.StageFree]) {
+					reached := false
+					for node := range w.nodes {
+						reached = reached || b.device(bit).reach(published).reaches(node)
+					}
+					if !reached {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+// What OnNode gives is enough for the allocator: it says the same as with all
+// that there is.
+func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
+	taken, refused := 0, 0
+	for seed := range uint64(8) {
+		w := newWorld(t, seed)
+		w.populate()
+		whole := w.oracle()
+		for node := range w.nodes {
+			supply, known, err := w.inv.OnNode(node)
+			if err != nil || !known {
+				t.Fatalf("node %s is known: %v, %v", node, known, err)
+			}
+			part := newOracle(w, supply.Slices, supply.Allocated)
+			part.nodes = map[string]*corev1.Node{node: supply.Node}
+			for _, s := range w.slices {
+				for i := range s.Spec.Devices {
+					id := *s.Spec.Devices[i].Attributes["id"].IntValue
+					want := whole.takes(resourcev1.ExactDeviceRequest{DeviceClassName: "any"}, node, s.Spec.Driver, id)
+					if got := part.takes(resourcev1.ExactDeviceRequest{DeviceClassName: "any"}, node, s.Spec.Driver, id); got != want {
+						t.Errorf("seed %d: device %d on %s is allocated: %v, with all slices: %v", seed, id, node, got, want)
+					}
+					if want {
+						taken++
+					} else {
+						refused++
+					}
+				}
+			}
+		}
+	}
+	if taken < 50 || refused < 50 {
+		t.Errorf("%d taken, %d refused: the test shows nothing", taken, refused)
+	}
+}
+
+// However a state came about, the supply is the same.
+func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
+	for seed := range uint64(15) {
+		w := newWorld(t, seed)
+		w.populate()
+		kept := map[poolKey]*dra.PoolSupply{}
+		for range 30 {
+			for range 1 + w.rng.IntN(3) {
+				w.change()
+			}
+			got, want := w.inv.Supply(), w.told().Supply()
+			if w.inv.Supply() != got {
+				t.Fatal("nothing has changed, and the supply is another")
+			}
+			compareSupply(t, seed, got, want)
+			for _, p := range got.Pools {
+				key := poolKey{p.Driver, p.Pool}
+				if before := kept[key]; before != nil && before != p && reflect.DeepEqual(before, p) {
+					t.Fatalf("seed %d: pool %v is made anew though nothing is different", seed, key)
+				}
+				kept[key] = p
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+func compareSupply(t *testing.T, seed uint64, got, want *dra.Supply) {
+	t.Helper()
+	for i := range min(len(got.Pools), len(want.Pools)) {
+		g, w := *got.Pools[i], *want.Pools[i]
+		if g.Slices == 0 { // it remembers where it was
+			g.Node, g.Generation, w.Node, w.Generation = "", 0, "", 0
+		}
+		if !reflect.DeepEqual(g, w) {
+			t.Errorf("seed %d: pool\n%+v, from scratch\n%+v", seed, g, w)
+		}
+	}
+	if len(got.Pools) != len(want.Pools) {
+		t.Errorf("seed %d: %d pools, from scratch %d", seed, len(got.Pools), len(want.Pools))
+	}
+	if !reflect.DeepEqual(got.Classes, want.Classes) {
+		t.Errorf("seed %d: classes\n%+v, from scratch\n%+v", seed, got.Classes, want.Classes)
+	}
+	if !reflect.DeepEqual(got.Taints, want.Taints) {
+		t.Errorf("seed %d: taints\n%+v, from scratch\n%+v", seed, got.Taints, want.Taints)
+	}
+	if !reflect.DeepEqual(got.Tainted, want.Tainted) {
+		t.Errorf("seed %d: tainted\n%+v, from scratch\n%+v", seed, got.Tainted, want.Tainted)
+	}
+}

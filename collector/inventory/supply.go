@@ -1,0 +1,138 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// asksPerSupply bounds how often the selectors of classes are asked by one
+// Supply: some tens of milliseconds.
+const asksPerSupply = 4096
+
+// poolsPerPass is how many pools are counted under the lock at once.
+const poolsPerPass = 256
+
+// Supply is what is published, and what of it is left. It counts what has
+// changed since the last time. Where many devices are new, the classes are not
+// all counted at once: until they are, or Settle has been called, each says so.
+func (inv *Inventory) Supply() *dra.Supply {
+	inv.askClasses()
+	inv.refresh()
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	inv.recountDirty(-1) // what has come since
+	countedMore := inv.countClasses()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countedMore {
+		return inv.supply
+	}
+	made := &dra.Supply{Version: inv.version, Pools: make([]*dra.PoolSupply, 0, len(inv.order))}
+	for _, p := range inv.order {
+		made.Pools = append(made.Pools, p.supply)
+		made.Taints = append(made.Taints, p.taints...)
+		made.Tainted = append(made.Tainted, p.marked...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(inv.classes)) {
+		made.Classes = append(made.Classes, inv.classes[name].classSupply(name))
+	}
+	slices.SortStableFunc(made.Taints, func(a, b dra.TaintCount) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), compareTaint(a.Taint, b.Taint))
+	})
+	inv.supply = made
+	return made
+}
+
+// askClasses has the selectors of classes asked, within bounds.
+func (inv *Inventory) askClasses() {
+	inv.mu.Lock()
+	var open []*selector
+	for _, name := range slices.Sorted(maps.Keys(inv.classes)) {
+		for _, s := range inv.classes[name].selectors {
+			if !inv.complete(s) {
+				open = append(open, s)
+			}
+		}
+	}
+	inv.mu.Unlock()
+	left := asksPerSupply
+	for _, s := range open {
+		asked, _ := inv.evaluate(context.Background(), s, left)
+		left = max(left-asked, 0)
+	}
+}
+
+// refresh counts the pools anew that need it, a few at a time.
+func (inv *Inventory) refresh() {
+	for more := true; more; {
+		inv.mu.Lock()
+		more = inv.recountDirty(poolsPerPass)
+		inv.mu.Unlock()
+	}
+}
+
+// recountDirty counts pools anew, at most as many as the limit says (-1: all).
+// It is true if there are more.
+func (inv *Inventory) recountDirty(limit int) bool {
+	for p := range inv.dirty {
+		if limit == 0 {
+			return true
+		}
+		limit--
+		inv.recount(p)
+	}
+	return false
+}
+
+// countClasses brings the counts of all classes up to date whose selectors
+// have been asked about all devices. It is true if one became countable, or
+// ceased to be.
+func (inv *Inventory) countClasses() (changed bool) {
+	for _, c := range inv.classes {
+		was := c.counted
+		c.counted = true
+		for _, s := range c.selectors {
+			c.counted = c.counted && s.broken == "" && inv.complete(s)
+		}
+		changed = changed || was != c.counted
+		switch {
+		case c.counted && was:
+			for p := range inv.recounted {
+				c.put(p.slot, c.selects(p))
+			}
+		case c.counted:
+			for _, p := range inv.order {
+				c.put(p.slot, c.selects(p))
+			}
+		}
+	}
+	clear(inv.recounted)
+	return changed
+}
+
+// selects counts what the class selects in a pool.
+func (c *class) selects(p *pool) (counts [dra.DeviceStates]int) {
+	for _, s := range p.current {
+		for _, b := range s.blocks {
+			mask, _ := narrow(b, b.all, c.selectors)
+			b.tally(mask, &counts)
+		}
+	}
+	return counts
+}
+
+// narrow is what selectors leave of a mask, one after the other, and for which
+// devices one failed where all before it matched.
+func narrow(b *block, mask uint64, selectors []*selector) (match, failed uint64) {
+	for _, s := range selectors {
+		if mask == 0 {
+			break
+		}
+		r := s.at(b)
+		failed |= mask & r.failed
+		mask &= r.match
+	}
+	return mask, failed
+}
