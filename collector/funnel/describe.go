@@ -1,0 +1,187 @@
+package funnel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// How much of everything a person is told.
+const (
+	examplesTold = 3
+	holdersTold  = 10
+	nodesTold    = 5
+)
+
+// describe adds to each answer what a person wants to know beyond it.
+func (q *inquiry) describe() {
+	for i, p := range q.order.parts {
+		detail := &dra.Detail{Fits: clean(q.answers[i].fits)}
+		for n, a := range p.asks {
+			if n >= len(q.tallies[i]) {
+				break // the context has ended before it was counted
+			}
+			t := q.tallies[i][n]
+			detail.Selectors = appendTroubles(detail.Selectors, a, t)
+			detail.Removed = append(detail.Removed, q.removals(a, t)...)
+			detail.Holders = append(detail.Holders, q.holders(a, t)...)
+		}
+		detail.Nodes = q.nodeVerdicts(i)
+		q.answers[i].detail = detail
+	}
+}
+
+// appendTroubles adds the selectors of an ask that cannot be evaluated, each
+// once: several requests may have the same class.
+func appendTroubles(told []dra.SelectorTrouble, a ask, t tally) []dra.SelectorTrouble {
+	for _, trouble := range t.Troubles {
+		if !ofClass(trouble) {
+			trouble.Where = "request " + clean(a.name)
+		}
+		if !slices.Contains(told, trouble) {
+			told = append(told, trouble)
+		}
+	}
+	return told
+}
+
+// removals says what each stage took from an ask.
+func (q *inquiry) removals(a ask, t tally) []dra.Removal {
+	if t.noClass {
+		return nil
+	}
+	var removals []dra.Removal
+	examples := q.judge.inventory.Examples(a.Request, examplesTold)
+	for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
+		gone := t.Left[stage-1] - t.Left[stage]
+		if gone <= 0 {
+			continue
+		}
+		removal := dra.Removal{Request: clean(a.name), Stage: stage, Count: gone, Because: because(a, stage, examples[stage])}
+		for _, example := range examples[stage] {
+			removal.Examples = append(removal.Examples, example.Device)
+		}
+		removals = append(removals, removal)
+	}
+	return removals
+}
+
+// because says why a stage removes devices: by what the request says, then by
+// what is true of the examples.
+func because(a ask, stage dra.Stage, examples []inventory.Example) string {
+	var reasons []string
+	switch stage {
+	case dra.StageClass:
+		return "class " + clean(a.Class)
+	case dra.StageSelectors:
+		for _, expression := range expressions(a.Selectors) {
+			reasons = append(reasons, oneLine(expression))
+		}
+		return strings.Join(reasons, " and ")
+	}
+	for _, example := range examples {
+		reason := string(example.Why)
+		if stage == dra.StageUntainted {
+			reason = sayTaint(example)
+		}
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// sayTaint writes a taint as Kubernetes' own tools do, and where it comes from.
+func sayTaint(example inventory.Example) string {
+	taint := example.Taint.Key
+	if example.Taint.Value != "" {
+		taint += "=" + example.Taint.Value
+	}
+	taint += ":" + example.Taint.Effect
+	if example.Rule == "" {
+		return fmt.Sprintf("taint %s of the driver", taint)
+	}
+	return fmt.Sprintf("taint %s of the rule %s", taint, example.Rule)
+}
+
+func expressions(selectors []resourcev1.DeviceSelector) []string {
+	var all []string
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			all = append(all, selector.CEL.Expression)
+		}
+	}
+	return all
+}
+
+// holders are the claims in the way of an ask that too few devices are free
+// for, those with most devices first.
+func (q *inquiry) holders(a ask, t tally) []dra.Holder {
+	if t.noClass || t.Left[dra.StageUntainted] == t.Left[dra.StageFree] {
+		return nil
+	}
+	holders, _ := q.judge.inventory.Holders(a.Request, holdersTold)
+	for i := range holders {
+		holders[i].Request = clean(a.name)
+	}
+	return holders
+}
+
+// nodeVerdicts are the nodes that come closest, and what is missing there.
+func (q *inquiry) nodeVerdicts(part int) []dra.NodeVerdict {
+	asks, tallies := q.order.parts[part].asks, q.tallies[part]
+	if len(tallies) < len(asks) || len(asks) == 0 {
+		return nil
+	}
+	sum := make(inventory.Spread)
+	for _, t := range tallies {
+		for node, free := range t.Free {
+			sum[node] += free
+		}
+	}
+	var nodes []dra.NodeVerdict
+	for _, node := range sum.Best(nodesTold) {
+		v := dra.NodeVerdict{Node: clean(node.Node), Free: make(map[string]int), Message: q.sayNode(part, node.Node)}
+		for i, a := range asks {
+			v.Free[clean(a.name)] = tallies[i].Free[node.Node]
+		}
+		nodes = append(nodes, v)
+	}
+	return nodes
+}
+
+// sayNode says what is missing on a node, empty where nothing is.
+func (q *inquiry) sayNode(part int, node string) string {
+	if q.answers[part].fits == node {
+		return ""
+	}
+	for _, pinned := range q.order.pinned {
+		if pinned.Node != "" && pinned.Node != node {
+			return "another claim of the pod is allocated on node " + clean(pinned.Node)
+		}
+	}
+	var missing []string
+	asks, tallies := q.order.parts[part].asks, q.tallies[part]
+	for i := 0; i < len(asks); {
+		parent, enough := asks[i].parent, false
+		for ; i < len(asks) && asks[i].parent == parent; i++ {
+			enough = enough || tallies[i].Free[node] >= asks[i].needs()
+		}
+		if !enough {
+			missing = append(missing, parent)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return "too few free devices for request " + clean(strings.Join(missing, ", "))
+	case slices.Contains(q.answers[part].tried, node):
+		return "enough free devices for each request, but not for all of them at once"
+	default:
+		return ""
+	}
+}

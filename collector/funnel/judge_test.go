@@ -1,0 +1,381 @@
+package funnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running has the judge run until the test ends.
+func running(t *testing.T, j *Judge) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- j.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run ends with %v", err)
+		}
+	})
+}
+
+// await waits until the verdicts are as they should be.
+func await(t *testing.T, j *Judge, what string, ok func([]dra.Verdict) bool) []dra.Verdict {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		if verdicts := j.Verdicts(); ok(verdicts) {
+			return verdicts
+		}
+		select {
+		case <-j.Changed():
+		case <-limit:
+			t.Fatalf("not seen: %s; verdicts are %+v", what, j.Verdicts())
+		}
+	}
+}
+
+func reasons(verdicts []dra.Verdict) string {
+	text := ""
+	for _, v := range verdicts {
+		text += fmt.Sprintf("%s=%s ", v.PodClaim, v.Reason)
+	}
+	return text
+}
+
+func questionOf(pod string, claims ...string) dra.Question {
+	q := question(claims...)
+	q.Pod.Name, q.PodUID = pod, "uid-of-"+pod
+	return q
+}
+
+// What is asked is answered, follows the inventory, and goes with its question.
+func TestRunFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.node("n1", nil)
+		w.class("gpu", `device.driver == "d"`)
+		w.claim("a", spec(request("main", 1)))
+		w.claim("b", spec(request("main", 2)))
+		j := w.judge()
+		running(t, j)
+		j.Ask([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
+		await(t, j, "nothing published", func(v []dra.Verdict) bool {
+			return reasons(v) == "a=no_matching_device b=no_matching_device "
+		})
+		w.pool("d", "n1", devicesNamed(1)...)
+		verdicts := await(t, j, "one device", func(v []dra.Verdict) bool { return reasons(v) == "a= b=insufficient_devices " })
+		if v := verdicts[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
+			t.Errorf("verdict %+v", v)
+		}
+		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: concerns nobody in the end
+		j.Ask([]dra.Question{questionOf("p2", "b")})
+		await(t, j, "p1 is not asked about any more", func(v []dra.Verdict) bool { return reasons(v) == "b=insufficient_devices " })
+		w.hold("holder", "n1")
+		j.Ask([]dra.Question{questionOf("p2", "holder", "b")})
+		await(t, j, "a claim that is allocated", func(v []dra.Verdict) bool { return reasons(v) == "holder= b=insufficient_devices " })
+		j.Ask(nil)
+		await(t, j, "nothing is asked", func(v []dra.Verdict) bool { return len(v) == 0 })
+	})
+}
+
+// longAgo has the docket take in what is asked though there is something in its
+// queue.
+func (d *docket) longAgo() { d.refreshed = clock.Instant{Elapsed: -time.Hour} }
+
+// A question whose order has changed keeps its verdict until there is another.
+func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
+	w := newWorld(t)
+	w.class("gpu")
+	w.claim("a", spec(request("main", 1)))
+	j := w.judge()
+	d := newDocket(j)
+	j.Ask([]dra.Question{questionOf("p", "a")})
+	d.refresh()
+	if err := d.hear(t.Context(), d.next()); err != nil {
+		t.Fatal(err)
+	}
+	d.publish()
+	w.claim("a", spec(request("main", 7)))
+	j.Ask([]dra.Question{questionOf("p", "a", "b")})
+	d.refresh()
+	d.publish()
+	if got := reasons(j.Verdicts()); got != "a=no_matching_device " {
+		t.Errorf("before it is judged anew: %q", got)
+	}
+	j.Ask([]dra.Question{questionOf("p", "b")})
+	d.longAgo()
+	d.refresh()
+	d.publish()
+	if got := reasons(j.Verdicts()); got != "" {
+		t.Errorf("a reference that is not asked about any more has verdicts: %q", got)
+	}
+}
+
+// Pods that ask for the same thing share one judgement; each is told by its
+// own names.
+func TestRunSharesJudgements(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	w.pool("d", "n1", devicesNamed(2, "model", "x")...)
+	w.pool("d", "n2", devicesNamed(1)...)
+	w.node("n2", nil)
+	var questions []dra.Question
+	for i := range 100 {
+		name := fmt.Sprintf("c%d", i)
+		w.claim(name, spec(request("main", 2, `device.attributes["d"].model == "x"`)))
+		questions = append(questions, questionOf("pod-"+name, name))
+	}
+	j := w.judge()
+	d := newDocket(j)
+	j.Ask(questions)
+	d.refresh()
+	if len(d.queue) != 1 {
+		t.Fatalf("%d orders for one specification", len(d.queue))
+	}
+	if err := d.hear(t.Context(), d.next()); err != nil {
+		t.Fatal(err)
+	}
+	d.publish()
+	verdicts := j.Verdicts()
+	if len(verdicts) != 100 {
+		t.Fatalf("%d verdicts", len(verdicts))
+	}
+	want := "the scheduler gives up at node n2: claim c42: selector #0 on device d/n2/dev-0: CEL runtime error: no such key: model"
+	if got := verdicts[42].Message; len(got) < len(want) || got[:len(want)] != want {
+		t.Errorf("message %q, want it to begin %q", got, want)
+	}
+}
+
+// What changes nothing for an order does not have it judged again, and what
+// does, does.
+func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	w.class("net", `device.driver == "net"`)
+	w.pool("d", "n1", devicesNamed(1)...)
+	w.pool("net", "n1", devicesNamed(2)...)
+	w.claim("a", spec(request("main", 1)))
+	j := w.judge()
+	d := newDocket(j)
+	again := func() int {
+		t.Helper()
+		j.Ask([]dra.Question{questionOf("p", "a")})
+		d.refresh()
+		n := len(d.queue)
+		for m := d.next(); m != nil; m = d.next() {
+			if err := d.hear(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	if n := again(); n != 1 {
+		t.Fatalf("%d orders at first", n)
+	}
+	net := spec(request("main", 1))
+	net.Devices.Requests[0].Exactly.DeviceClassName = "net"
+	if !w.allocate(w.claim("other", net), "n1") {
+		t.Fatal("a device of another class cannot be allocated")
+	}
+	if n := again(); n != 0 {
+		t.Errorf("a device of another class is held, and it is judged again")
+	}
+	w.hold("holder", "n1")
+	if n := again(); n != 1 {
+		t.Errorf("a device that it could have is held, and it is not judged again")
+	}
+	if got := again(); got != 0 {
+		t.Errorf("nothing has changed, and it is judged again")
+	}
+}
+
+// The allocator sees what is published now, though it has been asked about the
+// node before.
+func TestRunSeesNodesAnew(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	slice := w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
+	s := spec(request("main", 2))
+	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
+	w.claim("c", s)
+	j := w.judge()
+	d := newDocket(j)
+	for _, want := range []string{"c=constraints_unsatisfiable ", "c= "} {
+		j.Ask([]dra.Question{questionOf("p", "c")})
+		d.refresh()
+		if err := d.hear(t.Context(), d.next()); err != nil {
+			t.Fatal(err)
+		}
+		d.publish()
+		if got := reasons(j.Verdicts()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		changed := slice.DeepCopy()
+		changed.Spec.Pool.Generation, changed.Spec.Devices = 2, []resourcev1.Device{device("a", "numa", 1), device("b", "numa", 1)}
+		w.inventory.Slice(changed.Name, changed)
+	}
+}
+
+// What was never judged comes first, the oldest wait first; then what was
+// judged longest ago, so that changes without end starve nobody.
+func TestDocketOrder(t *testing.T) {
+	w := newWorld(t)
+	w.class("gpu")
+	var questions []dra.Question
+	for i := range 4 {
+		name := string(rune('a' + i))
+		w.claim(name, spec(request(name, int64(i+1))))
+		questions = append(questions, questionOf("pod-"+name, name))
+	}
+	j := w.judge()
+	d := newDocket(j)
+	heard := ""
+	hear := func(n int) {
+		t.Helper()
+		for range n {
+			m := d.next()
+			heard += m.order.parts[0].asks[0].name
+			if err := d.hear(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	j.Ask(questions[:3])
+	d.refresh()
+	hear(2)
+	w.class("another") // concerns all
+	j.Ask(questions)
+	d.longAgo()
+	d.refresh()
+	hear(4)
+	if want := "ab" + "cd" + "ab"; heard != want {
+		t.Errorf("heard in the order %q, want %q", heard, want)
+	}
+}
+
+// working is a clock on which every look takes some time, as if work was done
+// between any two.
+func working(each time.Duration) clock.Clock {
+	clk := clock.System()
+	return func() clock.Instant {
+		time.Sleep(each)
+		return clk()
+	}
+}
+
+// However much changes, Run takes no more than its share of the time.
+func TestRunKeepsItsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.node("n1", nil)
+		w.class("gpu", `device.driver == "d"`)
+		w.pool("d", "n1", devicesNamed(4)...)
+		var questions []dra.Question
+		for i := range 50 {
+			name := fmt.Sprintf("c%d", i)
+			w.claim(name, spec(request(name, 5)))
+			questions = append(questions, questionOf("pod-"+name, name))
+		}
+		// Each look at the clock costs 4 ms of fake time: work. What is not
+		// work is rest.
+		const look = 4 * time.Millisecond
+		looks := 0
+		inner := working(look)
+		clk := func() clock.Instant { looks++; return inner() }
+		j := New(Options{Inventory: w.inventory, Clock: clk, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.2})
+		running(t, j)
+		start := time.Now()
+		for i := range 300 {
+			j.Ask(questions)
+			w.class(fmt.Sprintf("class-%d", i%2), fmt.Sprint(i%3 == 0)) // concerns all
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		share := float64(looks) * float64(look) / float64(time.Since(start))
+		if share > 0.22 || share < 0.1 {
+			t.Errorf("works %.3f of the time, may 0.2", share)
+		}
+		if len(j.Verdicts()) != 50 {
+			t.Errorf("%d of 50 verdicts", len(j.Verdicts()))
+		}
+	})
+}
+
+// Time in which there was nothing to do is not rested for.
+func TestIdleTimeIsNotWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.class("gpu")
+		w.claim("a", spec(request("main", 1)))
+		j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.1})
+		running(t, j)
+		time.Sleep(10*time.Minute + 3*time.Second)
+		began := time.Now()
+		j.Ask([]dra.Question{questionOf("p", "a")})
+		await(t, j, "an answer", func(v []dra.Verdict) bool { return len(v) == 1 })
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("answered after %v", took)
+		}
+	})
+}
+
+// Asking and reading never wait for the judge.
+func TestAskNeverBlocks(t *testing.T) {
+	w := newWorld(t)
+	j := w.judge() // does not run
+	for range 100 {
+		j.Ask([]dra.Question{question("a")})
+		_ = j.Verdicts()
+	}
+}
+
+// The judge, its questions and the inventory are used from many goroutines.
+func TestRunRace(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	slice := w.pool("d", "n1", devicesNamed(4, "model", "x")...)
+	w.claim("a", spec(request("main", 5)))
+	w.claim("b", spec(request("main", 2, `device.attributes["d"].model == "x"`)))
+	j := w.judge()
+	running(t, j)
+	writing := make(chan struct{})
+	go func() {
+		defer close(writing)
+		for i := range 200 {
+			changed := slice.DeepCopy()
+			changed.Spec.Pool.Generation = int64(i + 2)
+			changed.Spec.Devices = devicesNamed(1+i%6, "model", []string{"x", "y"}[i%2])
+			w.inventory.Slice(changed.Name, changed)
+			claim := &resourcev1.ResourceClaim{Spec: spec(request("main", int64(1+i%5)))}
+			w.inventory.Claim(testNamespace, "a", claim)
+		}
+	}()
+	for range 50 {
+		j.Ask([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b"), questionOf("p3", "a", "b")})
+		for _, v := range j.Explain(t.Context(), questionOf("p3", "a", "b")) {
+			checkFunnel(t, v)
+		}
+	}
+	<-writing
+	j.Ask([]dra.Question{questionOf("p2", "b")})
+	await(t, j, "the last state", func(v []dra.Verdict) bool { return len(v) == 1 && v[0].Reason == dra.ReasonNoMatchingDevice })
+}

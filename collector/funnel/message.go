@@ -1,0 +1,162 @@
+package funnel
+
+import (
+	"fmt"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// devices says how many.
+func devices(n int) string {
+	if n == 1 {
+		return "1 device"
+	}
+	return fmt.Sprintf("%d devices", n)
+}
+
+// asking begins a sentence about a request.
+func asking(a ask) string {
+	if a.count == 0 {
+		return fmt.Sprintf("request %s asks for all matching devices of a node", a.name)
+	}
+	return fmt.Sprintf("request %s asks for %s", a.name, devices(a.needs()))
+}
+
+func (t tally) sayUnmatched(a ask, stage dra.Stage) string {
+	if len(t.Troubles) > 0 {
+		return sayTrouble(a, t.Troubles[0])
+	}
+	published, inClass := t.Left[dra.StagePublished], t.Left[dra.StageClass]
+	switch {
+	case published == 0:
+		return asking(a) + ", and no device is published"
+	case stage == dra.StageClass:
+		return fmt.Sprintf("%s, and class %s selects none of %s", asking(a), a.Class, devices(published))
+	default:
+		return fmt.Sprintf("%s, and its selectors match none of %s of class %s", asking(a), devices(inClass), a.Class)
+	}
+}
+
+// sayTrouble tells of a selector that cannot be asked. Expressions can be
+// kilobytes long, so the sentence names only where it stands.
+func sayTrouble(a ask, trouble dra.SelectorTrouble) string {
+	whose := "its selector"
+	if ofClass(trouble) {
+		whose = "the selector of " + trouble.Where
+	}
+	if trouble.Device == "" {
+		return fmt.Sprintf("request %s: %s does not compile: %s", a.name, whose, oneLine(trouble.Message))
+	}
+	return fmt.Sprintf("request %s: %s fails for device %s: %s", a.name, whose, trouble.Device, oneLine(trouble.Message))
+}
+
+func ofClass(trouble dra.SelectorTrouble) bool { return strings.HasPrefix(trouble.Where, "class ") }
+
+func (t tally) sayFew(a ask) string {
+	return fmt.Sprintf("%s, and only %d of the %d published match", asking(a), t.Left[dra.StageSelectors], t.Left[dra.StagePublished])
+}
+
+func (t tally) sayTainted(a ask) string {
+	matching, untainted := t.Left[dra.StageSelectors], t.Left[dra.StageUntainted]
+	return fmt.Sprintf("%s; %d of %s that match have taints which it does not tolerate", asking(a), matching-untainted, devices(matching))
+}
+
+func (t tally) sayHeld(a ask) string {
+	return fmt.Sprintf("%s; of %s that match and that no taint forbids, %d can still be allocated",
+		asking(a), devices(t.Left[dra.StageUntainted]), t.Left[dra.StageFree])
+}
+
+func (t tally) sayIncomplete(a ask) string {
+	return fmt.Sprintf("%s; %d can be allocated, and %d more once all slices of their pools are published",
+		asking(a), t.Left[dra.StageFree], t.Incomplete)
+}
+
+func (t tally) sayScattered(a ask) string {
+	if t.Left[dra.StageBestNode] == 0 {
+		return fmt.Sprintf("%s; %d are free, but no node can reach any of them", asking(a), t.Left[dra.StageFree])
+	}
+	return fmt.Sprintf("%s; %d are free, but no node has more than %d of them", asking(a), t.Left[dra.StageFree], t.Left[dra.StageBestNode])
+}
+
+// oneLine makes a message of another program fit into a sentence: compilers
+// draw pictures of several lines.
+func oneLine(message string) string {
+	return strings.Join(strings.Fields(clean(message)), " ")
+}
+
+// clean makes foreign bytes valid UTF-8.
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func sayTooMany(n int64) string {
+	return fmt.Sprintf("it asks for %d devices, and a claim cannot be given more than %d", n, resourcev1.AllocationResultsMaxSize)
+}
+
+func sayOther() string {
+	return "its devices could be allocated, but not those of another claim of the pod"
+}
+
+// onNodes says on which nodes the allocator was asked in vain.
+func (t trial) onNodes() string {
+	switch {
+	case t.left > 0:
+		return fmt.Sprintf("none of the %d most promising of %d nodes", len(t.tried), len(t.tried)+t.left)
+	case len(t.tried) == 1:
+		return fmt.Sprintf("not node %s, the only one with enough free devices,", t.tried[0])
+	default:
+		return fmt.Sprintf("none of the %d nodes with enough free devices", len(t.tried))
+	}
+}
+
+// subject says whose requests a finding is about.
+func subject(parts []int) string {
+	if len(parts) == 1 {
+		return "the claim"
+	}
+	return "the claims of the pod together"
+}
+
+func sayConstraints(parts []int, node string, failed trial) string {
+	return fmt.Sprintf("%s can satisfy the constraints of %s; without them node %s would do", failed.onNodes(), subject(parts), node)
+}
+
+func sayNoRoom(parts []int, failed trial) string {
+	return fmt.Sprintf("%s can serve all requests of %s at once", failed.onNodes(), subject(parts))
+}
+
+func saySlow(failed trial) string {
+	return fmt.Sprintf("cannot be told: the search for devices takes longer than %s on %d of the %d nodes that were tried", perNode, failed.slow, len(failed.tried))
+}
+
+func sayFatal(t trial) string {
+	text := fmt.Sprintf("the scheduler gives up at node %s: %s", t.on, oneLine(t.fatal.Error()))
+	if t.fits != "" {
+		text += fmt.Sprintf(" (node %s would do)", t.fits)
+	}
+	return text
+}
+
+func sayNoNode(pinned bool) string {
+	if pinned {
+		return "the pod's other claims are allocated where there are not enough free devices for this one"
+	}
+	return "no node has enough free devices for all requests, though for each of them some node has"
+}
+
+func sayCompeting(parts []int) string {
+	return fmt.Sprintf("the requests of %s compete for the same devices: there is enough for each of them, and not for all at once", subject(parts))
+}
+
+func sayAllMixed(a ask) string {
+	return asking(a) + ", and no node can give all of them together with what else is asked for"
+}
+
+func sayAllHeld(a ask) string {
+	return asking(a) + ", and on every node something holds one of them"
+}
+
+func sayAllTainted(a ask) string {
+	return asking(a) + ", and on every node one of them has a taint that it does not tolerate"
+}

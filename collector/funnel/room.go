@@ -1,0 +1,140 @@
+package funnel
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+// nodesJoined is how many nodes are looked at as if they were one.
+const nodesJoined = 20
+
+// blameRoom says why no node will do for the parts, whatever their
+// constraints, though each request by itself has enough: is it that there is
+// not enough anywhere, because requests compete or devices are cut from the
+// same, or that it lies on several nodes?
+func (q *inquiry) blameRoom(ctx context.Context, parts []int, failed trial) error {
+	for _, part := range parts {
+		for i, a := range q.order.parts[part].asks {
+			if a.count == 0 {
+				q.blame(parts, q.allOfNode(a, q.tallies[part][i]))
+				return nil
+			}
+		}
+	}
+	enough, err := q.enoughTogether(ctx, parts)
+	if err != nil {
+		return err
+	}
+	if enough {
+		q.blame(parts, finding{dra.ReasonFragmented, dra.Stages, sayNoRoom(parts, failed)})
+	} else {
+		q.blame(parts, finding{dra.ReasonInsufficient, dra.Stages, sayCompeting(parts)})
+	}
+	return nil
+}
+
+// enoughTogether asks the allocator about a node that reaches all devices of
+// all nodes that have free ones. Where these are too many to be joined, there
+// is taken to be enough.
+func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (bool, error) {
+	free := make(inventory.Spread)
+	for _, part := range parts {
+		for _, t := range q.tallies[part] {
+			for node, n := range t.Free {
+				free[node] += n
+			}
+		}
+	}
+	joined := newJoint()
+	for _, node := range free.Best(nodesJoined) {
+		at, ok, err := q.ground.site(ctx, node.Node)
+		if err != nil || !ok {
+			continue // it was there when its devices were counted
+		}
+		joined.add(at.NodeSupply)
+	}
+	allocator, err := q.judge.allocator(ctx, joined.NodeSupply)
+	if err != nil {
+		return true, err
+	}
+	at := site{NodeSupply: joined.NodeSupply, allocator: allocator}
+	allocated, slow, err := allocate(ctx, at, q.order.claims(parts, false))
+	if ctx.Err() != nil {
+		return true, ctx.Err()
+	}
+	return allocated || slow || err != nil || len(free) > nodesJoined, nil
+}
+
+// joint is several nodes as if they were one.
+type joint struct {
+	inventory.NodeSupply
+	names sets.Set[string] // of slices: those that are network-attached are on many nodes
+}
+
+func newJoint() *joint {
+	return &joint{names: sets.New[string](), NodeSupply: inventory.NodeSupply{
+		Node: &corev1.Node{},
+		Allocated: structured.AllocatedState{
+			AllocatedDevices:         sets.New[structured.DeviceID](),
+			AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+			AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+		},
+	}}
+}
+
+func (j *joint) add(supply inventory.NodeSupply) {
+	for _, slice := range supply.Slices {
+		if !j.names.Has(slice.Name) {
+			j.names.Insert(slice.Name)
+			j.Slices = append(j.Slices, anywhere(slice))
+		}
+	}
+	for id := range supply.Allocated.AllocatedDevices {
+		j.Allocated.AllocatedDevices.Insert(id)
+	}
+	for id := range supply.Allocated.AllocatedSharedDeviceIDs {
+		j.Allocated.AllocatedSharedDeviceIDs.Insert(id)
+	}
+	// A pool is on each of its nodes with all that is consumed of it.
+	maps.Copy(j.Allocated.AggregatedCapacity, supply.Allocated.AggregatedCapacity)
+	j.Node.Status.DeclaredFeatures = append(j.Node.Status.DeclaredFeatures, supply.Node.Status.DeclaredFeatures...)
+}
+
+// anywhere is the slice as if all nodes could use its devices.
+func anywhere(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+	yes := true
+	changed := *slice
+	changed.Spec.NodeName, changed.Spec.NodeSelector, changed.Spec.PerDeviceNodeSelection = nil, nil, nil
+	changed.Spec.AllNodes = &yes
+	return &changed
+}
+
+// allOfNode says what keeps a request from having all devices of a node: on
+// each node one of them is held, or tainted. The node that comes furthest
+// decides. What is free to a request that tolerates all taints, or to one with
+// admin access, is what there would be without taints, or without holders.
+func (q *inquiry) allOfNode(a ask, t tally) finding {
+	unheld := a.Request
+	unheld.AdminAccess = true
+	all := unheld
+	all.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
+	matching, untainted := q.judge.inventory.Count(all).Free, q.judge.inventory.Count(unheld).Free
+	worst := finding{dra.ReasonFragmented, dra.Stages, sayAllMixed(a)}
+	for node, n := range matching {
+		switch {
+		case untainted[node] == n && t.Free[node] < n:
+			return finding{dra.ReasonInsufficient, dra.StageFree, sayAllHeld(a)}
+		case untainted[node] < n:
+			worst = finding{dra.ReasonTainted, dra.StageUntainted, sayAllTainted(a)}
+		}
+	}
+	return worst
+}
