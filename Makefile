@@ -96,8 +96,8 @@ manifests: ## render every kustomization (kubectl)
 	done
 
 docs: ## write docs/metrics.md and the tables of docs/health.md and docs/sources.md
-	go test ./collector/node -run '^Test(Metrics|Health)Document$$' -update
-	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^TestSourcesDocument$$' -update
+	go test ./collector/node -run '^TestHealthDocument$$' -update
+	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources)Document$$' -update
 
 tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat and promtool
 

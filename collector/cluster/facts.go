@@ -57,6 +57,7 @@ type Snapshot struct {
 	Questions    []dra.Question // for the judge, the oldest wait first
 	Waiting      []Waiting      // every waiting reference, likewise
 	Observations []Observation  // durations that ended since the step before
+	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
 }
 
 // Waiting is a pod's claim reference, or its request of an extended resource,

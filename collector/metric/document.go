@@ -7,51 +7,70 @@ import (
 	"strings"
 )
 
-// section is one table of the document: the families whose names begin with
-// the prefix, and did not fit a section before.
-type section struct {
-	prefix, title string
+// Chapter is the part of a document that has the families of one role.
+type Chapter struct {
+	Title    string
+	Families []*Family
+	Sections []Section
 }
 
-func sections() []section {
-	return []section{
-		{"dra_device_", "What the hardware does"},
-		{"dra_claim_", "What a claim gets of a device"},
-		{"dra_namespace_", "Totals that outlive claims"},
-		{"dra_constraint_", "Constraints of device classes"},
-		{"dra_exporter_", "About the exporter itself"},
-		{"", "Others"},
-	}
+// Section is one table of a chapter: the families whose names begin with one
+// of the prefixes and that fitted no section before. Those that fit none come
+// last, under "Others".
+type Section struct {
+	Title    string
+	Prefixes []string
 }
 
-// Document writes a Markdown table of the families for each prefix, in the
-// order in which they are given: the same families give the same text.
-func Document(w io.Writer, families []*Family) error {
+// Document writes Markdown: a table for each section of each chapter, its
+// families in the order in which they are given. The same chapters give the
+// same text.
+func Document(w io.Writer, chapters []Chapter) error {
 	out := bufio.NewWriter(w)
-	sections := sections()
-	grouped := make([][]*Family, len(sections))
-	for _, family := range families {
+	for i, chapter := range chapters {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "## %s\n", chapter.Title)
+		sections := append(chapter.Sections[:len(chapter.Sections):len(chapter.Sections)], Section{"Others", []string{""}})
+		for i, group := range chapter.grouped(sections) {
+			if len(group) > 0 {
+				writeTable(out, sections[i].Title, group)
+			}
+		}
+	}
+	return out.Flush()
+}
+
+func (c Chapter) grouped(sections []Section) [][]*Family {
+	groups := make([][]*Family, len(sections))
+	for _, family := range c.Families {
 		for i, section := range sections {
-			if strings.HasPrefix(family.Name, section.prefix) {
-				grouped[i] = append(grouped[i], family)
+			if section.has(family) {
+				groups[i] = append(groups[i], family)
 				break
 			}
 		}
 	}
-	separator := ""
-	for i, group := range grouped {
-		if len(group) == 0 {
-			continue
+	return groups
+}
+
+func (s Section) has(family *Family) bool {
+	for _, prefix := range s.Prefixes {
+		if strings.HasPrefix(family.Name, prefix) {
+			return true
 		}
-		fmt.Fprintf(out, "%s## %s\n\n", separator, sections[i].title)
-		fmt.Fprint(out, "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
-		for _, family := range group {
-			fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n",
-				family.Name, family.Type, family.Unit, quoteAll(family.Labels), strings.ReplaceAll(family.Help, "|", `\|`))
-		}
-		separator = "\n"
 	}
-	return out.Flush()
+	return false
+}
+
+func writeTable(out io.Writer, title string, families []*Family) {
+	fmt.Fprintf(out, "\n### %s\n\n", title)
+	fmt.Fprint(out, "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
+	for _, family := range families {
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n",
+			family.Name, family.Type, family.Unit, quoteAll(family.Labels), strings.ReplaceAll(family.Help, "|", `\|`))
+	}
 }
 
 func quoteAll(labels []string) string {

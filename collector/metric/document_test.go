@@ -16,8 +16,16 @@ func TestDocument(t *testing.T) {
 		{Name: "dra_device_energy_joules_total", Help: "Energy", Unit: "joules", Type: metric.Counter, Labels: []string{"uuid"}},
 		{Name: "dra_constraint_violations_total", Help: "Onsets", Type: metric.Counter},
 	}
+	exporter := &metric.Family{Name: "dra_claims", Help: "How many"}
 	var text strings.Builder
-	if err := metric.Document(&text, families); err != nil {
+	if err := metric.Document(&text, []metric.Chapter{
+		{Title: "A role", Families: families, Sections: []metric.Section{
+			{Title: "Hardware", Prefixes: []string{"dra_device_"}},
+			{Title: "Claims and more", Prefixes: []string{"dra_claim_", "dra_exporter_", "dra_device_power"}},
+			{Title: "Nothing", Prefixes: []string{"dra_nothing_"}},
+		}},
+		{Title: "Another role", Families: []*metric.Family{exporter}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	metrictest.CompareGolden(t, "testdata/document.md", text.String())

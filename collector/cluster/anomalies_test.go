@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Driver and kubelet disagree only where both speak, and of one device.
+func TestHealthDisagreement(t *testing.T) {
+	sick := []dra.Taint{{Key: "gpu.example.com/xid", Effect: "NoSchedule"}}
+	for _, test := range []struct {
+		name   string
+		said   []dra.ResourceHealth
+		taints []dra.Taint
+		rules  []dra.Taint
+		alter  func(h *hall, p *dra.PodLife, c *dra.ClaimLife)
+		want   string
+	}{
+		{name: "both well", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "x/y=1", Healthy: true}}, want: "0"},
+		{name: "both sick", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=1"}}, taints: sick, want: "0"},
+		{name: "the kubelet alone", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-0"}}, want: "1"},
+		{name: "the driver alone", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: sick, want: "1"},
+		{name: "a taint that says nothing of health", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, taints: []dra.Taint{{Key: "note", Effect: "None"}}, want: "0"},
+		{name: "an administrator's rule is no driver's word", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}}, rules: sick, want: "0"},
+		{name: "the driver does not watch it", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, taints: []dra.Taint{{Key: "gpu.example.com/unmonitored", Effect: "None"}}},
+		{name: "the kubelet says nothing"},
+		{name: "of two containers the worse counts", said: []dra.ResourceHealth{{PodClaim: "gpu", Healthy: true}, {PodClaim: "gpu"}, {PodClaim: "gpu", Healthy: true}}, want: "1"},
+		{name: "another request", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "nic"}}},
+		{name: "another claim", said: []dra.ResourceHealth{{PodClaim: "nic"}}},
+		{name: "one of two devices", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=common"}},
+			alter: func(_ *hall, _ *dra.PodLife, c *dra.ClaimLife) { given("gpu-5")(c) }},
+		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *hall, p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true }},
+		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Slices = 0 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHall(t)
+			h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "node-a", Slices: 1}}}
+			if len(test.taints)+len(test.rules) > 0 {
+				h.facts.Supply.Tainted = []dra.TaintedDevice{{Device: deviceOf("gpu-0"), Taints: test.taints, ByRules: test.rules}}
+			}
+			c, p := claim("a/c", 0, given("gpu-0"), reserved("p")), pod("a/p", 1, "gpu=c")
+			p.Node, p.Health = "node-a", test.said
+			if test.alter != nil {
+				test.alter(h, &p, &c)
+			}
+			h.tell(p, c)
+			h.step(time.Second)
+			want := ""
+			if test.want != "" {
+				want = `dra_device_health_disagreement{device="gpu-0",driver="gpu.example.com",pool="node-a"} ` + test.want
+			}
+			h.expect(want, "dra_device_health_disagreement")
+			if logged := len(h.events) > 0; logged != (test.want == "1") {
+				t.Errorf("logged %v", h.events)
+			}
+			h.step(time.Second)
+			if len(h.events) > 0 {
+				t.Errorf("logged again %v", h.events)
+			}
+			h.lose(p)
+			h.step(time.Second)
+			h.expect("", "dra_device_health_disagreement")
+		})
+	}
+}
+
+// Who was evicted before we came is not counted, nor is anybody twice.
+func TestEvictions(t *testing.T) {
+	h := newHall(t)
+	h.live = false
+	before := pod("a/before", 1, "gpu=c")
+	before.Evicted = true
+	p := pod("a/p", 2, "gpu=c")
+	h.tell(before, p)
+	h.step(time.Second)
+	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 0`, "dra_pod_taint")
+	h.live = true
+	p.Evicted = true
+	h.tell(p)
+	p.Deleted = second(30)
+	h.tell(p, before)
+	h.lose(p)
+	h.step(time.Second)
+	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
+}
+
+// Claims that are held back from deletion, and those whose pods are gone, are
+// shown for as long as they are.
+func TestMarks(t *testing.T) {
+	h := newHall(t)
+	p := pod("a/p", 1, "gpu=c")
+	h.tell(p, claim("a/c", 0, given("gpu-0"), reserved("p", "q")), claim("a/gone", 0, deleted(9)), claim("a/stuck", 0, deleted(9, "keep")))
+	h.step(time.Second)
+	stuck := `dra_claim_terminating_since_timestamp_seconds{namespace="a",resourceclaim="stuck"} 1.795168809e+09`
+	h.expect(stuck, "dra_claim_orphaned", "dra_claim_terminating")
+	h.lose(p)
+	h.step(time.Second)
+	h.expect(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1
+		`+stuck, "dra_claim_orphaned", "dra_claim_terminating")
+	again := p
+	again.UID = "another"
+	h.tell(again)
+	h.lose(claim("a/stuck", 0, deleted(9)))
+	h.step(time.Second)
+	h.expect(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1`, "dra_claim_orphaned", "dra_claim_terminating")
+	q := pod("a/q", 3)
+	h.tell(q)
+	h.step(time.Second)
+	h.expect("", "dra_claim_orphaned", "dra_claim_terminating")
+}

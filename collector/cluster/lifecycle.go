@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// mark is when something was told: live, as it happened, or found in a list,
+// so that it had happened some time before. The zero mark is "not yet".
+type mark struct {
+	told clock.Instant
+	live bool
+}
+
+func (m mark) set() bool { return !m.told.IsZero() }
+
+func markOf(change *Change) mark { return mark{change.At, change.Live} }
+
+// course is how far a claim has come, for its present allocation.
+type course struct {
+	made      mark
+	allocated mark
+	bound     mark // all its binding conditions are true
+
+	lost   clock.Instant // when it was last seen to lose an allocation
+	lostBy []string      // UIDs of those that it was reserved for then
+
+	allocationDone, bindingDone bool // observed, or never to be
+}
+
+// journey is how far a pod has come. What happened once stays: the sandbox of
+// a pod that runs may be made again, and its devices prepared again, but that
+// is no start.
+type journey struct {
+	made    mark
+	bound   mark
+	sandbox mark
+	started mark
+
+	direct         bool // bound from the start: nobody scheduled it
+	prompt         bool // its kubelet tells of sandboxes at once
+	together       bool // sandbox and start were told of in one
+	schedulingDone bool // observed, or never to be
+	rows           []phaseRow
+}
+
+// followClaim notes how far a claim has come by a change.
+func (s *State) followClaim(c *claimEntry, before *dra.ClaimLife, change *Change) {
+	if before == nil {
+		c.course = course{made: markOf(change)}
+		s.failures.open(c.life.Class(), change.At.Wall)
+		if change.Live {
+			s.clocks.hear(clockServer, "", c.life.Created, change.At)
+		}
+	}
+	was := before != nil && before.Allocated
+	if was && (!c.life.Allocated || (!change.Live && !sameAllocation(before, c.life))) {
+		s.unallocate(c, before, change)
+		was = false
+	}
+	if !c.life.Allocated {
+		return
+	}
+	if !was {
+		s.allocate(c, change)
+	}
+	s.followBinding(c, before, change)
+}
+
+func (s *State) allocate(c *claimEntry, change *Change) {
+	c.course.allocated = markOf(change)
+	c.course.allocationDone, c.course.bindingDone = !change.Live, false
+	s.failures.open(c.life.Class(), change.At.Wall)
+	if change.Live {
+		s.clocks.hear(clockScheduler, "", c.life.AllocatedAt, change.At)
+	}
+	s.endAllocation(c)
+}
+
+// unallocate notes that those that had the claim wait for it again, if they
+// still do, from now on.
+func (s *State) unallocate(c *claimEntry, before *dra.ClaimLife, change *Change) {
+	c.course = course{made: c.course.made, lost: change.At}
+	for _, consumer := range before.ReservedFor {
+		c.course.lostBy = append(c.course.lostBy, consumer.UID)
+	}
+}
+
+func (s *State) followBinding(c *claimEntry, before *dra.ClaimLife, change *Change) {
+	switch c.life.Binding {
+	case dra.BindingDone:
+		if !c.course.bound.set() {
+			c.course.bound = markOf(change)
+			s.endBinding(c)
+		}
+	case dra.BindingFailed:
+		if change.Live && before != nil && before.Binding != dra.BindingFailed {
+			s.failures.add(c.life.Class(), failureBinding, 1, change.At.Wall)
+		}
+	}
+}
+
+// sameAllocation reports whether the claim still has the devices that it had.
+// An allocation without a date may get one later.
+func sameAllocation(a, b *dra.ClaimLife) bool {
+	undated := a.AllocatedAt.IsZero() || b.AllocatedAt.IsZero()
+	return slices.Equal(a.Results, b.Results) && (undated || a.AllocatedAt.Equal(b.AllocatedAt))
+}
+
+// followPod notes how far a pod has come by a change.
+func (s *State) followPod(p *podEntry, before *dra.PodLife, change *Change) {
+	j, at := &p.journey, markOf(change)
+	if before == nil {
+		j.made = at
+		s.hear(clockServer, "", p.life.Created, change)
+	}
+	if p.life.Node != "" && !j.bound.set() {
+		j.bound, j.direct = at, before == nil && change.Live
+		if !j.direct {
+			s.hear(clockServer, "", p.life.Scheduled, change)
+		}
+	}
+	s.followSandbox(p, change)
+	s.followPhases(p)
+	if !p.life.Started.IsZero() && !j.started.set() {
+		j.started = at
+		s.endStart(p)
+		s.hear(clockNode, p.life.Node, p.life.Started, change)
+	}
+	s.followUnder(p)
+}
+
+func (s *State) followSandbox(p *podEntry, change *Change) {
+	j := &p.journey
+	if p.life.Sandbox.IsZero() || j.sandbox.set() {
+		return
+	}
+	j.sandbox, j.together = markOf(change), !p.life.Started.IsZero()
+	if s.prompt(p) {
+		s.hear(clockNode, p.life.Node, p.life.Sandbox, change)
+		s.endPreparation(p)
+	}
+}
+
+// prompt reports whether the pod's kubelet tells of sandboxes at once. Of a
+// node that is not known it is not believed; what has been known stays.
+func (s *State) prompt(p *podEntry) bool {
+	if n, known := s.books.nodes[p.life.Node]; known && n.SandboxPrompt {
+		p.journey.prompt = true
+	}
+	return p.journey.prompt
+}
+
+func (s *State) hear(which clockKind, node string, stamp time.Time, change *Change) {
+	if change.Live {
+		s.clocks.hear(which, node, stamp, change.At)
+	}
+}
+
+// followPhases looks at what depends on both the pod and its claims: the two
+// are told of by different watches, in whichever order.
+func (s *State) followPhases(p *podEntry) {
+	if p.life == nil {
+		return
+	}
+	for i := range p.refs {
+		if c := p.refs[i].claim; c != nil && c.life != nil {
+			s.endAllocation(c)
+		}
+	}
+	s.endScheduling(p)
+}

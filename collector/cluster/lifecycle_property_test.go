@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// bounds are between which values a truth may have been observed, in seconds;
+// false if it must not have been: its end was not told live. Where clocks are
+// apart, what would need two of them need not have been.
+func (c *chronicle) bounds(t truth, byIndex []happening) (in interval, seen bool) {
+	began, ended, other := byIndex[t.began], byIndex[t.ended], byIndex[t.other]
+	took := ended.at - began.at
+	if !ended.live {
+		return interval{}, false
+	}
+	in = interval{low: max(0, took-latency), high: took + latency}
+	if !began.live || began.era != ended.era { // by the servers' stamps
+		in.high++
+		if len(c.off) > 0 {
+			in.low, in.high = max(0, in.low-1), in.high+clockSlack.Seconds()
+		}
+	}
+	live := began.live && began.era == ended.era && other.live && other.era == ended.era
+	in.optional = len(c.off) > 0 && !live
+	return in, true
+}
+
+func TestEachPhaseIsObservedOnceAndTruly(t *testing.T) {
+	kinds := map[string]int{}
+	for seed := range uint64(400) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := newChronicle(t, seed, kinds)
+			c.play(c.outages(seed%4 > 0))
+			c.compare()
+			if seed%4 == 0 {
+				c.addUp()
+			}
+		})
+	}
+	for _, kind := range []string{"live", "by stamps", "not observed"} {
+		if kinds[kind] < 1000 {
+			t.Errorf("%d phases were %s: too few to show anything", kinds[kind], kind)
+		}
+	}
+}
+
+// Where clocks are minutes apart, what can be told by our own is, and what
+// cannot is told truly or not at all.
+func TestNothingIsGarbageWhereClocksAreApart(t *testing.T) {
+	kinds := map[string]int{}
+	observed := 0
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := newChronicle(t, seed, kinds)
+			for _, which := range []string{"server", "scheduler", "kubelet", "driver"} {
+				c.off[which] = time.Duration((c.random.Float64() - 0.5) * float64(20*time.Minute))
+			}
+			c.play(c.outages(true))
+			c.compare()
+			observed += len(c.observed)
+		})
+	}
+	t.Logf("%v, of which %d observed", kinds, observed)
+	if wanted := kinds["live"] + kinds["by stamps"]/3; observed < wanted {
+		t.Errorf("%d phases observed, want %d", observed, wanted)
+	}
+}
+
+func newChronicle(t *testing.T, seed uint64, kinds map[string]int) *chronicle {
+	c := &chronicle{saga: newSaga(t), random: rand.New(rand.NewPCG(seed, 4)), kinds: kinds}
+	for i := range 12 {
+		c.live(i)
+	}
+	return c
+}
+
+func (c *chronicle) outages(some bool) (outages []outage) {
+	for at := 100 * c.random.Float64(); some && at < 1000; at += 1 + 300*c.random.Float64() {
+		to := at + c.delay()
+		outages = append(outages, outage{at, to, c.chance(0.5)})
+		at = to
+	}
+	return outages
+}
+
+func (c *chronicle) compare() {
+	byIndex := make([]happening, len(c.happen))
+	for _, h := range c.happen {
+		byIndex[h.index] = h
+	}
+	want, got := map[string][]interval{}, map[string][]float64{}
+	for _, t := range c.truths {
+		key := t.phase + " " + t.class
+		in, seen := c.bounds(t, byIndex)
+		if seen {
+			want[key] = append(want[key], in)
+		}
+		c.kinds[kind(in, seen)]++
+	}
+	for key, took := range c.byPhase() {
+		got[key] = took
+		if len(want[key]) == 0 {
+			c.t.Errorf("%s: observed %v, want nothing", key, took)
+		}
+	}
+	for key, intervals := range want {
+		if !matched(got[key], intervals) {
+			c.t.Errorf("%s: observed %v, want %v", key, got[key], intervals)
+		}
+	}
+}
+
+type interval struct {
+	low, high float64
+	optional  bool
+}
+
+func kind(in interval, seen bool) string {
+	switch {
+	case !seen:
+		return "not observed"
+	case in.high-in.low > 1:
+		return "by stamps"
+	default:
+		return "live"
+	}
+}
+
+// matched reports whether each value is in an interval of its own, and none is
+// left that is not optional.
+func matched(values []float64, intervals []interval) bool {
+	const rounding = 1e-6
+	if len(values) == 0 {
+		return !slices.ContainsFunc(intervals, func(in interval) bool { return !in.optional })
+	}
+	for i, in := range intervals {
+		if values[0] < in.low-rounding || values[0] > in.high+rounding {
+			continue
+		}
+		if matched(values[1:], slices.Concat(intervals[:i], intervals[i+1:])) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *chronicle) byPhase() map[string][]float64 {
+	phases := map[string][]float64{}
+	for _, o := range c.observed {
+		phase := o.Phase
+		if phase == "" {
+			phase = phaseReady
+		}
+		key := phase + " " + o.DeviceClass
+		phases[key] = append(phases[key], o.Took.Seconds())
+	}
+	return phases
+}
+
+// addUp holds the sum of all phases of a class against how long it took until
+// its pods were ready, where each claim had one pod.
+func (c *chronicle) addUp() {
+	sums, pods := map[string]float64{}, map[string]int{}
+	allocations := map[string]int{}
+	for _, o := range c.observed {
+		if o.Phase == "" {
+			sums[o.DeviceClass] -= o.Took.Seconds()
+			pods[o.DeviceClass]++
+			continue
+		}
+		if o.Phase == phaseAllocation {
+			allocations[o.DeviceClass]++
+		}
+		sums[o.DeviceClass] += o.Took.Seconds()
+	}
+	checked := 0
+	for class, sum := range sums {
+		if pods[class] != allocations[class] {
+			continue
+		}
+		checked++
+		if math.Abs(sum) > float64(pods[class])*2*latency {
+			c.t.Errorf("%s: the phases of %d pods add up to %v s more than they took", class, pods[class], sum)
+		}
+	}
+	if checked == 0 {
+		c.t.Error("no class was checked")
+	}
+}
+
+// Any stamps at all, however contradictory, observe nothing negative and
+// nothing longer than the exporter could know.
+func FuzzStamps(f *testing.F) {
+	f.Add(int64(0), int64(1), int64(2), int64(3), int64(4), uint8(0))
+	f.Add(int64(9), int64(-1e9), int64(1e9), int64(-7), int64(1<<40), uint8(255))
+	f.Fuzz(func(t *testing.T, created, allocated, scheduled, sandbox, started int64, live uint8) {
+		s := newSaga(t)
+		stamp := func(after int64) time.Time { return s.began.Wall.Add(time.Duration(after%1e10) * time.Second) }
+		bit := func(i int) bool { return live&(1<<i) != 0 }
+		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: stamp(created), Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
+		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Created: stamp(created), Classes: []string{"gpu"}}
+		tell := func(i int, claims bool) {
+			s.at(float64(i))
+			p, c := pod, claim
+			if claims {
+				s.tell(Change{Live: bit(i), Claim: &c})
+				return
+			}
+			s.tell(Change{Live: bit(i), Pod: &p})
+		}
+		tell(0, true)
+		tell(1, false)
+		claim.Allocated, claim.AllocatedAt = true, stamp(allocated)
+		claim.Results, claim.ReservedFor = []dra.AllocatedDevice{{Class: "gpu"}}, []dra.Consumer{{Resource: "pods", UID: "a"}}
+		tell(2, true)
+		pod.Node, pod.Scheduled = "new", stamp(scheduled)
+		tell(3, false)
+		pod.Sandbox = stamp(sandbox)
+		tell(4, false)
+		pod.Started = stamp(started)
+		tell(5, false)
+		for _, o := range s.observed {
+			if o.Took < 0 {
+				t.Errorf("observed %v of %s", o.Took, o.Phase)
+			}
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// The phases between a pod's waiting for a claim and its first container.
+const (
+	phaseAllocation       = "allocation"
+	phaseBinding          = "binding"
+	phaseScheduling       = "scheduling"
+	phasePreparation      = "preparation"
+	phaseStart            = "start"
+	phasePreparationStart = "preparation_start"
+	phaseReady            = "ready" // all of them; has a family of its own
+)
+
+// disorder is by how much two watches may tell of things in the wrong order.
+const disorder = time.Second
+
+// tardiness is by how much a kubelet may tell late of what it has dated. One
+// that is busy with a pod, pulling the image of its second container, say,
+// tells only afterwards that the first has started.
+const tardiness = 2 * time.Second
+
+// phases is what has been found out of durations.
+type phases struct {
+	observed  []Observation // in this step
+	anomalies []anomaly     // one for each phase
+
+	under   map[*podEntry]struct{} // pods with a phase under way
+	changed bool                   // something of under has, since rows were made
+	rows    []phaseRow
+
+	open     openings
+	prompted bool // a kubelet is known now to tell of sandboxes at once
+}
+
+// anomaly counts the durations of a phase that clocks contradict.
+type anomaly struct {
+	phase  string
+	total  float64
+	labels *metric.Labels
+}
+
+func newPhases(f *families) phases {
+	p := phases{under: make(map[*podEntry]struct{})}
+	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
+		p.anomalies = append(p.anomalies, anomaly{phase: phase, labels: metric.NewLabels(f.clockOff.Labels, phase)})
+	}
+	return p
+}
+
+// contradict counts a duration that clocks contradict.
+func (p *phases) contradict(phase string) {
+	i := slices.IndexFunc(p.anomalies, func(a anomaly) bool { return a.phase == phase })
+	p.anomalies[i].total++
+}
+
+// endAllocation observes how long those that wait for a claim had to wait, once
+// its allocation and one of them are known.
+func (s *State) endAllocation(c *claimEntry) {
+	if c.course.allocationDone || !c.course.allocated.set() {
+		return
+	}
+	begin, found := s.longestWait(c)
+	if !found {
+		return
+	}
+	c.course.allocationDone = true
+	s.observe(phaseAllocation, c.life.Class(), begin, c.allocatedMoment())
+}
+
+// longestWait is since when somebody waited for the claim that has just been
+// allocated: the first of those that are alive, name it, and were there then.
+// Who had it before and lost it waits since.
+func (s *State) longestWait(c *claimEntry) (longest moment, found bool) {
+	var first time.Duration
+	for _, p := range c.users {
+		if p.life == nil || (!p.alive() && !c.reservedFor(p)) || !p.wasThere(c.course.allocated, c) {
+			continue
+		}
+		for i := range p.refs {
+			if p.refs[i].claim != c {
+				continue
+			}
+			wait := s.waitMoment(p, &p.refs[i])
+			if slices.Contains(c.course.lostBy, p.life.UID) {
+				wait = moment{mark: mark{c.course.lost, true}}
+			}
+			if at, known := s.instant(wait, c.course.allocated.told); known && (!found || at < first) {
+				longest, first, found = wait, at, true
+			}
+		}
+	}
+	return longest, found
+}
+
+// wasThere reports whether the pod can have waited when the claim was
+// allocated. One that was told of later, in a list, was there if the claim was
+// allocated for it.
+func (p *podEntry) wasThere(allocated mark, c *claimEntry) bool {
+	late := p.journey.made.told.Since(allocated.told)
+	return late <= 0 || (late <= disorder && p.journey.made.live) || c.reservedFor(p)
+}
+
+// endBinding observes how long binding conditions took to become true.
+func (s *State) endBinding(c *claimEntry) {
+	if c.course.bindingDone || !c.course.bound.live {
+		return
+	}
+	c.course.bindingDone = true
+	s.observe(phaseBinding, c.life.Class(), c.allocatedMoment(), c.conditionsMoment())
+}
+
+// endScheduling observes how long it took to bind the pod once it could be as
+// far as its claims go; as soon as all of them are known to be allocated.
+func (s *State) endScheduling(p *podEntry) {
+	j := &p.journey
+	if j.schedulingDone || !j.bound.set() {
+		return
+	}
+	if !j.bound.live || j.direct {
+		j.schedulingDone = true
+		return
+	}
+	begin, claims := p.madeMoment(), 0
+	for i := range p.refs {
+		c := p.refs[i].claim
+		if c == nil || !c.reservedFor(p) || c.life.Binding == dra.BindingWaiting {
+			return // not known yet
+		}
+		begin = s.later(begin, c.usableMoment(p))
+		claims++
+	}
+	if claims > 0 {
+		j.schedulingDone = true
+		s.observe(phaseScheduling, p.class(), begin, p.boundMoment())
+	}
+}
+
+// endPreparation observes how long the pod's sandbox took.
+func (s *State) endPreparation(p *podEntry) {
+	if p.journey.sandbox.live && !p.journey.together {
+		s.observe(phasePreparation, p.class(), p.boundMoment(), s.sandboxMoment(p))
+	}
+}
+
+// endStart observes what ends with the start of the pod's first container.
+func (s *State) endStart(p *podEntry) {
+	j := &p.journey
+	if !j.started.live {
+		return
+	}
+	class, end := p.class(), s.startedMoment(p)
+	switch {
+	case !s.prompt(p):
+		s.observe(phasePreparationStart, class, p.boundMoment(), end)
+	case j.sandbox.set():
+		if j.together {
+			s.observe(phasePreparation, class, p.boundMoment(), s.sandboxMoment(p))
+		}
+		s.observe(phaseStart, class, s.sandboxMoment(p), end)
+	}
+	if begin, found := s.firstWait(p, j.started.told); found {
+		s.observe(phaseReady, class, begin, end)
+	}
+}
+
+// firstWait is since when the pod waits for any of its claims.
+func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, found bool) {
+	var first time.Duration
+	for i := range p.refs {
+		wait := s.waitMoment(p, &p.refs[i])
+		if at, known := s.instant(wait, now); known && (!found || at < first) {
+			begin, first, found = wait, at, true
+		}
+	}
+	return begin, found
+}

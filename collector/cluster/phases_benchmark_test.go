@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// A crowd is a large cluster: claims, of which the first have a pod that runs
+// and the last wait for a pod's devices.
+type crowd struct {
+	state State
+	now   clock.Instant
+	facts Facts
+	next  int
+}
+
+func newCrowd(claims, pods int) *crowd {
+	c := &crowd{
+		state: NewState(Config{Interval: 10 * time.Second, MaxSeries: 10000}),
+		now:   clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour},
+	}
+	c.facts.Synced = Synced{true, true, true, true, true, true}
+	c.tell(false, Change{Node: &dra.NodeLife{Name: "node", SandboxPrompt: true}})
+	for i := range claims {
+		claim := crowdClaim(i, i < pods*9/10)
+		claim.Created = c.now.Wall.Add(-time.Hour)
+		c.tell(false, Change{Claim: claim})
+		if i < pods {
+			c.tell(false, Change{Pod: crowdPod(i, claim.Created, i < pods*9/10)})
+		}
+	}
+	c.next = claims
+	c.step()
+	return c
+}
+
+func crowdClaim(i int, allocated bool) *dra.ClaimLife {
+	claim := &dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i, "-gpu-x7k2p")},
+		UID: fmt.Sprintf("6b625223-3f6f-41d6-b54a-%012d", i), Classes: []string{"gpu.example.com"},
+		MadeFor: dra.Consumer{Resource: "pods", Name: fmt.Sprint("train-", i), UID: fmt.Sprint("pod-", i)}, PodClaim: "gpu",
+	}
+	if allocated {
+		claim.Allocated, claim.Node = true, "node"
+		claim.Results = []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: dra.DeviceID{Driver: "gpu.example.com", Pool: "node", Name: "gpu-1"}}}
+		claim.ReservedFor = []dra.Consumer{claim.MadeFor}
+	}
+	return claim
+}
+
+func crowdPod(i int, created time.Time, running bool) *dra.PodLife {
+	pod := &dra.PodLife{
+		Ref: dra.PodRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i)}, UID: fmt.Sprint("pod-", i), Created: created,
+		Claims: []dra.PodClaim{{Name: "gpu", Template: "gpu", Claim: fmt.Sprint("train-", i, "-gpu-x7k2p")}},
+	}
+	if running {
+		pod.Node, pod.Scheduled, pod.Sandbox, pod.Started = "node", created, created, created
+	}
+	return pod
+}
+
+func (c *crowd) tell(live bool, change Change) {
+	change.At, change.Live = c.now, live
+	c.facts.Changes = append(c.facts.Changes, change)
+}
+
+// step ends a step that took this long, and lets some time pass.
+func (c *crowd) step() (snapshot Snapshot) {
+	c.state, snapshot, _ = Step(c.state, c.facts, c.now)
+	c.facts.Changes = nil
+	c.now = c.now.Add(50 * time.Millisecond)
+	return snapshot
+}
+
+// live takes one claim and its pod through one of the changes of their lives.
+func (c *crowd) live(change int) {
+	i, stage := c.next+change/5, change%5
+	claim, pod := crowdClaim(i, stage > 1), crowdPod(i, c.now.Wall, false)
+	if claim.Created = c.now.Wall; stage > 2 {
+		pod.Node, pod.Scheduled = "node", c.now.Wall
+	}
+	switch stage {
+	case 0, 2:
+		c.tell(true, Change{Claim: claim})
+	case 1, 3:
+		c.tell(true, Change{Pod: pod})
+	default:
+		pod.Sandbox, pod.Started = c.now.Wall, c.now.Wall
+		c.tell(true, Change{Pod: pod})
+		c.tell(true, Change{Gone: true, Pod: crowdPod(i-1000, c.now.Wall, true)})
+		c.tell(true, Change{Gone: true, Claim: crowdClaim(i-1000, true)})
+	}
+}
+
+// BenchmarkStep measures one step of a large cluster with 25 changes: 500 a
+// second, twenty steps a second.
+func BenchmarkStep(b *testing.B) {
+	for _, size := range []struct{ claims, pods int }{{1000, 200}, {10000, 2000}, {100000, 20000}} {
+		for _, changes := range []int{0, 1, 25} {
+			b.Run(fmt.Sprintf("claims=%d/pods=%d/changes=%d", size.claims, size.pods, changes), func(b *testing.B) {
+				c := newCrowd(size.claims, size.pods)
+				b.ReportAllocs()
+				change := 0
+				for b.Loop() {
+					for range changes {
+						c.live(change)
+						change++
+					}
+					c.step()
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFirstStep measures the step after the first lists.
+func BenchmarkFirstStep(b *testing.B) {
+	for b.Loop() {
+		newCrowd(100000, 20000)
+	}
+}
+
+// TestMemoryOfALargeCluster reports what the reducer keeps, the objects that it
+// was told of not counted, and holds it to a bound.
+func TestMemoryOfALargeCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 120,000 objects")
+	}
+	c := newCrowd(100000, 20000)
+	with := heap()
+	runtime.KeepAlive(c)
+	objects := keepObjects(c)
+	*c = crowd{}
+	without := heap()
+	runtime.KeepAlive(objects)
+	const bound = 120e6
+	t.Logf("state of 100,000 claims and 20,000 pods: %.1f MB beside the objects", (with-without)/1e6)
+	if with-without > bound {
+		t.Errorf("the state takes %.1f MB, more than %.0f", (with-without)/1e6, bound/1e6)
+	}
+}
+
+func keepObjects(c *crowd) (objects []any) {
+	for _, claim := range c.state.books.claims {
+		objects = append(objects, claim.life)
+	}
+	for _, pod := range c.state.books.pods {
+		objects = append(objects, pod.life)
+	}
+	return objects
+}
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}

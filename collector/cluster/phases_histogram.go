@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// durations holds the histograms of the families that observations name.
+type durations map[*metric.Family]*prometheus.HistogramVec
+
+func newDurations(f *families) durations {
+	d := make(durations)
+	for _, family := range []*metric.Family{f.duration, f.ready} {
+		d[family] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                            family.Name,
+			Help:                            family.Help,
+			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  160,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, family.Labels)
+	}
+	return d
+}
+
+// enter has histograms exist from 0, and then enters durations.
+func (d durations) enter(snapshot *Snapshot) {
+	for i := range snapshot.Opened {
+		d.of(&snapshot.Opened[i])
+	}
+	for i := range snapshot.Observations {
+		if histogram := d.of(&snapshot.Observations[i]); histogram != nil {
+			histogram.Observe(snapshot.Observations[i].Took.Seconds())
+		}
+	}
+}
+
+// of returns the histogram of an observation, nil for labels that are not
+// valid UTF-8: whoever decodes foreign bytes sees to it that there are none.
+func (d durations) of(o *Observation) prometheus.Observer {
+	values := []string{o.DeviceClass}
+	if o.Phase != "" {
+		values = append(values, o.Phase)
+	}
+	histogram, err := d[o.Family].GetMetricWithLabelValues(values...)
+	if err != nil {
+		return nil
+	}
+	return histogram
+}
+
+// openings says for which classes, and of which phases, histograms exist from
+// 0: increase() does not see the first value of a series that begins with it.
+type openings struct {
+	prompt, tardy bool // kubelets of the kind exist
+	classes       int  // how many were open
+	changed       bool // a kind of kubelets is new
+}
+
+// hear notes what kind of kubelet a node has.
+func (o *openings) hear(prompt bool) {
+	o.changed = o.changed || (prompt && !o.prompt) || (!prompt && !o.tardy)
+	o.prompt, o.tardy = o.prompt || prompt, o.tardy || !prompt
+}
+
+// openHistograms lists the histograms that ought to exist, where some are new.
+// Binding has one only where it has been observed: few claims have conditions.
+func (s *State) openHistograms() []Observation {
+	o := &s.phases.open
+	if !o.changed && o.classes == len(s.failures.classes) {
+		return nil
+	}
+	o.changed, o.classes = false, len(s.failures.classes)
+	phases := []string{phaseAllocation, phaseScheduling}
+	if o.prompt {
+		phases = append(phases, phasePreparation, phaseStart)
+	}
+	if o.tardy {
+		phases = append(phases, phasePreparationStart)
+	}
+	var opened []Observation
+	for class := range s.failures.classes {
+		if class == "" {
+			continue
+		}
+		opened = append(opened, Observation{Family: s.families.ready, DeviceClass: class})
+		for _, phase := range phases {
+			opened = append(opened, Observation{Family: s.families.duration, DeviceClass: class, Phase: phase})
+		}
+	}
+	return opened
+}

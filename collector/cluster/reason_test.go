@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+const (
+	saysDevices = "0/1 nodes are available: 1 cannot allocate all claims. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+	saysCPU     = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+	saysBoth    = "0/2 nodes are available: 1 Insufficient cpu, 1 cannot allocate all claims. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+	saysClass   = "0/1 nodes are available: request gpu: device class gpu.acme.com does not exist. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+type reasonCase struct {
+	name    string
+	pod     func(*dra.PodLife)
+	claim   func(*dra.ClaimLife) // nil: the claim does not exist
+	said    string
+	trouble string
+	verdict []dra.PendingReason // none: not judged
+	synced  func(*Synced)
+	want    dra.PendingReason
+	message string
+}
+
+// Each reason of the closed set is told from objects as they are in a cluster.
+func TestReasons(t *testing.T) {
+	exists := func(*dra.ClaimLife) {}
+	template := func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
+	cases := []reasonCase{
+		{name: "gated", pod: func(p *dra.PodLife) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
+			verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonGated, message: "the pod has scheduling gates"},
+		{name: "gated before all", pod: func(p *dra.PodLife) { p.Gated = true }, claim: exists, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonGated},
+		{name: "no claim", want: dra.ReasonClaimMissing, message: "resourceclaim c does not exist"},
+		{name: "a claim that goes", claim: deleted(50, "resource.kubernetes.io/delete-protection"), said: `resourceclaim "c" is being deleted`,
+			want: dra.ReasonClaimMissing, message: "resourceclaim c is being deleted"},
+		{name: "a claim that goes, though it was ours", claim: allOf(given("gpu-0"), reserved("p"), deleted(50, "resource.kubernetes.io/delete-protection")),
+			want: dra.ReasonClaimMissing, message: "resourceclaim c is being deleted"},
+		{name: "no claim yet", pod: template, want: dra.ReasonClaimNotCreated, message: "no resourceclaim has been made from template one-gpu yet"},
+		{name: "no claim can be made", pod: template, trouble: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
+			want: dra.ReasonClaimNotCreated, message: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`},
+		{name: "not within the quota", pod: template, verdict: []dra.PendingReason{dra.ReasonNone},
+			trouble: `PodResourceClaim gpu: failed to create resource claim: resourceclaims.resource.k8s.io "p-gpu-x7" is forbidden: exceeded quota: gpus, requested: gpu.example.com.deviceclass.resource.k8s.io/devices=1, used: 4, limited: 4`,
+			want:    dra.ReasonQuota},
+		{name: "trouble with another claim", pod: template, trouble: "PodResourceClaim nic: exceeded quota: nics", want: dra.ReasonClaimNotCreated},
+		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLife) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
+			want: dra.ReasonClaimNotCreated},
+		{name: "no class, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
+		{name: "no class, said", claim: exists, said: saysClass, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
+		{name: "the class is there by now", claim: exists, said: saysClass, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
+			message: "devices would suffice now, but the scheduler said: " + saysClass},
+		{name: "nothing matches", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice}, want: dra.ReasonNoMatchingDevice},
+		{name: "tainted", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonTainted}, want: dra.ReasonTainted},
+		{name: "too few", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient, message: "so it is judged"},
+		{name: "too few, and no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "an incomplete pool", claim: exists, verdict: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
+		{name: "on no single node", claim: exists, verdict: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
+		{name: "constraints", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonConstraints}, want: dra.ReasonConstraints},
+		{name: "conditions", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
+		{name: "conditions that failed", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
+			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
+		{name: "no processor, unjudged", claim: exists, said: saysCPU, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor where devices are", claim: exists, said: saysBoth, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "both, unjudged", claim: exists, said: saysBoth, want: dra.ReasonUnknown, message: "the scheduler says: " + saysBoth},
+		{name: "a contradiction", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
+			message: "devices would suffice now, but the scheduler said: " + saysDevices},
+		{name: "for others", claim: allOf(given("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
+		{name: "for others so far", claim: allOf(given("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
+		{name: "silence", claim: exists, want: dra.ReasonUnknown, message: "the scheduler has not said anything yet"},
+		{name: "silence, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "devices would suffice; the scheduler has not said anything yet"},
+		{name: "slices that nobody may read", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice},
+			synced: func(s *Synced) { s.Slices = false }, want: dra.ReasonUnknown, message: "the scheduler says: " + saysDevices},
+		{name: "classes that nobody may read", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass},
+			synced: func(s *Synced) { s.Classes = false }, want: dra.ReasonUnknown},
+	}
+	seen := map[dra.PendingReason]bool{}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) { test.run(t) })
+		seen[test.want] = true
+	}
+	for _, reason := range dra.PendingReasons() {
+		if !seen[reason] {
+			t.Errorf("no case gives %s", reason)
+		}
+	}
+}
+
+func (test reasonCase) run(t *testing.T) {
+	h := newHall(t)
+	p := pod("team/p", 10, "gpu=c")
+	if test.pod != nil {
+		test.pod(&p)
+	}
+	p.Unschedulable = test.said
+	if test.claim != nil {
+		p.Claims[0].Claim = "c"
+		h.tell(claim("team/c", 11, test.claim))
+	}
+	h.tell(p)
+	if test.trouble != "" {
+		h.tell(dra.Trouble{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.trouble, Count: 1, Last: second(12)})
+	}
+	for _, reason := range test.verdict {
+		message := ""
+		if reason != dra.ReasonNone {
+			message = "so it is judged"
+		}
+		h.facts.Verdicts = append(h.facts.Verdicts, judged(p, "gpu", reason, message))
+	}
+	if test.synced != nil {
+		test.synced(&h.facts.Synced)
+	}
+	h.step(time.Second)
+	w := h.one()
+	if w.Reason != test.want || test.message != "" && w.Message != test.message {
+		t.Errorf("%s: %s\nwant %s: %s", w.Reason, w.Message, test.want, test.message)
+	}
+	if w.Message == "" {
+		t.Error("no message")
+	}
+	h.step(time.Minute)
+	if again := h.one(); again.Reason != w.Reason || again.Message != w.Message {
+		t.Errorf("then %s: %s, though nothing happened", again.Reason, again.Message)
+	}
+}
+
+func allOf(all ...func(*dra.ClaimLife)) func(*dra.ClaimLife) {
+	return func(c *dra.ClaimLife) {
+		for _, f := range all {
+			f(c)
+		}
+	}
+}
+
+// Who is satisfied does not wait: a claim that is allocated and reserved for
+// the pod or its group with all conditions true, a pod that is bound, a pod
+// that is over.
+func TestNobodyWaits(t *testing.T) {
+	for name, change := range map[string]func(*dra.PodLife, *dra.ClaimLife){
+		"reserved": func(_ *dra.PodLife, c *dra.ClaimLife) { allOf(given("gpu-0"), reserved("p"))(c) },
+		"conditions true": func(_ *dra.PodLife, c *dra.ClaimLife) {
+			allOf(given("gpu-0"), reserved("p"))(c)
+			c.Binding = dra.BindingDone
+		},
+		"bound":         func(p *dra.PodLife, _ *dra.ClaimLife) { p.Node = "node-a" },
+		"over":          func(p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true },
+		"being deleted": func(p *dra.PodLife, _ *dra.ClaimLife) { p.Deleted = second(60) },
+		"reserved for group": func(p *dra.PodLife, c *dra.ClaimLife) {
+			p.Group = "gang"
+			given("gpu-0")(c)
+			c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "gang", UID: "uid-gang"}}
+		},
+		"a resource of a device plugin": func(p *dra.PodLife, _ *dra.ClaimLife) {
+			p.Claims, p.Extended = nil, map[string]int64{"vendor.example.com/plugin": 1}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t)
+			p, c := pod("team/p", 10, "gpu=c"), claim("team/c", 11)
+			h.tell(p, c)
+			h.step(time.Second)
+			h.one()
+			change(&p, &c)
+			h.tell(p, c)
+			h.step(time.Second)
+			if len(h.last.Waiting)+len(h.last.Questions) > 0 {
+				t.Errorf("%+v waits", h.last.Waiting)
+			}
+		})
+	}
+}
+
+func TestFailuresAreReasons(t *testing.T) {
+	for _, reason := range dra.PendingReasons() {
+		known := slices.Contains(failureReasons(), string(reason))
+		if known != isFailure(reason) {
+			t.Errorf("%s is counted: %v", reason, isFailure(reason))
+		}
+	}
+}

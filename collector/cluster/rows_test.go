@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+// supplyOf is a supply of one of each: a pool that several claims share, one
+// that is incomplete, one whose slices are gone, one of no node.
+func supplyOf() *dra.Supply {
+	return &dra.Supply{
+		Version: 7,
+		Pools: []*dra.PoolSupply{
+			{Driver: "gpu.example.com", Pool: "node-a", Node: "node-a", Generation: 3, Slices: 2, Complete: true, Devices: [dra.DeviceStates]int{2, 1, 1},
+				Capacity: []dra.CapacitySupply{{Device: "gpu-1", Capacity: "memory", Total: 80e9, Consumed: 20e9}}},
+			{Driver: "gpu.example.com", Pool: "node-b", Node: "node-b", Generation: 1, Slices: 1, Devices: [dra.DeviceStates]int{0, 0, 4}},
+			{Driver: "gpu.example.com", Pool: "node-c", Node: "node-c"},
+			{Driver: "net.example.com", Pool: "fabric", Generation: 1, Slices: 1, Complete: true, Devices: [dra.DeviceStates]int{0, 16, 0}},
+		},
+		Classes: []dra.ClassSupply{
+			{Class: "broken.example.com", Error: "does not compile"},
+			{Class: "gpu.example.com", ExtendedResource: "example.com/gpu", Counted: true, Devices: [dra.DeviceStates]int{2, 1, 5}},
+		},
+		Taints: []dra.TaintCount{{Driver: "gpu.example.com", Pool: "node-a", Taint: dra.Taint{Key: "example.com/sick", Effect: "NoSchedule"}, Devices: 1}},
+		Tainted: []dra.TaintedDevice{
+			{Device: deviceOf("gpu-0"), Taints: []dra.Taint{{Key: "example.com/sick", Effect: "NoSchedule"}}},
+			{Device: deviceOf("gpu-2"), Taints: []dra.Taint{{Key: "example.com/unmonitored", Effect: "None"}}},
+			{Device: deviceOf("gpu-3"), ByRules: []dra.Taint{{Key: "maintenance", Effect: "NoSchedule"}}},
+		},
+	}
+}
+
+// townHall tells of one of each, so that every family of rows has one.
+func townHall(t testing.TB) *hall {
+	h := newHall(t)
+	h.live = false
+	runs := pod("team/runs", 20, "gpu=held")
+	runs.Node, runs.Health = "node-a", []dra.ResourceHealth{
+		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-0", Healthy: true},
+		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-1", Healthy: true},
+		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-2", Healthy: true},
+		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-3", Healthy: false},
+	}
+	waits, gated := pod("team/waits", 40, "gpu=wanted"), pod("other/gated", 30, "gpu<one")
+	gated.Gated = true
+	h.tell(claim("team/held", 10, given("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
+		claim("team/wanted", 41), waits, gated, claim("team/unused", 5),
+		claim("team/kept", 6, given("gpu-7")), claim("team/orphan", 7, given("gpu-8"), reserved("ghost")),
+		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
+	h.facts.Supply = supplyOf()
+	h.facts.Verdicts = []dra.Verdict{judged(waits, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
+	h.step(time.Second)
+	h.live = true
+	runs.Evicted = true
+	h.tell(runs)
+	h.step(time.Second)
+	return h
+}
+
+func TestPage(t *testing.T) {
+	h := townHall(t)
+	metrictest.CompareGolden(t, "testdata/page.txt", metrictest.Text(t, metric.NewPage(h.last.Rows)))
+}
+
+// Every family of the table has rows, unless it is a histogram or tells what
+// did not fit.
+func TestEveryFamilyHasRows(t *testing.T) {
+	shown := map[string]bool{}
+	for _, row := range townHall(t).last.Rows {
+		shown[row.Family.Name] = true
+		if row.Family.Type == metric.Counter && row.Start.IsZero() && strings.HasPrefix(row.Family.Name, "dra_allocation") {
+			t.Errorf("%s does not say when it began", row.Family.Name)
+		}
+	}
+	except := []string{"dra_exporter_series_dropped_total", "dra_exporter_source_error_info", "dra_exporter_source_last_success_timestamp_seconds"}
+	for _, f := range Families() {
+		if !shown[f.Name] && f.Type != metric.Histogram && !slices.Contains(except, f.Name) {
+			t.Errorf("no row of %s", f.Name)
+		}
+	}
+}
+
+// Without a collection, what takes it is left out, and nothing else.
+func TestForbiddenKinds(t *testing.T) {
+	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds"}
+	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
+	states := []string{"dra_devices", "dra_class_devices", "dra_capacity_consumed"}
+	all := familiesOf(townHall(t))
+	for name, test := range map[string]struct {
+		forbid func(*Synced)
+		gone   []string
+	}{
+		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement"})},
+		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total"})},
+		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_candidates"})},
+		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_candidates"}},
+		"events":  {func(s *Synced) { s.Events = false }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := townHall(t)
+			test.forbid(&h.facts.Synced)
+			h.step(time.Second)
+			left := familiesOf(h)
+			for family := range all {
+				if left[family] == slices.Contains(test.gone, family) {
+					t.Errorf("%s: shown %v", family, left[family])
+				}
+			}
+		})
+	}
+	t.Run("states that take pods", func(t *testing.T) {
+		h := townHall(t)
+		h.facts.Synced.Pods = false
+		h.step(time.Second)
+		shown := map[string]bool{}
+		for _, row := range h.last.Rows {
+			if row.Family.Name == "dra_claims" {
+				shown[row.Labels.Get("state")] = true
+			}
+		}
+		if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, []string{"allocated", "reserved", "terminating"}) {
+			t.Errorf("states %v", got)
+		}
+	})
+}
+
+func familiesOf(h *hall) map[string]bool {
+	shown := map[string]bool{}
+	for _, row := range h.last.Rows {
+		shown[row.Family.Name] = true
+	}
+	return shown
+}
+
+func TestFamilies(t *testing.T) {
+	if err := metric.Validate(Families()); err != nil {
+		t.Error(err)
+	}
+}

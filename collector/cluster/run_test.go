@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A feed is what a Runner asks, in the hands of a test.
+type feed struct {
+	mu      sync.Mutex
+	changes []Change
+	settled bool
+	takes   []time.Time
+	asked   int
+	slow    time.Duration // that each step takes
+	wake    chan struct{}
+}
+
+func (f *feed) inputs() Inputs {
+	return Inputs{
+		Take: func() []Change {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			taken := f.changes
+			f.changes = nil
+			f.takes = append(f.takes, time.Now())
+			return taken
+		},
+		Synced:   func() Synced { return Synced{true, true, true, true, true, true} },
+		Supply:   func() *dra.Supply { time.Sleep(f.slow); return nil },
+		Verdicts: func() []dra.Verdict { return nil },
+		Ask:      func([]dra.Question) { f.mu.Lock(); f.asked++; f.mu.Unlock() },
+		Statuses: func() []source.Status { return nil },
+		Settled:  func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
+		Wake:     f.wake,
+	}
+}
+
+// seen is how often the Runner took changes and asked the judge.
+func (f *feed) seen() (takes, asked int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.takes), f.asked
+}
+
+func (f *feed) tell(changes ...Change) {
+	f.mu.Lock()
+	f.changes = append(f.changes, changes...)
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run starts a Runner in the bubble's time and returns it and what stops it.
+func run(t *testing.T, f *feed) (*Runner, *prometheus.Registry, func()) {
+	t.Helper()
+	f.wake = make(chan struct{}, 1)
+	registry := prometheus.NewPedanticRegistry()
+	r, err := NewRunner(Config{Interval: 10 * time.Second}, f.inputs(), registry, clock.System(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	return r, registry, func() { stop(); <-done }
+}
+
+func TestNothingIsShownBeforeAllIsListed(t *testing.T) {
+	for name, after := range map[string]time.Duration{"once settled": 7 * time.Second, "without, after a minute": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{}
+			r, _, stop := run(t, f)
+			defer stop()
+			want := settleTime
+			if after > 0 {
+				want = after
+				time.AfterFunc(after, func() { f.mu.Lock(); f.settled = true; f.mu.Unlock() })
+			}
+			time.Sleep(want - 50*time.Millisecond)
+			synctest.Wait()
+			if takes, _ := f.seen(); r.Latest() != nil || takes > 0 {
+				t.Errorf("%s: a snapshot after less than %v", name, want)
+			}
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if _, asked := f.seen(); r.Latest() == nil || asked != 1 {
+				t.Errorf("%s: no snapshot after %v, asked %d times", name, want, asked)
+			}
+		})
+	}
+}
+
+// steps tells the runner of a change every five milliseconds for a second and
+// returns how often it stepped.
+func steps(t *testing.T, slow time.Duration) (count int) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{settled: true, slow: slow}
+		_, _, stop := run(t, f)
+		for range 1000 {
+			f.tell()
+			time.Sleep(5 * time.Millisecond)
+		}
+		stop()
+		count = len(f.takes)
+	})
+	return count
+}
+
+func TestStepsAreSpacedAndTakeAQuarterOfACore(t *testing.T) {
+	if got := steps(t, 0); got < 90 || got > 101 {
+		t.Errorf("%d steps in five seconds, want one in 50 ms", got)
+	}
+	if got := steps(t, 100*time.Millisecond); got < 11 || got > 13 {
+		t.Errorf("%d steps of 100 ms in five seconds, want a quarter of the time", got)
+	}
+}
+
+func TestItStepsWithoutAnyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{settled: true}
+		_, _, stop := run(t, f)
+		time.Sleep(65 * time.Second)
+		stop()
+		if len(f.takes) != 7 {
+			t.Errorf("%d steps in 65 seconds, want one every ten", len(f.takes))
+		}
+	})
+}
+
+func TestAStopWhileNothingIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{}
+		r, _, stop := run(t, f)
+		time.Sleep(time.Second)
+		stop()
+		if r.Latest() != nil || len(f.takes) != 0 {
+			t.Error("it stepped")
+		}
+	})
+}
+
+// What the reducer observes is in the histograms, from 0 before.
+func TestDurationsAreInHistograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.System()
+		f := &feed{settled: true}
+		_, registry, stop := run(t, f)
+		defer stop()
+		tell := func(change Change) {
+			change.Live, change.At = true, now()
+			f.tell(change)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
+		tell(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
+		tell(Change{Claim: &claim})
+		tell(Change{Pod: &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}})
+		for _, phase := range []string{"allocation", "scheduling", "preparation", "start"} {
+			if count, sum, found := histogram(t, registry, "dra_allocation_duration_seconds", phase); !found || count != 0 || sum != 0 {
+				t.Errorf("%s before: %d, %v s (%v)", phase, count, sum, found)
+			}
+		}
+		if _, _, found := histogram(t, registry, "dra_allocation_duration_seconds", "preparation_start"); found {
+			t.Error("a phase of older kubelets, of which there are none")
+		}
+		allocated := claim
+		allocated.Allocated, allocated.Results = true, []dra.AllocatedDevice{{Class: "gpu"}}
+		tell(Change{Claim: &allocated})
+		if count, sum, _ := histogram(t, registry, "dra_allocation_duration_seconds", "allocation"); count != 1 || sum != 2 {
+			t.Errorf("allocation: %d, %v s, want 1 of 2 s", count, sum)
+		}
+		if count, _, found := histogram(t, registry, "dra_claim_ready_duration_seconds", ""); !found || count != 0 {
+			t.Errorf("ready: %d (%v)", count, found)
+		}
+	})
+}
+
+func histogram(t *testing.T, registry *prometheus.Registry, family, phase string) (count uint64, sum float64, found bool) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range m.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			if f.GetName() == family && labels["phase"] == phase && labels["deviceclass"] == "gpu" {
+				return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum(), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+func TestHistogramsAreRegisteredOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	for i, failed := range []bool{false, true} {
+		if _, err := NewRunner(Config{}, Inputs{}, registry, clock.System(), log); (err != nil) != failed {
+			t.Errorf("runner %d: %v", i, err)
+		}
+	}
+}

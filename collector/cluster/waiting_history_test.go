@@ -1,0 +1,278 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// A town is what a random history has made of a cluster.
+type town struct {
+	random *rand.Rand
+	pods   map[string]dra.PodLife
+	claims map[string]dra.ClaimLife
+	groups map[string]dra.Group
+	made   int
+}
+
+// happen changes one object, and tells the hall of it.
+func (o *town) happen(h *hall) {
+	o.made++
+	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(9) {
+	case 0:
+		if p, there := o.pods[name]; there {
+			delete(o.pods, name)
+			h.lose(p)
+		}
+	case 1:
+		if c, there := o.claims[name]; there {
+			delete(o.claims, name)
+			h.lose(c)
+		}
+	case 2:
+		g := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one", Claim: o.some("", "0", "1")}}}
+		if _, there := o.groups["a/gang"]; there && o.random.IntN(2) == 0 {
+			delete(o.groups, "a/gang")
+			h.lose(g)
+			return
+		}
+		o.groups["a/gang"] = g
+		h.tell(g)
+	case 3, 4, 5:
+		p := o.pod(name)
+		o.pods[name] = p
+		h.tell(p)
+	default:
+		c := o.claim(name)
+		o.claims[name] = c
+		h.tell(c)
+	}
+}
+
+func (o *town) some(of ...string) string { return of[o.random.IntN(len(of))] }
+
+func (o *town) pod(name string) dra.PodLife {
+	p, there := o.pods[name]
+	if !there || o.random.IntN(5) == 0 {
+		p = pod(name, o.random.IntN(50), "gpu="+o.some("0", "1", "2", "3"), o.some("nic<one", "nic=4", "gpu=2"))
+		p.UID = fmt.Sprintf("pod-%s-%d", name, o.made)
+		p.Gated = o.random.IntN(3) == 0
+		if o.random.IntN(3) == 0 {
+			p.Extended = map[string]int64{"example.com/gpu": 1, "plugin.example.com/x": 1}
+		}
+		if o.random.IntN(3) == 0 {
+			p.Group, p.Claims = "gang", []dra.PodClaim{{Name: "gpu", Template: "one"}}
+		}
+		return p
+	}
+	switch o.random.IntN(7) {
+	case 0:
+		p.Gated = false
+	case 1:
+		p.Node = "node-a"
+	case 2:
+		p.Terminal = true
+	case 3:
+		p.Deleted = second(90)
+	case 4:
+		p.Unschedulable = o.some("", saysDevices, saysCPU, saysBoth, saysClass)
+	case 5:
+		p.Health = []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-" + o.some("0", "1"), Healthy: o.random.IntN(2) == 0}}
+	case 6:
+		if len(p.Extended) > 0 {
+			p.Claims = append(slices.Clone(p.Claims), dra.PodClaim{Claim: "5"})
+		}
+	}
+	return p
+}
+
+func (o *town) claim(name string) dra.ClaimLife {
+	c, there := o.claims[name]
+	if !there || o.random.IntN(5) == 0 {
+		c = claim(name, o.random.IntN(50))
+		c.UID = fmt.Sprintf("claim-%s-%d", name, o.made)
+		c.Classes = []string{o.some("gpu.example.com", "nic.example.com")}
+		return c
+	}
+	switch o.random.IntN(5) {
+	case 0, 1:
+		c.Results, c.ReservedFor = nil, nil
+		given("gpu-" + o.some("0", "1"))(&c)
+		if p, there := o.pods["a/"+o.some("0", "1", "2", "3", "4", "5")]; there {
+			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: p.Ref.Name, UID: p.UID}}
+		}
+	case 2:
+		c.ReservedFor = nil
+	case 3:
+		c.Allocated, c.Results, c.ReservedFor, c.Binding = false, nil, nil, dra.BindingNone
+	case 4:
+		c.Deleted, c.Finalizers = second(70), []string{"keep"}
+	}
+	c.Binding = dra.BindingNone
+	if c.Allocated {
+		c.Binding = dra.Binding(o.random.IntN(4))
+	}
+	return c
+}
+
+// verdicts are always the same for the same pod.
+func (o *town) verdicts() []dra.Verdict {
+	var verdicts []dra.Verdict
+	for _, name := range slices.Sorted(maps.Keys(o.pods)) {
+		p := o.pods[name]
+		reasons := []dra.PendingReason{dra.ReasonNone, dra.ReasonInsufficient, dra.ReasonTainted}
+		verdicts = append(verdicts, judged(p, "gpu", reasons[len(p.UID)%3], "m", 5, 4, 3, 2, 1, 1))
+	}
+	return verdicts
+}
+
+// from tells another hall of the town as it is, in one list.
+func (o *town) from(t *testing.T, like *hall) *hall {
+	h := newHall(t)
+	h.now, h.live, h.facts = like.now, false, like.facts
+	for _, list := range o.random.Perm(3) {
+		switch list {
+		case 0:
+			for _, p := range o.pods {
+				h.tell(p)
+			}
+		case 1:
+			for _, c := range o.claims {
+				h.tell(c)
+			}
+		case 2:
+			for _, g := range o.groups {
+				h.tell(g)
+			}
+		}
+	}
+	h.step(0)
+	return h
+}
+
+// Whatever has happened, in whichever order: what is shown is what somebody
+// sees who comes now and looks at everything. (Verdicts that came before their
+// pods, and the phases, are elsewhere.)
+func TestHistoryLeavesNoTrace(t *testing.T) {
+	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
+	for seed := range uint64(15) {
+		o := &town{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLife{}, claims: map[string]dra.ClaimLife{}, groups: map[string]dra.Group{}}
+		h := newHall(t)
+		for range 60 {
+			for range 1 + o.random.IntN(4) {
+				o.happen(h)
+			}
+			if o.random.IntN(4) == 0 {
+				h.facts.Supply = supplyOf()
+			}
+			h.facts.Verdicts = o.verdicts()
+			h.step(time.Duration(o.random.IntN(3000)) * time.Millisecond)
+			fresh := o.from(t, h)
+			if got, want := h.lines(families), fresh.lines(families); got != want {
+				t.Fatalf("seed %d: after this history\n%s\nanybody else sees\n%s", seed, beyond(got, want), beyond(want, got))
+			}
+			if !slices.EqualFunc(h.last.Waiting, fresh.last.Waiting, sameWait) {
+				t.Fatalf("seed %d: after this history\n%+v\nanybody else sees\n%+v", seed, h.last.Waiting, fresh.last.Waiting)
+			}
+			if !slices.EqualFunc(h.last.Questions, fresh.last.Questions, sameQuestion) {
+				t.Fatalf("seed %d: after this history\n%+v\nanybody else asks\n%+v", seed, h.last.Questions, fresh.last.Questions)
+			}
+			h.checkCounts(o)
+		}
+		h.page() // a label set that is there twice
+	}
+}
+
+// lines is what page returns, without asking whether Prometheus likes it.
+func (h *hall) lines(prefixes []string) string {
+	var lines []string
+	for _, row := range h.last.Rows {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(row.Family.Name, prefix) }) {
+			continue
+		}
+		line := row.Family.Name
+		for name, value := range row.Labels.Each {
+			line += fmt.Sprintf(",%s=%q", name, value)
+		}
+		lines = append(lines, fmt.Sprintf("%s %v\n", line, row.Value))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// beyond is those lines that the other text does not have.
+func beyond(text, other string) string {
+	lines := ""
+	for line := range strings.Lines(text) {
+		if !strings.Contains(other, line) {
+			lines += line
+		}
+	}
+	return lines
+}
+
+func sameWait(a, b Waiting) bool {
+	a.Verdict, b.Verdict = nil, nil
+	return a == b
+}
+
+// checkCounts counts the claims of the town again, by the words of the
+// catalogue alone.
+func (h *hall) checkCounts(o *town) {
+	h.t.Helper()
+	type key struct{ class, state string }
+	want := map[key]int{}
+	for _, c := range o.claims {
+		state := "unused"
+		switch {
+		case !c.Deleted.IsZero():
+			state = "terminating"
+		case c.Allocated && len(c.ReservedFor) > 0:
+			state = "reserved"
+		case c.Allocated:
+			state = "allocated"
+		case o.named(c):
+			state = "pending"
+		}
+		want[key{c.Class(), state}]++
+	}
+	for _, row := range h.last.Rows {
+		if row.Family.Name == "dra_claims" {
+			k := key{row.Labels.Get("deviceclass"), row.Labels.Get("state")}
+			if want[k] != int(row.Value) {
+				h.t.Fatalf("%v claims are %v, want %d", row.Value, k, want[k])
+			}
+			delete(want, k)
+		}
+	}
+	if len(want) > 0 {
+		h.t.Fatalf("no rows of %v", slices.SortedFunc(maps.Keys(want), func(a, b key) int { return cmp.Compare(a.state, b.state) }))
+	}
+}
+
+func (o *town) named(c dra.ClaimLife) bool {
+	for _, p := range o.pods {
+		if p.Terminal || !p.Deleted.IsZero() {
+			continue
+		}
+		for _, pc := range p.Claims {
+			name := pc.Claim
+			if name == "" && pc.Name == "gpu" && p.Group == "gang" {
+				if g, there := o.groups["a/gang"]; there {
+					name = g.Claims[0].Claim
+				}
+			}
+			if name == c.Ref.Name {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// A hall is where pods wait: tests tell of objects as the API server would,
+// and look at what the real reducer shows of them.
+type hall struct {
+	t      testing.TB
+	state  State
+	facts  Facts
+	now    clock.Instant
+	last   Snapshot
+	events []Event
+	live   bool
+}
+
+func dawn() time.Time { return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC) }
+
+func everything() Synced {
+	return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
+}
+
+func newHall(t testing.TB) *hall {
+	return &hall{
+		t: t, live: true, now: clock.Instant{Wall: dawn().Add(time.Hour), Elapsed: time.Hour},
+		state: NewState(Config{Interval: time.Second, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}}),
+		facts: Facts{Synced: everything(), Sources: []source.Status{{Name: "pods", Up: true}}},
+	}
+}
+
+// tell tells of objects as they are from now on.
+func (h *hall) tell(objects ...any) {
+	for _, object := range objects {
+		h.change(object, false)
+	}
+}
+
+// lose tells that objects are gone.
+func (h *hall) lose(objects ...any) {
+	for _, object := range objects {
+		h.change(object, true)
+	}
+}
+
+func (h *hall) change(object any, gone bool) {
+	change := Change{At: h.now, Live: h.live, Gone: gone}
+	switch o := object.(type) {
+	case dra.ClaimLife:
+		change.Claim = &o
+	case dra.PodLife:
+		change.Pod = &o
+	case dra.Group:
+		change.Group = &o
+	case dra.NodeLife:
+		change.Node = &o
+	case dra.Trouble:
+		change.Trouble = &o
+	default:
+		h.t.Fatalf("nobody tells of a %T", object)
+	}
+	h.facts.Changes = append(h.facts.Changes, change)
+}
+
+// step lets time pass and steps.
+func (h *hall) step(after time.Duration) {
+	h.now = h.now.Add(after)
+	h.state, h.last, h.events = Step(h.state, h.facts, h.now)
+	h.facts.Changes = nil
+}
+
+// page is the exposition of the last snapshot, without comments: of families
+// whose names begin with one of the prefixes.
+func (h *hall) page(prefixes ...string) string {
+	h.t.Helper()
+	var lines strings.Builder
+	for line := range strings.Lines(metrictest.Text(h.t, metric.NewPage(h.last.Rows))) {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(line, prefix) {
+				lines.WriteString(line)
+				break
+			}
+		}
+	}
+	return lines.String()
+}
+
+// expect compares what page returns.
+func (h *hall) expect(want string, prefixes ...string) {
+	h.t.Helper()
+	if got, want := trimmed(h.page(prefixes...)), trimmed(want); got != want {
+		h.t.Errorf("the page has\n%s\nwant\n%s", got, want)
+	}
+}
+
+// trimmed is text as it is without the indentation of a test's source.
+func trimmed(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\t", "")) }
+
+// one is the only one that waits.
+func (h *hall) one() Waiting {
+	h.t.Helper()
+	if len(h.last.Waiting) != 1 {
+		h.t.Fatalf("%d wait: %+v", len(h.last.Waiting), h.last.Waiting)
+	}
+	return h.last.Waiting[0]
+}
+
+// pod makes a pod "namespace/name" that was created so many seconds after
+// dawn and names claims, each as name=claim, or name<template before the
+// claim is made.
+func pod(name string, created int, claims ...string) dra.PodLife {
+	namespace, short, _ := strings.Cut(name, "/")
+	p := dra.PodLife{Ref: dra.PodRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created)}
+	for _, claim := range claims {
+		if inside, of, found := strings.Cut(claim, "="); found {
+			p.Claims = append(p.Claims, dra.PodClaim{Name: inside, Claim: of})
+		} else {
+			inside, of, _ := strings.Cut(claim, "<")
+			p.Claims = append(p.Claims, dra.PodClaim{Name: inside, Template: of})
+		}
+	}
+	return p
+}
+
+func second(n int) time.Time { return dawn().Add(time.Duration(n) * time.Second) }
+
+// claim makes a claim of the class gpu.example.com.
+func claim(name string, created int, alter ...func(*dra.ClaimLife)) dra.ClaimLife {
+	namespace, short, _ := strings.Cut(name, "/")
+	c := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created), Classes: []string{"gpu.example.com"}}
+	for _, f := range alter {
+		f(&c)
+	}
+	return c
+}
+
+// given allocates devices of the pool node-a.
+func given(devices ...string) func(*dra.ClaimLife) {
+	return func(c *dra.ClaimLife) {
+		c.Allocated, c.Node = true, "node-a"
+		for _, device := range devices {
+			c.Results = append(c.Results, dra.AllocatedDevice{Request: "gpu", Class: "gpu.example.com", Device: deviceOf(device)})
+		}
+	}
+}
+
+func deviceOf(name string) dra.DeviceID {
+	return dra.DeviceID{Driver: "gpu.example.com", Pool: "node-a", Name: name}
+}
+
+// reserved reserves for pods.
+func reserved(pods ...string) func(*dra.ClaimLife) {
+	return func(c *dra.ClaimLife) {
+		for _, pod := range pods {
+			c.ReservedFor = append(c.ReservedFor, dra.Consumer{Resource: "pods", Name: pod, UID: "uid-" + pod})
+		}
+	}
+}
+
+func deleted(at int, finalizers ...string) func(*dra.ClaimLife) {
+	return func(c *dra.ClaimLife) { c.Deleted, c.Finalizers = second(at), finalizers }
+}
+
+// judged is a verdict on a pod's reference.
+func judged(p dra.PodLife, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
+	v := dra.Verdict{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
+	if len(left) > 0 {
+		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Asked: 1}}
+		copy(v.Funnel[0].Left[:], left)
+	}
+	return v
+}

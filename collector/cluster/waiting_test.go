@@ -1,0 +1,292 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// A reference waits since the later of its claim's and its oldest live
+// consumer's creation, by the API server's time.
+func TestWaitingSince(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		tell func(h *hall)
+		want string
+	}{
+		{"before the claim exists", func(h *hall) { h.tell(pod("a/p", 10, "gpu<one")) },
+			`dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p",pod_claim="gpu",resourceclaim=""} 10`},
+		{"made from a template", func(h *hall) { h.tell(pod("a/p", 10, "gpu=c"), claim("a/c", 12)) },
+			`dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 12`},
+		{"a claim that lay unused for days", func(h *hall) { h.tell(claim("a/c", -200000), pod("a/p", 10, "gpu=c")) },
+			`dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10`},
+		{"shared: since the oldest that waits", func(h *hall) {
+			h.tell(claim("a/c", 0), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "mine=c"))
+		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10
+			dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="mine",resourceclaim="c"} 10`},
+		{"shared: not with those that are over", func(h *hall) {
+			over := pod("a/p", 10, "gpu=c")
+			over.Terminal = true
+			h.tell(claim("a/c", 0), over, pod("a/q", 70, "gpu=c"))
+		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
+		{"shared: nor with those behind a gate", func(h *hall) {
+			gated := pod("a/p", 10, "gpu=c")
+			gated.Gated = true
+			h.tell(claim("a/c", 0), gated, pod("a/q", 70, "gpu=c"))
+		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10
+			dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
+		{"allocated for another pod: since its own creation", func(h *hall) {
+			h.tell(claim("a/c", 0, given("gpu-0"), reserved("p")), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "gpu=c"))
+		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
+		{"made again under its name", func(h *hall) {
+			p := pod("a/p", 10, "gpu=c")
+			h.tell(claim("a/c", 0), p)
+			h.step(time.Second)
+			h.lose(p)
+			again := pod("a/p", 90, "gpu=c")
+			again.UID = "another"
+			h.tell(again)
+		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 90`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHall(t)
+			test.tell(h)
+			h.step(time.Second)
+			h.expectSince(test.want)
+		})
+	}
+}
+
+// expectSince compares the rows of waiting references, their values in
+// seconds after dawn.
+func (h *hall) expectSince(want string) {
+	h.t.Helper()
+	rows := ""
+	for _, row := range h.last.Rows {
+		if row.Family.Name != "dra_claim_pending_since_timestamp_seconds" {
+			continue
+		}
+		labels := ""
+		for name, value := range row.Labels.Each {
+			labels += fmt.Sprintf(",%s=%q", name, value)
+		}
+		rows += fmt.Sprintf("%s{%s} %d\n", row.Family.Name, labels[1:], int64(row.Value)-dawn().Unix())
+	}
+	if got, want := trimmed(rows), trimmed(want); got != want {
+		h.t.Errorf("the page has\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A pod's extended resources are references once a class is known to stand
+// behind them, and stay the same ones when the scheduler makes their claim.
+func TestExtendedResources(t *testing.T) {
+	h := newHall(t)
+	p := pod("a/p", 10)
+	p.Extended = map[string]int64{"example.com/gpu": 2, "deviceclass.resource.kubernetes.io/nic": 1, "vendor.example.com/plugin": 1}
+	h.tell(p)
+	h.step(time.Second)
+	h.expectSince(`dra_claim_pending_since_timestamp_seconds{deviceclass="nic",namespace="a",pod="p",pod_claim="deviceclass.resource.kubernetes.io/nic",resourceclaim=""} 10`)
+
+	h.facts.Supply = &dra.Supply{Classes: []dra.ClassSupply{{Class: "gpu", ExtendedResource: "example.com/gpu"}, {Class: "nic"}}}
+	h.step(time.Second)
+	both := `dra_claim_pending_since_timestamp_seconds{deviceclass="nic",namespace="a",pod="p",pod_claim="deviceclass.resource.kubernetes.io/nic",resourceclaim=%[1]q} 10
+		dra_claim_pending_since_timestamp_seconds{deviceclass="gpu",namespace="a",pod="p",pod_claim="example.com/gpu",resourceclaim=%[1]q} 10`
+	h.expectSince(fmt.Sprintf(both, ""))
+	want := []dra.Question{{Pod: p.Ref, PodUID: p.UID, Asked: []dra.Asked{
+		{PodClaim: "deviceclass.resource.kubernetes.io/nic", Extended: 1}, {PodClaim: "example.com/gpu", Extended: 2}}}}
+	if !slices.EqualFunc(h.last.Questions, want, sameQuestion) {
+		t.Errorf("asked %+v", h.last.Questions)
+	}
+
+	made := claim("a/p-extended", 20, given("gpu-0", "gpu-1"), func(c *dra.ClaimLife) {
+		c.ExtendedResource, c.Binding = true, dra.BindingWaiting
+		c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "uid-p"}
+	}, reserved("p"))
+	h.tell(made)
+	p.Claims = []dra.PodClaim{{Claim: "p-extended"}}
+	h.tell(p)
+	h.step(time.Second)
+	h.expectSince(fmt.Sprintf(both, "p-extended"))
+	made.Binding = dra.BindingDone
+	h.tell(made)
+	h.step(time.Second)
+	if len(h.last.Waiting) != 0 {
+		t.Errorf("%+v wait", h.last.Waiting)
+	}
+}
+
+func sameQuestion(a, b dra.Question) bool {
+	return a.Pod == b.Pod && a.PodUID == b.PodUID && slices.Equal(a.Asked, b.Asked)
+}
+
+// A page that may not have all rows has those of the oldest waits, and counts
+// the others.
+func TestCapKeepsTheOldest(t *testing.T) {
+	h := newHall(t)
+	h.state = NewState(Config{MaxSeries: 2})
+	for _, created := range []int{50, 20, 70, 10, 30} {
+		h.tell(pod(fmt.Sprintf("a/p-%d", created), created, "gpu<one"))
+		h.step(time.Second)
+	}
+	h.expectSince(`dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p-10",pod_claim="gpu",resourceclaim=""} 10
+		dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p-20",pod_claim="gpu",resourceclaim=""} 20`)
+	h.expect(`dra_exporter_series_dropped_total{family="dra_claim_pending_reason_info"} 6
+		dra_exporter_series_dropped_total{family="dra_claim_pending_since_timestamp_seconds"} 6`, "dra_exporter_series_dropped_total{family=\"dra_claim_pending_")
+	var order []string
+	for _, w := range h.last.Waiting {
+		order = append(order, w.Pod.Name)
+	}
+	if want := []string{"p-10", "p-20", "p-30", "p-50", "p-70"}; !slices.Equal(order, want) {
+		t.Errorf("waiting %v, want %v", order, want)
+	}
+}
+
+// Judges are asked about all references of a pod at once, the oldest wait
+// first; not about gated pods, and about claims that do not exist only where
+// their template is known.
+func TestQuestions(t *testing.T) {
+	h := newHall(t)
+	gated := pod("a/gated", 1, "gpu=free")
+	gated.Gated = true
+	h.tell(gated, claim("a/free", 0), claim("a/held", 0, given("gpu-0"), reserved("other")),
+		pod("a/late", 90, "gpu=free"), pod("a/mixed", 20, "no=nothing", "new<one", "gpu=free", "had=held"), pod("a/lost", 30, "gpu=nothing"),
+		pod("a/foreign", 40, "gpu=held"))
+	h.step(time.Second)
+	want := []dra.Question{
+		{Pod: dra.PodRef{Namespace: "a", Name: "late"}, PodUID: "uid-late", Asked: []dra.Asked{{PodClaim: "gpu", Claim: "free"}}},
+		{Pod: dra.PodRef{Namespace: "a", Name: "mixed"}, PodUID: "uid-mixed", Asked: []dra.Asked{{PodClaim: "new", Template: "one"}, {PodClaim: "gpu", Claim: "free"}, {PodClaim: "had", Claim: "held"}}},
+	}
+	if !slices.EqualFunc(h.last.Questions, want, sameQuestion) {
+		t.Errorf("asked %+v\nwant  %+v", h.last.Questions, want)
+	}
+}
+
+// The onset of a reason counts once it has lasted, once for each wait, and
+// not where it may have been there before the exporter.
+func TestOnsets(t *testing.T) {
+	count := func(h *hall, few, scattered float64) {
+		h.t.Helper()
+		for reason, want := range map[string]float64{"insufficient_devices": few, "fragmented": scattered} {
+			got := 0.0
+			for _, row := range h.last.Rows {
+				if row.Family.Name == "dra_allocation_failures_total" && row.Labels.Get("reason") == reason {
+					got += row.Value
+				}
+			}
+			if got != want {
+				h.t.Errorf("%s: counted %v, want %v", reason, got, want)
+			}
+		}
+	}
+	wait := func(h *hall, live bool) dra.PodLife {
+		h.live = live
+		p := pod("a/p", 10, "gpu=c")
+		h.tell(claim("a/c", 11), p)
+		h.step(time.Second)
+		h.live = true
+		return p
+	}
+	t.Run("live", func(t *testing.T) {
+		h := newHall(t)
+		p := wait(h, true)
+		judge := func(reason dra.PendingReason) {
+			h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", reason, "m")}
+		}
+		judge(dra.ReasonInsufficient)
+		h.step(time.Second)
+		count(h, 0, 0)
+		h.step(time.Second)
+		count(h, 0, 0)
+		h.step(time.Second)
+		count(h, 1, 0)
+		judge(dra.ReasonFragmented)
+		h.step(time.Second)
+		judge(dra.ReasonInsufficient)
+		h.step(5 * time.Second)
+		h.step(5 * time.Second)
+		count(h, 1, 0) // fragmented did not last, and the other is not new
+		judge(dra.ReasonFragmented)
+		h.step(time.Second)
+		h.step(5 * time.Second)
+		count(h, 1, 1)
+	})
+	t.Run("found", func(t *testing.T) {
+		h := newHall(t)
+		p := wait(h, false)
+		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.step(time.Minute)
+		h.step(time.Minute)
+		count(h, 0, 0)
+		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonFragmented, "m")}
+		h.step(time.Second)
+		h.step(time.Minute)
+		count(h, 0, 1)
+	})
+	t.Run("over before it lasted", func(t *testing.T) {
+		h := newHall(t)
+		p := wait(h, true)
+		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.step(time.Second)
+		p.Node = "node-a"
+		h.tell(p)
+		h.step(time.Minute)
+		h.step(time.Minute)
+		count(h, 0, 0)
+	})
+}
+
+// A verdict is that of the pod for which it was made, and stays until another
+// comes.
+func TestVerdicts(t *testing.T) {
+	h := newHall(t)
+	p := pod("a/p", 10, "gpu=c")
+	h.tell(claim("a/c", 11), p)
+	other := judged(p, "gpu", dra.ReasonTainted, "of another")
+	other.PodUID = "before"
+	h.facts.Verdicts = []dra.Verdict{other, judged(p, "nic", dra.ReasonTainted, "of another")}
+	h.step(time.Second)
+	if w := h.one(); w.Reason != dra.ReasonUnknown {
+		t.Errorf("%s: %s", w.Reason, w.Message)
+	}
+	twice := judged(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
+	twice.Funnel = append(twice.Funnel, twice.Funnel[0]) // a page that has a label set twice is not read at all
+	h.facts.Verdicts = []dra.Verdict{twice}
+	h.step(time.Second)
+	rows := `dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="best_node"} 1
+		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="class"} 8
+		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="free"} 2
+		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="published"} 8
+		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="selectors"} 4
+		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="untainted"} 4
+		dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="insufficient_devices"} 1`
+	h.expect(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.facts.Verdicts = nil
+	h.step(time.Second)
+	h.expect(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.facts.Synced.Slices = false
+	h.step(time.Second)
+	h.expect(`dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="unknown"} 1`, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+}
+
+// Lists that two steps have told are not changed by a third.
+func TestSnapshotsAreImmutable(t *testing.T) {
+	h := newHall(t)
+	for i := range 5 {
+		h.tell(pod(fmt.Sprintf("a/p-%d", i), 10*i, "gpu<one"))
+	}
+	h.step(time.Second)
+	kept, before := h.last, slices.Clone(h.last.Waiting)
+	rows := slices.Clone(kept.Rows)
+	h.lose(pod("a/p-2", 20, "gpu<one"))
+	h.tell(pod("a/first", -5, "gpu<one"))
+	h.step(time.Second)
+	if !slices.Equal(kept.Waiting, before) || !slices.Equal(kept.Rows, rows) {
+		t.Error("a snapshot has changed")
+	}
+	if len(h.last.Waiting) != 5 || h.last.Waiting[0].Pod.Name != "first" {
+		t.Errorf("%+v wait", h.last.Waiting)
+	}
+}
