@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // people's kubeconfigs use it
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// explainFlags are those of a person who asks, as kubectl has them.
+type explainFlags struct {
+	kubeconfig string
+	context    string
+	namespace  string
+	output     string
+	timeout    time.Duration
+	name       string // NAMESPACE/NAME, or NAME
+}
+
+// pluginName is what the binary is called as a plugin of kubectl: then
+// "kubectl dra-explain claim NAME" runs it.
+const pluginName = "kubectl-dra_explain"
+
+// arguments are those of a command line without the program. Called as
+// kubectl's plugin, the program only explains.
+func arguments(commandLine []string) []string {
+	program := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
+	if program == pluginName {
+		return append([]string{"explain"}, commandLine[1:]...)
+	}
+	return commandLine[1:]
+}
+
+// addExplain adds the subcommand for a person with a kubeconfig.
+func (c *commands) addExplain(stdout, stderr io.Writer) {
+	command := c.app.Command("explain", "Say why a claim or a pod waits for devices, and what would help.")
+	flags := &explainFlags{}
+	command.Flag("kubeconfig", "Path to a kubeconfig. Without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&flags.kubeconfig)
+	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&flags.context)
+	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
+	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
+	command.Flag("timeout", "How long to wait until the cluster has been read.").Default("30s").DurationVar(&flags.timeout)
+	for kind, help := range map[explain.Kind]string{
+		explain.KindClaim: "Explain a ResourceClaim.",
+		explain.KindPod:   "Explain all claims of a pod.",
+	} {
+		c.addExplained(command, kind, help, flags, stdout, stderr)
+	}
+}
+
+func (c *commands) addExplained(parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) {
+	command := parent.Command(string(kind), help)
+	command.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
+}
+
+// runExplain fails where the question could not be answered.
+func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
+	if flags.timeout <= 0 {
+		return fmt.Errorf("--timeout=%s is no time to read a cluster in", flags.timeout)
+	}
+	config, namespace, err := flags.connection()
+	if err != nil {
+		return err
+	}
+	subject, err := explain.ParseSubject(kind, flags.name, namespace, flags.namespace != "")
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler) // what fails is in the report
+	klog.SetSlogLogger(log)
+	asked := inquiry{config: config, clock: clock.System(), log: log, stderr: stderr, timeout: flags.timeout}
+	facts, err := asked.facts(ctx, subject)
+	if err != nil {
+		return err
+	}
+	report, err := explain.Explain(*facts, subject)
+	if err != nil {
+		return err
+	}
+	return show(report, flags.output, stdout)
+}
+
+// connection finds the cluster as kubectl does, and the namespace to look in.
+func (f *explainFlags) connection() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.Context.Namespace = f.namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("no API server: there is no kubeconfig, and this is no pod; give --kubeconfig, or set KUBECONFIG")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig's namespace: %w", err)
+	}
+	return config, namespace, nil
+}
+
+func show(report *explain.Report, output string, stdout io.Writer) error {
+	if output == "json" {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(report); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		return nil
+	}
+	if _, err := io.WriteString(stdout, report.Text(styled(stdout))); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// styled reports whether bold text and colours are welcome there.
+func styled(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// small serves the cluster of testdata/explain.yaml and the objects of a test.
+func small(t *testing.T, more ...apiserver.Object) string {
+	t.Helper()
+	return smallWith(t, apiserver.Options{}, more...)
+}
+
+func smallWith(t *testing.T, options apiserver.Options, more ...apiserver.Object) string {
+	t.Helper()
+	server, err := apiserver.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	text, err := os.ReadFile("testdata/explain.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Put(append(objectsOf(t, text), more...)...); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfigOf(t, server.Config().Host)
+}
+
+// objectsOf reads a List of any kinds that a cluster of devices has.
+func objectsOf(t *testing.T, text []byte) []apiserver.Object {
+	t.Helper()
+	var list struct {
+		Items []map[string]any `json:"items"`
+	}
+	if err := yaml.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	var objects []apiserver.Object
+	for _, item := range list.Items {
+		object, known := map[string]apiserver.Object{
+			"Node": &corev1.Node{}, "Pod": &corev1.Pod{}, "DeviceClass": &resourcev1.DeviceClass{},
+			"ResourceSlice": &resourcev1.ResourceSlice{}, "ResourceClaim": &resourcev1.ResourceClaim{},
+		}[fmt.Sprint(item["kind"])]
+		if !known {
+			t.Fatalf("no kind %v", item["kind"])
+		}
+		one, err := yaml.Marshal(item)
+		if err == nil {
+			err = yaml.UnmarshalStrict(one, object)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// waiter is a pod that waits for a claim with the specification.
+func waiter(t *testing.T, specification string) []apiserver.Object {
+	t.Helper()
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "team-a"}}
+	if err := yaml.UnmarshalStrict([]byte(specification), &claim.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return []apiserver.Object{claim, waitingPod("train-0", "train")}
+}
+
+func waitingPod(name, claim string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"},
+		Spec: corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "main", Image: "i"}},
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/3 nodes are available: 3 cannot allocate all claims.",
+		}}},
+	}
+}
+
+// one is a specification of a single request.
+func one(terms string) string {
+	return "devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, " + terms + "}}]}"
+}
+
+// From real objects to words: each reason that devices give, with what to do.
+func TestExplainEachReason(t *testing.T) {
+	for name, test := range map[string]struct {
+		specification string
+		want          []string
+	}{
+		"insufficient_devices": {one("count: 6"), []string{"waits", "asks for 6 devices, and only 5 of the", "add 2 devices that match"}},
+		"fragmented":           {one("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
+		"tainted": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
+			"taint example.com/cooling=broken:NoSchedule of the driver", "`tolerations: [{key: example.com/cooling, operator: Exists, effect: NoSchedule}]`", "such as gpu.example.com/node-c/gpu-0"}},
+		"no_matching_device": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU"'}}]`), []string{
+			"widen the selectors of request gpu: they match none of 5 devices of class gpu.example.com", `selected by device.attributes["gpu.example.com"].model == "TPU"`}},
+		"no_matching_device, for CEL that does not compile": {one(`count: 1, selectors: [{cel: {expression: 'device.atributes["x"].y'}}]`), []string{
+			"CEL expressions that cannot be asked", "request gpu:", `device.atributes["x"].y`, "correct the CEL expression of request gpu: it does not compile"}},
+		"no_matching_device, for CEL that fails": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
+			"fails for gpu.example.com/", "no such key: flavour", "ask whether there is such an attribute"}},
+		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
+			"create DeviceClass gpus.example.com", "near gpus.example.com there is gpu.example.com"}},
+		"pool_incomplete": {"devices: {requests: [{name: nic, exactly: {deviceClassName: nic.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
+			"driver nic.example.com has published 1 slice of generation 4 of pool node-b", "see its log on node-b"}},
+		"constraints_unsatisfiable": {`devices:
+  requests:
+  - {name: one, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1, adminAccess: true}}
+  - {name: two, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1}}
+  constraints: [{requests: [one, two], matchAttribute: gpu.example.com/fabric}]`, []string{
+			"relax the constraint that the devices of one and two have the same gpu.example.com/fabric"}},
+		"insufficient_devices, of a prioritized list": {`devices: {requests: [{name: gpu, firstAvailable: [
+  {name: large, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 9},
+  {name: small, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 4}]}]}`, []string{
+			"gpu: the first of these that can be had", "gpu/large", "gpu/small", "one alternative is enough"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfig := small(t, waiter(t, test.specification)...)
+			code, stdout, stderr := asked(kubeconfig, "claim", "team-a/train")
+			reason, _, _ := strings.Cut(name, ",")
+			for _, want := range append(test.want, "Waits: "+reason) {
+				if !strings.Contains(flat(stdout), want) {
+					t.Errorf("no word of %q", want)
+				}
+			}
+			if code != 0 || stderr != "" {
+				t.Errorf("exit code %d, %q", code, stderr)
+			}
+			t.Logf("\n%s", stdout)
+		})
+	}
+}
+
+// flat undoes the breaking of lines.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// A pod that asks for an extended resource has no claim while it waits.
+func TestExplainAnExtendedResource(t *testing.T) {
+	pod := waitingPod("infer", "")
+	pod.Spec.ResourceClaims = nil
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}
+	_, stdout, _ := asked(small(t, pod), "pod", "team-a/infer")
+	for _, want := range []string{"Extended resource example.com/gpu: fragmented", "2 devices of class gpu.example.com", "make the pod anew"} {
+		if !strings.Contains(flat(stdout), want) {
+			t.Errorf("no word of %q in\n%s", want, stdout)
+		}
+	}
+}
+
+// Pods that share a claim wait for one thing, and are told of once, however
+// many they are.
+func TestExplainAClaimOfManyPods(t *testing.T) {
+	objects := waiter(t, one("count: 6"))
+	for i := range 40 {
+		objects = append(objects, waitingPod(fmt.Sprintf("train-%d", i+1), "train"))
+	}
+	_, stdout, _ := asked(small(t, objects...), "claim", "team-a/train")
+	if strings.Count(stdout, "Waits: insufficient_devices") != 1 || strings.Contains(stdout, "unknown") || !strings.Contains(flat(stdout), "and 37 more wait since") {
+		t.Errorf("not told once:\n%s", stdout)
+	}
+}
+
+// Who has its devices and is not running yet is told what is going on.
+func TestExplainAPhaseUnderWay(t *testing.T) {
+	kubeconfig := small(t)
+	for _, args := range [][]string{{"claim", "team-b/preparing"}, {"pod", "team-b/preparing-0"}} {
+		_, stdout, _ := asked(kubeconfig, args...)
+		for _, want := range []string{"preparation", "under way since 2026-11-20 09:00:02 UTC", "the kubelet of node-b has gpu.example.com prepare the devices"} {
+			if !strings.Contains(flat(stdout), want) {
+				t.Errorf("%v: no word of %q in\n%s", args, want, stdout)
+			}
+		}
+	}
+}
+
+// A rule taints devices from outside of their slices: it is named, with how
+// to be rid of it.
+func TestExplainATaintRule(t *testing.T) {
+	driver := "gpu.example.com"
+	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "maintenance"}}
+	rule.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: &driver}
+	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/maintenance", Value: "planned", Effect: resourcev1.DeviceTaintEffectNoSchedule}
+	_, stdout, _ := asked(small(t, append(waiter(t, one("count: 2")), rule)...), "claim", "team-a/train")
+	for _, want := range []string{
+		"Waits: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "keeps 5 of 5 devices from request gpu",
+		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
+	} {
+		if !strings.Contains(flat(stdout), want) {
+			t.Errorf("no word of %q in\n%s", want, stdout)
+		}
+	}
+}
+
+// Whoever sees one namespace alone sees devices as free that others hold:
+// that they would suffice is then not said.
+func TestExplainDoesNotGuessWhatIsFree(t *testing.T) {
+	confined := apiserver.Options{Intercept: func(request apiserver.Request) int {
+		if request.Namespace == "" && request.Resource == "resourceclaims" {
+			return http.StatusForbidden
+		}
+		return 0
+	}}
+	code, stdout, stderr := asked(smallWith(t, confined, waiter(t, one("count: 2"))...), "claim", "team-a/train")
+	for _, want := range []string{"Waits: unknown", "3 cannot allocate all claims", "the claims of other namespaces could not be read", "gpu 2 6 5 5 4 4 2"} {
+		if !strings.Contains(flat(stdout), want) {
+			t.Errorf("no word of %q", want)
+		}
+	}
+	if code != 0 || strings.Contains(stdout, "suffice") || strings.Contains(stdout, "would do: node") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}

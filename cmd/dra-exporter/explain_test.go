@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// asked runs the program's explain command as a person does, and returns the
+// exit code and what it wrote.
+func asked(kubeconfig string, args ...string) (code int, stdout, stderr string) {
+	var out, trouble bytes.Buffer
+	args = append([]string{"explain", "--kubeconfig=" + kubeconfig}, args...)
+	code = run(args, &out, &trouble)
+	return code, out.String(), trouble.String()
+}
+
+// kubeconfigOf writes a kubeconfig with the server and a context of namespace
+// team-a.
+func kubeconfigOf(t *testing.T, host string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: here, cluster: {server: %q}}]
+users: [{name: me, user: {}}]
+contexts: [{name: mine, context: {cluster: here, user: me, namespace: h-pending}}, {name: other, context: {cluster: here, user: me, namespace: i-noclass}}]
+current-context: mine
+`, host)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// moment serves what a real cluster held at one moment, with its node, which
+// the recording lacks.
+func moment(t *testing.T, name string, options apiserver.Options) *apiserver.Server {
+	t.Helper()
+	server, err := apiserver.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	folder := filepath.Join("../../test/fixtures/moments", name)
+	objects := []apiserver.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Labels: map[string]string{"kubernetes.io/hostname": "node-a"}}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.1"}}}}
+	objects = append(objects, recorded[resourcev1.ResourceSlice](t, folder, "resourceslices")...)
+	objects = append(objects, recorded[resourcev1.ResourceClaim](t, folder, "resourceclaims")...)
+	objects = append(objects, recorded[resourcev1.ResourceClaimTemplate](t, folder, "resourceclaimtemplates")...)
+	objects = append(objects, recorded[resourcev1.DeviceClass](t, folder, "deviceclasses")...)
+	objects = append(objects, recorded[corev1.Pod](t, folder, "pods")...)
+	if err := server.Put(objects...); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func recorded[T any, O interface {
+	*T
+	apiserver.Object
+}](t *testing.T, folder, name string) []apiserver.Object {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Items []T `json:"items"`
+	}
+	if err := yaml.Unmarshal(text, &list); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	objects := make([]apiserver.Object, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, O(&list.Items[i]))
+	}
+	return objects
+}
+
+// The questions that a real cluster's objects raise are answered.
+func TestExplainARealCluster(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host)
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string // of standard output, or of standard error where the code is 1
+	}{
+		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine waits", "the cluster has too few for request gpu, in use or not: add 1 device that matches"}},
+		"its pod, in context": {[]string{"pod", "wants-nine"}, 0, []string{`Reference "gpu", ResourceClaim too-many: insufficient_devices`}},
+		"missing":             {[]string{"pod", "h-pending/claim-missing"}, 0, []string{"claim_missing", "does-not-exist"}},
+		"no class":            {[]string{"pod", "noclass", "-n", "i-noclass"}, 0, []string{"no_device_class", "create DeviceClass gpu.acme.com"}},
+		"another context":     {[]string{"pod", "noclass", "--context=other"}, 0, []string{"no_device_class"}},
+		"unused":              {[]string{"claim", "unused"}, 0, []string{"is unused", "no pod refers to it"}},
+		"allocated":           {[]string{"pod", "a-exclusive/train"}, 0, []string{"runs on node-a", "gpu.nvidia.com/node-a/gpu-6"}},
+		"a typing error":      {[]string{"claim", "h-pending/too-manny"}, 1, []string{"there is no ResourceClaim h-pending/too-manny; did you mean h-pending/too-many?"}},
+		"two namespaces":      {[]string{"claim", "h-pending/too-many", "-n", "x"}, 1, []string{"--namespace=x"}},
+		"an unknown context":  {[]string{"claim", "too-many", "--context=nowhere"}, 1, []string{"nowhere"}},
+		"no time":             {[]string{"claim", "too-many", "--timeout=0s"}, 1, []string{"--timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := asked(kubeconfig, test.args...)
+			text := stdout
+			if test.code != 0 {
+				text = stderr
+			}
+			if code != test.code {
+				t.Errorf("exit code %d, want %d\n%s%s", code, test.code, stdout, stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no word of %q in\n%s", want, text)
+				}
+			}
+			t.Logf("\n%s%s", stdout, stderr)
+		})
+	}
+}
+
+// The JSON document says the same, and nothing but it is on standard output.
+func TestExplainAsJSON(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host)
+	code, stdout, stderr := asked(kubeconfig, "claim", "too-many", "-o", "json")
+	var report struct {
+		APIVersion, Kind, Namespace, Name, State string
+		Waiting                                  []struct {
+			Reason string
+			Pods   []string
+			Funnel []struct {
+				Request string
+				Asked   int64
+				Left    map[string]int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	if report.APIVersion != "v1" || report.Kind != "claim" || report.State != "pending" || len(report.Waiting) != 1 || len(report.Waiting[0].Funnel) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	funnel := report.Waiting[0].Funnel[0]
+	if funnel.Asked != 9 || funnel.Left["class"] != 8 || funnel.Left["selectors"] != 8 || funnel.Left["published"] < 8 {
+		t.Errorf("the funnel says %+v", funnel)
+	}
+}
+
+// Called as a plugin of kubectl, the program explains.
+func TestArgumentsOfThePlugin(t *testing.T) {
+	for program, want := range map[string]string{
+		"/usr/local/bin/dra-exporter":         "claim x",
+		"/home/me/bin/kubectl-dra_explain":    "explain claim x",
+		"kubectl-dra_explain.exe":             "explain claim x",
+		"/opt/kubectl-dra_explain/dra-export": "claim x",
+	} {
+		if got := strings.Join(arguments([]string{program, "claim", "x"}), " "); got != want {
+			t.Errorf("%s: %q, want %q", program, got, want)
+		}
+	}
+}
+
+// Without any kubeconfig one sentence says what to give.
+func TestExplainWithoutAKubeconfig(t *testing.T) {
+	command := program(t.Context(), "explain", "claim", "a/b")
+	command.Env = append(command.Env, "HOME="+t.TempDir(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")
+	output, err := command.CombinedOutput()
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(string(output), "give --kubeconfig") {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+// $KUBECONFIG is found, as by kubectl.
+func TestExplainFindsTheKubeconfig(t *testing.T) {
+	command := program(t.Context(), "explain", "claim", "unused")
+	command.Env = append(command.Env, "KUBECONFIG="+kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host))
+	output, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "h-pending/unused is unused") {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+// Styles are for terminals alone, and for people who want them.
+func TestStyled(t *testing.T) {
+	device, err := os.Open(os.DevNull) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "report"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, test := range []struct {
+		noColor, term string
+		to            io.Writer
+		want          bool
+	}{
+		{"", "xterm", device, true}, {"1", "xterm", device, false}, {"", "dumb", device, false},
+		{"", "xterm", file, false}, {"", "xterm", &bytes.Buffer{}, false},
+	} {
+		t.Setenv("NO_COLOR", test.noColor)
+		t.Setenv("TERM", test.term)
+		if got := styled(test.to); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}

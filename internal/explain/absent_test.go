@@ -1,0 +1,72 @@
+package explain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+func TestWhatIsNotThere(t *testing.T) {
+	named := facts(2)
+	named.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "eval"}, UID: "eval", Claims: []dra.PodClaim{{Name: "gpu", Claim: "evaluation"}}}, false)
+	unread, elsewhere := facts(2), facts(2)
+	unread.Gaps = explain.GapsOf([]source.Status{denied("pods")}, nil, "")
+	elsewhere.Gaps = explain.GapsOf(nil, []source.Status{denied("resourceclaims"), denied("pods")}, "team-b")
+	named.World.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "production", Name: "db"}}, false)
+	for name, test := range map[string]struct {
+		facts   explain.Facts
+		subject explain.Subject
+		want    string
+	}{
+		"a typing error":         {facts(2), explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "sevre"}, "there is no ResourceClaim team-b/sevre; did you mean team-b/serve?"},
+		"another namespace":      {facts(2), explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "serve"}, "there is no ResourceClaim team-a/serve; did you mean team-b/serve?"},
+		"a short name elsewhere": {named, explain.Subject{Kind: explain.KindClaim, Namespace: "qa", Name: "db"}, "there is no ResourceClaim qa/db; did you mean production/db?"},
+		"without the suffix":     {facts(2), explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus"}, "there is no ResourceClaim team-a/train-0-gpus; did you mean team-a/train-0-gpus-x7k2p?"},
+		"nothing like it":        {facts(2), explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "x"}, "there is no ResourceClaim team-a/x"},
+		"named by a pod":         {named, explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "evaluation"}, "there is no ResourceClaim team-a/evaluation; pod eval names it"},
+		"a pod":                  {facts(2), explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-1"}, "there is no pod team-a/train-1 that uses claims or extended resources of a device class; did you mean team-a/train-0?"},
+		"pods cannot be read":    {unread, explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "nobody"}, "cannot say anything of pod team-a/nobody: pods could not be read: pods is forbidden"},
+		"only one was looked at": {elsewhere, explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "x"}, "there is no ResourceClaim team-b/x"},
+	} {
+		_, err := explain.Explain(test.facts, test.subject)
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", name, err, test.want)
+		}
+		var missing *explain.NotFoundError
+		var blind *explain.UnreadError
+		if strings.HasPrefix(test.want, "there is no") != errors.As(err, &missing) || strings.HasPrefix(test.want, "cannot") != errors.As(err, &blind) {
+			t.Errorf("%s: %T", name, err)
+		}
+	}
+}
+
+func TestParseSubject(t *testing.T) {
+	for _, test := range []struct {
+		text, namespace string
+		asked           bool
+		want            string // NAMESPACE/NAME; empty: an error
+	}{
+		{"train", "default", false, "default/train"},
+		{"train", "team-a", true, "team-a/train"},
+		{"team-b/train", "default", false, "team-b/train"},
+		{"team-b/train", "team-b", true, "team-b/train"},
+		{"team-b/train", "team-a", true, ""},
+		{"", "default", false, ""},
+		{"/train", "default", false, ""},
+		{"team-b/", "default", false, ""},
+		{"a/b/c", "default", false, ""},
+	} {
+		subject, err := explain.ParseSubject(explain.KindClaim, test.text, test.namespace, test.asked)
+		got := ""
+		if err == nil {
+			got = subject.Namespace + "/" + subject.Name
+		}
+		if got != test.want {
+			t.Errorf("%q in %q: %q (%v), want %q", test.text, test.namespace, got, err, test.want)
+		}
+	}
+}

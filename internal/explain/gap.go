@@ -1,0 +1,200 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Gaps are the collections that could not be read.
+type Gaps []Gap
+
+// The sources whose absence takes something from a verdict.
+const (
+	sourcePods      = "pods"
+	sourceClaims    = "resourceclaims"
+	sourceSlices    = "resourceslices"
+	sourceClasses   = "deviceclasses"
+	sourceNodes     = "nodes"
+	sourceTemplates = "resourceclaimtemplates"
+	sourceRules     = "devicetaintrules"
+	sourceGroups    = "podgroups"
+	sourceEvents    = "events"
+)
+
+// GapsOf finds what could not be read. Where reading all namespaces was not
+// allowed and one was read instead, everywhere is how the first attempt went;
+// else it is nil.
+func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
+	gaps := Gaps{}
+	for _, status := range statuses {
+		if !missing(status) {
+			continue
+		}
+		gaps = append(gaps, gapOf(status, consequence(status.Name)))
+	}
+	for _, status := range everywhere {
+		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
+			gap := gapOf(status, partialConsequence(status.Name))
+			gap.Only = namespace
+			gaps = append(gaps, gap)
+		}
+	}
+	slices.SortFunc(gaps, func(a, b Gap) int { return rank(a.Source) - rank(b.Source) })
+	return gaps
+}
+
+// missing reports whether nothing is known of a collection that there is.
+// Groups of pods and taint rules are not served everywhere: then there are
+// none.
+func missing(status source.Status) bool {
+	if status.Up || !status.LastSuccess.IsZero() {
+		return false
+	}
+	optional := status.Name == sourceGroups || status.Name == sourceRules
+	return !optional || status.Reason != source.ReasonUnsupported && status.Reason != source.ReasonNotFound
+}
+
+func gapOf(status source.Status, consequence string) Gap {
+	gap := Gap{Source: status.Name, Reason: string(status.Reason), Message: status.Message, Consequence: consequence}
+	if status.Reason == source.ReasonNone {
+		gap.Reason, gap.Message = string(source.ReasonTimeout), "no answer in time"
+	}
+	return gap
+}
+
+// consequence is what is not known without a collection.
+func consequence(name string) string {
+	switch name {
+	case sourcePods:
+		return "who uses a claim, and so whether it waits, is not known"
+	case sourceClaims:
+		return "whether a claim exists, is allocated and holds devices is not known"
+	case sourceSlices:
+		return "which devices are published is not known: no stage is judged"
+	case sourceClasses:
+		return "which device classes exist and what they select is not known: no stage is judged"
+	case sourceNodes:
+		return "which devices can be used together on one node is not judged"
+	case sourceTemplates:
+		return "what a claim asks for that is not made yet is not known"
+	case sourceRules:
+		return "taints by DeviceTaintRules are not seen: fewer devices may be usable than is said here"
+	case sourceGroups:
+		return "which claims a pod shares with its PodGroup is not known"
+	case sourceEvents:
+		return "why a claim could not be made, or its devices not be prepared, is not known"
+	default:
+		return "what depends on it is not known"
+	}
+}
+
+// partialConsequence is what is not known where one namespace alone was read.
+func partialConsequence(name string) string {
+	switch name {
+	case sourceClaims:
+		return "devices held by claims of other namespaces count as free here, and those holders are not named"
+	case sourcePods:
+		return "pods of other namespaces are not seen"
+	default:
+		return "those of other namespaces are not seen"
+	}
+}
+
+func namespaced(name string) bool {
+	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
+}
+
+// rank orders gaps by how much depends on them.
+func rank(name string) int {
+	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// lack reports whether nothing at all of the collection could be read.
+func (g Gaps) lack(name string) bool {
+	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == name && gap.Only == "" })
+}
+
+// blind reports whether claims of other namespaces could not be seen.
+func (g Gaps) blind() bool {
+	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
+}
+
+// Askable is what of the questions can be judged at all with these gaps.
+func Askable(questions []dra.Question, gaps Gaps) []dra.Question {
+	if gaps.lack(sourceSlices) || gaps.lack(sourceClasses) || gaps.lack(sourceClaims) {
+		return nil
+	}
+	if !gaps.lack(sourceTemplates) {
+		return questions
+	}
+	var askable []dra.Question
+	for _, question := range questions {
+		question.Asked = slices.DeleteFunc(slices.Clone(question.Asked), func(asked dra.Asked) bool {
+			return asked.Claim == "" && asked.Extended == 0
+		})
+		if len(question.Asked) > 0 {
+			askable = append(askable, question)
+		}
+	}
+	return askable
+}
+
+// Trust parts verdicts into those that hold in spite of the gaps, and those of
+// which only the counts do. With less known, more devices seem usable than
+// are: what is too few even so is too few, but that there are enough cannot be
+// said.
+func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
+	for _, verdict := range verdicts {
+		doubt := gaps.doubt(verdict.Reason)
+		if doubt == "" {
+			sure = append(sure, verdict)
+			continue
+		}
+		verdict.Reason, verdict.Message = dra.ReasonUnknown, doubt
+		if verdict.Detail != nil {
+			detail := *verdict.Detail
+			detail.Fits, verdict.Detail = "", &detail
+		}
+		unsure = append(unsure, verdict)
+	}
+	return sure, unsure
+}
+
+// doubt is why a verdict's reason cannot be said with these gaps; empty if it
+// can.
+func (g Gaps) doubt(reason dra.PendingReason) string {
+	enough := reason == dra.ReasonNone
+	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
+	switch {
+	case g.lack(sourceNodes) && oneNode:
+		return "the nodes could not be read, so it is not judged which devices one node can reach"
+	case g.blind() && enough:
+		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
+	case g.lack(sourceRules) && enough:
+		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
+	default:
+		return ""
+	}
+}
+
+// Doubted gives the references that have no verdict the counts of one that is
+// not sure, and adds to what is said of them why it is not.
+func Doubted(references []Reference, unsure []dra.Verdict) {
+	for i := range references {
+		w := &references[i]
+		for j := range unsure {
+			v := &unsure[j]
+			if w.Verdict == nil && v.PodUID == w.PodUID && v.Pod == w.Pod && v.PodClaim == w.PodClaim {
+				w.Verdict = v
+				w.Message = strings.TrimPrefix(w.Message+"; "+v.Message, "; ")
+			}
+		}
+	}
+}

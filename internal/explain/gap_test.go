@@ -1,0 +1,109 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+func denied(name string) source.Status {
+	return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: name + " is forbidden"}
+}
+
+func TestGapsOf(t *testing.T) {
+	ever := clock.Instant{Wall: now, Elapsed: 1}
+	here := []source.Status{
+		{Name: "resourceclaims", Up: true}, {Name: "pods", LastSuccess: ever}, // was read, and is interrupted
+		denied("resourceslices"),
+		denied("events"),
+		{Name: "nodes"}, // has not answered in time
+		{Name: "podgroups", Reason: source.ReasonNotFound, Errors: 1},
+		{Name: "devicetaintrules", Reason: source.ReasonUnsupported, Errors: 1},
+	}
+	everywhere := []source.Status{denied("resourceclaims"), {Name: "pods", Up: true}, denied("resourceslices"), denied("deviceclasses"), denied("events")}
+	var got []string
+	for _, gap := range explain.GapsOf(here, everywhere, "team-a") {
+		got = append(got, gap.Source+" "+gap.Reason+" "+gap.Only)
+		if gap.Consequence == "" {
+			t.Errorf("%s: nothing follows from it", gap.Source)
+		}
+	}
+	want := "resourceclaims permission_denied team-a|resourceslices permission_denied |nodes timeout |events permission_denied "
+	if strings.Join(got, "|") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
+	}
+}
+
+// What cannot be judged is not asked, and so is not answered wrongly.
+func TestAskable(t *testing.T) {
+	questions := []dra.Question{
+		{PodUID: "both", Asked: []dra.Asked{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
+		{PodUID: "template", Asked: []dra.Asked{{PodClaim: "b", Template: "b"}}},
+		{PodUID: "extended", Asked: []dra.Asked{{PodClaim: "example.com/gpu", Extended: 2}}},
+	}
+	for lacking, want := range map[string]string{
+		"":                       "both:2 template:1 extended:1",
+		"events":                 "both:2 template:1 extended:1",
+		"resourceslices":         "",
+		"deviceclasses":          "",
+		"resourceclaims":         "",
+		"resourceclaimtemplates": "both:1 extended:1",
+	} {
+		var got []string
+		for _, question := range explain.Askable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
+			got = append(got, question.PodUID+":"+string(rune('0'+len(question.Asked))))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("without %q: asked %v, want %s", lacking, got, want)
+		}
+	}
+	if len(questions[0].Asked) != 2 {
+		t.Error("the questions that were given have been changed")
+	}
+}
+
+// With less known than there is, too few is too few; enough is not known.
+func TestTrust(t *testing.T) {
+	blind := explain.GapsOf(nil, []source.Status{denied("resourceclaims")}, "team-a")
+	nodes := explain.GapsOf([]source.Status{denied("nodes")}, nil, "")
+	rules := explain.GapsOf([]source.Status{denied("devicetaintrules")}, nil, "")
+	for _, test := range []struct {
+		gaps   explain.Gaps
+		reason dra.PendingReason
+		sure   bool
+	}{
+		{nil, dra.ReasonNone, true},
+		{blind, dra.ReasonNone, false},
+		{blind, dra.ReasonInsufficient, true},
+		{blind, dra.ReasonFragmented, true},
+		{nodes, dra.ReasonNone, false},
+		{nodes, dra.ReasonFragmented, false},
+		{nodes, dra.ReasonConstraints, false},
+		{nodes, dra.ReasonInsufficient, true},
+		{rules, dra.ReasonNone, false},
+		{rules, dra.ReasonTainted, true},
+		{rules, dra.ReasonNoDeviceClass, true},
+	} {
+		given := dra.Verdict{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
+		sure, unsure := explain.Trust([]dra.Verdict{given}, test.gaps)
+		if (len(sure) == 1) != test.sure || len(sure)+len(unsure) != 1 {
+			t.Errorf("%v and %q: sure %d, unsure %d", test.gaps, test.reason, len(sure), len(unsure))
+			continue
+		}
+		if test.sure {
+			continue
+		}
+		if unsure[0].Reason != dra.ReasonUnknown || unsure[0].Detail.Fits != "" || given.Detail.Fits != "node-a" {
+			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
+		}
+		references := []explain.Reference{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
+		explain.Doubted(references, unsure)
+		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
+			t.Errorf("the counts of what is not sure are not told: %+v", references)
+		}
+	}
+}

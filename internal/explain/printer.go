@@ -1,0 +1,163 @@
+package explain
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// width is how many columns the text takes. A word that is longer, such as a
+// device's full name, stays in one piece, so that it can be copied.
+const width = 100
+
+// printer writes lines for a terminal. Text from outside cannot move the
+// cursor or change colours: what is not printable becomes U+FFFD, and any
+// white space a blank.
+type printer struct {
+	text   strings.Builder
+	styled bool // the terminal understands bold and colours
+}
+
+// The escape sequences in use.
+const (
+	styleBold   = "\x1b[1m"
+	styleStrong = "\x1b[1;33m" // what is wrong
+	styleEnd    = "\x1b[0m"
+)
+
+// heading begins a section.
+func (p *printer) heading(text string) {
+	if p.text.Len() > 0 {
+		p.text.WriteString("\n")
+	}
+	p.wrapped("", "", text, styleBold)
+}
+
+// paragraph writes a text with its lines indented.
+func (p *printer) paragraph(indent int, text string) {
+	p.wrapped(blanks(indent), blanks(indent), text, "")
+}
+
+// item writes a text that hangs behind its mark.
+func (p *printer) item(indent int, mark, text string) {
+	p.wrapped(blanks(indent)+mark+" ", blanks(indent+utf8.RuneCountInString(mark)+1), text, "")
+}
+
+// wrapped breaks a text between words.
+func (p *printer) wrapped(first, rest, text, style string) {
+	line, begun := first, false
+	for _, word := range words(printable(text)) {
+		switch {
+		case !begun:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			p.line(line, style)
+			line = rest + word
+		default:
+			line += " " + word
+		}
+		begun = true
+	}
+	p.line(line, style)
+}
+
+func (p *printer) line(text, style string) {
+	text = strings.TrimRight(text, " ")
+	if p.styled && style != "" {
+		text = style + text + styleEnd
+	}
+	p.text.WriteString(text + "\n")
+}
+
+// table writes rows whose cells are as wide as the widest of their column.
+// The last column is text that is wrapped; columns that hold numbers are
+// right aligned. The first row may be a header.
+func (p *printer) table(indent int, rows [][]string, numbers ...int) {
+	widths := columnWidths(rows)
+	for _, row := range rows {
+		var line strings.Builder
+		line.WriteString(blanks(indent))
+		for i, cell := range row[:len(row)-1] {
+			cell = printable(cell)
+			padding := blanks(widths[i] - utf8.RuneCountInString(cell))
+			if contains(numbers, i) {
+				line.WriteString(padding + cell + "  ")
+			} else {
+				line.WriteString(cell + padding + "  ")
+			}
+		}
+		last, text := len(row)-1, row[len(row)-1]
+		if contains(numbers, last) {
+			text = blanks(widths[last]-utf8.RuneCountInString(text)) + text
+			p.line(line.String()+text, "")
+			continue
+		}
+		first := line.String()
+		p.wrapped(first, blanks(min(utf8.RuneCountInString(first), width/2)), text, "")
+	}
+}
+
+// words parts a text at its blanks. A command between backquotes is one word,
+// so that it stays on one line and can be copied, unless no line has room.
+func words(text string) []string {
+	var all []string
+	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
+		end := wordEnd(text)
+		all = append(all, text[:end])
+		text = text[end:]
+	}
+	return all
+}
+
+func wordEnd(text string) int {
+	const room = width - 20
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ' ':
+			return i
+		case '`':
+			if length := strings.IndexByte(text[i+1:], '`'); length > 0 && length < room {
+				i += length + 1
+			}
+		}
+	}
+	return len(text)
+}
+
+func columnWidths(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+func contains(numbers []int, column int) bool {
+	for _, number := range numbers {
+		if number == column {
+			return true
+		}
+	}
+	return false
+}
+
+func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// printable keeps a text from doing more than be read.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}

@@ -1,0 +1,161 @@
+package explain
+
+import "time"
+
+// Report is the answer. Times are the API server's, cut to whole seconds; a
+// field of which nothing is known, or for which there is nothing to say, is
+// left out.
+type Report struct {
+	APIVersion string    `json:"apiVersion"` // v1
+	Kind       Kind      `json:"kind"`
+	Namespace  string    `json:"namespace"`
+	Name       string    `json:"name"`
+	At         time.Time `json:"at"` // when the cluster was looked at
+	State      string    `json:"state"`
+	Summary    string    `json:"summary"`
+
+	Waiting []Waiting `json:"waiting"` // the references that are not satisfied, with why
+	Claims  []Claim   `json:"claims"`  // the claim, or those of the pod that exist
+	Pods    []Pod     `json:"pods"`    // the pod, or those that use the claim
+	NotRead []Gap     `json:"notRead"` // what could not be read, and what is not known because of it
+}
+
+// The version of the document, and the states of pods. The states of claims
+// are those of the metric dra_claims.
+const (
+	apiVersion = "v1"
+
+	StateWaiting     = "waiting"   // a claim reference is not satisfied
+	StateStarting    = "starting"  // all are, and no container has started
+	StateRunning     = "running"   // a container has started
+	StateFinished    = "finished"  // succeeded or failed
+	StateUnused      = "unused"    // no pod refers to the claim
+	StatePending     = "pending"   // some does, and it is not allocated
+	StateAllocated   = "allocated" // for nobody
+	StateReserved    = "reserved"  // for somebody
+	StateTerminating = "terminating"
+)
+
+// Waiting is a claim reference that is not satisfied: of one pod, or of
+// several pods that wait for the same claim for the same reason.
+type Waiting struct {
+	Pods             []string  `json:"pods"`
+	PodClaim         string    `json:"podClaim,omitempty"` // name of the reference within the pod
+	Claim            string    `json:"claim,omitempty"`    // name of the ResourceClaim; left out until it exists
+	Template         string    `json:"template,omitempty"` // of which it is, or will be, made
+	ExtendedResource string    `json:"extendedResource,omitempty"`
+	DeviceClass      string    `json:"deviceClass,omitempty"`
+	Since            time.Time `json:"since"`
+	Reason           string    `json:"reason"`
+	Meaning          string    `json:"meaning"`           // the reason in words
+	Message          string    `json:"message,omitempty"` // the evidence: which request, how many of how many, or who says so
+
+	Asked   *Spec            `json:"asked,omitempty"`
+	Funnel  []Funnel         `json:"funnel,omitempty"`
+	Broken  []BrokenSelector `json:"brokenSelectors,omitempty"`
+	Removed []Removal        `json:"removed,omitempty"`
+	Holders []Holder         `json:"holders,omitempty"`
+	Nodes   []Node           `json:"nodes,omitempty"`
+	Fits    string           `json:"fits,omitempty"` // a node whose devices would do
+	Help    []string         `json:"help"`           // what would help, most useful first
+}
+
+// Funnel counts what each stage leaves for one request.
+type Funnel struct {
+	Request     string         `json:"request"`
+	DeviceClass string         `json:"deviceClass,omitempty"`
+	Asked       int64          `json:"asked,omitempty"` // left out: all that match
+	Left        map[string]int `json:"left"`            // by stage; a stage that cannot be known is left out
+}
+
+// BrokenSelector is a CEL expression that cannot be asked.
+type BrokenSelector struct {
+	Where      string `json:"where"`
+	Expression string `json:"expression"`
+	Device     string `json:"device,omitempty"` // for which it fails; left out: it does not compile
+	Message    string `json:"message"`
+}
+
+// Removal is what one stage took from a request.
+type Removal struct {
+	Request  string   `json:"request"`
+	Stage    string   `json:"stage"`
+	Count    int      `json:"count"`
+	Of       int      `json:"of,omitempty"` // how many the stage before had left
+	Because  string   `json:"because,omitempty"`
+	Examples []string `json:"examples,omitempty"` // driver/pool/device
+}
+
+// Holder is a claim that holds devices which would do.
+type Holder struct {
+	Request   string     `json:"request,omitempty"`
+	Namespace string     `json:"namespace"`
+	Claim     string     `json:"claim"`
+	Pods      []string   `json:"pods,omitempty"`
+	Since     *time.Time `json:"since,omitempty"` // allocated
+	Devices   []string   `json:"devices"`
+}
+
+// Node says why the claims cannot be allocated on one node.
+type Node struct {
+	Name    string         `json:"name"`
+	Free    map[string]int `json:"free,omitempty"` // by request
+	Message string         `json:"message,omitempty"`
+}
+
+// Claim is a ResourceClaim that exists.
+type Claim struct {
+	Name             string     `json:"name"`
+	UID              string     `json:"uid"`
+	State            string     `json:"state"`
+	DeviceClass      string     `json:"deviceClass,omitempty"`
+	MadeFor          string     `json:"madeFor,omitempty"` // the pod or group of pods that it was made for
+	ExtendedResource bool       `json:"extendedResource,omitempty"`
+	Created          time.Time  `json:"created"`
+	AllocatedAt      *time.Time `json:"allocatedAt,omitempty"`
+	Node             string     `json:"node,omitempty"` // the only one where the allocation can be used
+	Asked            *Spec      `json:"asked,omitempty"`
+	Devices          []Device   `json:"devices,omitempty"`
+	ReservedFor      []string   `json:"reservedFor,omitempty"`
+	DeletedSince     *time.Time `json:"deletedSince,omitempty"`
+	Finalizers       []string   `json:"finalizers,omitempty"` // what keeps it while it is being deleted
+	Remarks          []string   `json:"remarks,omitempty"`
+	Help             []string   `json:"help,omitempty"`
+}
+
+// Device is a device of an allocation.
+type Device struct {
+	Request     string `json:"request"`
+	DeviceClass string `json:"deviceClass,omitempty"`
+	Driver      string `json:"driver"`
+	Pool        string `json:"pool"`
+	Name        string `json:"device"`
+	AdminAccess bool   `json:"adminAccess,omitempty"`
+}
+
+// Pod is a pod and where it is on its way.
+type Pod struct {
+	Name    string     `json:"name"`
+	UID     string     `json:"uid"`
+	Node    string     `json:"node,omitempty"`
+	State   string     `json:"state"`
+	Phases  []PodPhase `json:"phases,omitempty"` // under way
+	Message string     `json:"message,omitempty"`
+	Help    []string   `json:"help,omitempty"`
+}
+
+// PodPhase is a phase that is under way, of one claim of the pod or of the pod.
+type PodPhase struct {
+	Claim string    `json:"claim,omitempty"`
+	Phase string    `json:"phase"`
+	Since time.Time `json:"since"`
+}
+
+// Gap is a collection that could not be read, or not of all namespaces.
+type Gap struct {
+	Source      string `json:"source"`
+	Reason      string `json:"reason"`
+	Message     string `json:"message,omitempty"`
+	Only        string `json:"onlyNamespace,omitempty"` // the one that could be read
+	Consequence string `json:"consequence"`
+}

@@ -1,0 +1,93 @@
+package explain_test
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// now is when all scenes are looked at.
+var now = time.Date(2026, 11, 21, 22, 43, 40, 500_000_000, time.UTC)
+
+// ago is a server's timestamp.
+func ago(d time.Duration) time.Time { return now.Add(-d).Truncate(time.Second) }
+
+func gpu(node, name string) dra.DeviceID {
+	return dra.DeviceID{Driver: "gpu.example.com", Pool: node, Name: name}
+}
+
+// world is a namespace with a pod that waits for a claim of a template, and
+// another namespace whose pod holds devices.
+func world() *explain.World {
+	w := explain.NewWorld()
+	w.Claim(&dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
+		MadeFor: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"}, PodClaim: "gpus", Classes: []string{"gpu.example.com"},
+	}, false)
+	w.Pod(&dra.PodLife{
+		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
+		Claims:        []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
+		Unschedulable: "0/2 nodes are available: 2 cannot allocate all claims.",
+	}, false)
+	w.Claim(&dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, UID: "claim-serve", Created: ago(3 * time.Hour), Classes: []string{"gpu.example.com"},
+		Allocated: true, AllocatedAt: ago(3*time.Hour - time.Second), Node: "node-a",
+		Results:     []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-0")}, {Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-1")}},
+		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "serve-0", UID: "serve-0"}},
+		Finalizers:  []string{"resource.kubernetes.io/delete-protection"},
+	}, false)
+	w.Pod(&dra.PodLife{
+		Ref: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, UID: "serve-0", Created: ago(3 * time.Hour), Node: "node-a",
+		Claims:    []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
+		Scheduled: ago(3*time.Hour - time.Second), Sandbox: ago(3*time.Hour - 2*time.Second), Started: ago(3*time.Hour - 4*time.Second),
+	}, false)
+	return w
+}
+
+// spec asks for a number of GPUs with much memory.
+func spec(count int64) explain.Spec {
+	return explain.Spec{Requests: []explain.Request{{
+		Name: "gpus", DeviceClass: "gpu.example.com", Count: count,
+		Selectors: []string{`device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0`},
+	}}}
+}
+
+// waits is the reference of the world's waiting pod.
+func waits(reason dra.PendingReason, message string, verdict *dra.Verdict) explain.Reference {
+	return explain.Reference{
+		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Claim: "train-0-gpus-x7k2p",
+		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Verdict: verdict,
+	}
+}
+
+// verdict is what the judge says of the waiting pod's only request.
+func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Verdict {
+	return &dra.Verdict{
+		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Reason: reason,
+		Funnel: []dra.RequestFunnel{{Request: "gpus", Class: "gpu.example.com", Asked: asked, Left: left}}, Detail: &detail,
+	}
+}
+
+// facts are the world with one reference that waits.
+func facts(count int64, waiting ...explain.Reference) explain.Facts {
+	return explain.Facts{
+		Now: now, World: world(), Waiting: waiting,
+		Claims: map[dra.ClaimRef]explain.Spec{
+			{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}: spec(count),
+		},
+		Templates: map[explain.Template]explain.Spec{{Namespace: "team-a", Name: "gpus"}: spec(count)},
+		Classes:   []string{"gpu.example.com", "nic.example.com"},
+	}
+}
+
+var (
+	pod   = explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-0"}
+	claim = explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
+)
+
+// serve holds two of the devices that the waiting pod could use.
+var serve = dra.Holder{
+	Request: "gpus", Claim: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, Pods: []string{"serve-0"},
+	Devices: []dra.DeviceID{gpu("node-a", "gpu-0"), gpu("node-a", "gpu-1")},
+}

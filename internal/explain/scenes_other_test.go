@@ -1,0 +1,102 @@
+package explain_test
+
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// otherScenes wait for something else than devices.
+func otherScenes() map[string]scene {
+	missing := waits(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
+	missing.Claim = ""
+	missingFacts := facts(2, missing)
+	missingFacts.World.Pod(&dra.PodLife{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
+	notMade := waits(dra.ReasonClaimNotCreated, "", nil)
+	notMade.Claim, notMade.DeviceClass = "", ""
+	noTemplate := facts(2, notMade)
+	noTemplate.World.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
+	notMadeYet := facts(2, notMade)
+	notMadeYet.World.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	notMadeYet.World.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
+	notMadeYet.World.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "admission webhook \"policy.example.com\" denied the request", Count: 4, Last: ago(time.Minute)}, false)
+	quota := waits(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
+	quota.Claim = ""
+	quotaFacts := facts(2, quota)
+	quotaFacts.World.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	binding := facts(2, waits(dra.ReasonBinding, "", nil))
+	binding.World.Claim(&dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute), Classes: []string{"gpu.example.com"},
+		Allocated: true, AllocatedAt: ago(3 * time.Minute), Node: "node-a", Binding: dra.BindingWaiting,
+		Results:     []dra.AllocatedDevice{{Request: "gpus", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
+		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train-0", UID: "train-0"}},
+	}, false)
+	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
+	other := facts(2, waits(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
+		verdict(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
+	return map[string]scene{
+		"claim-missing":        {pod, missingFacts},
+		"template-missing":     {pod, noTemplate},
+		"claim-not-created":    {pod, notMadeYet},
+		"quota":                {pod, quotaFacts},
+		"gated":                {pod, facts(2, waits(dra.ReasonGated, "", nil))},
+		"binding-conditions":   {pod, binding},
+		"other-constraints":    {pod, other},
+		"unknown-forbidden":    {claim, forbidden()},
+		"unknown-silent":       {pod, silent()},
+		"two-pods-one-claim":   {claim, twoPods()},
+		"nodes-forbidden":      {pod, nodesForbidden()},
+		"waits-under-the-line": {pod, hostile()},
+	}
+}
+
+// forbidden is what somebody sees who may read one namespace alone.
+func forbidden() explain.Facts {
+	f := facts(2, waits(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free",
+		verdict(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
+	deny := func(name string) source.Status {
+		return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: "list " + name + ": " + name + " is forbidden: User \"jane\" cannot list resource \"" + name + "\" at the cluster scope"}
+	}
+	here := []source.Status{{Name: "pods", Up: true}, {Name: "resourceclaims", Up: true}, deny("devicetaintrules")}
+	f.Gaps = explain.GapsOf(here, []source.Status{deny("pods"), deny("resourceclaims"), deny("devicetaintrules")}, "team-a")
+	return f
+}
+
+func silent() explain.Facts {
+	f := facts(2, waits(dra.ReasonUnknown, "", nil))
+	f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+	return f
+}
+
+// nodesForbidden leaves open which devices one node can reach.
+func nodesForbidden() explain.Facts {
+	f := facts(4, waits(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
+		verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeVerdict{{Node: "node-a"}}})))
+	f.Gaps = explain.GapsOf([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
+	return f
+}
+
+// twoPods share one claim that is not allocated; one of them is gated.
+func twoPods() explain.Facts {
+	v := verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
+	first := waits(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated", v)
+	second, third := first, first
+	second.Pod.Name, second.PodUID, second.Since = "train-1", "train-1", ago(5*time.Minute)
+	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Verdict = "train-2", "train-2", dra.ReasonGated, "", nil
+	f := facts(4, first, second, third)
+	for _, name := range []string{"train-1", "train-2"} {
+		f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: name}, UID: name, Created: ago(5 * time.Minute), Gated: name == "train-2", Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
+	}
+	return f
+}
+
+// hostile has text that would draw over the terminal.
+func hostile() explain.Facts {
+	f := facts(2, waits(dra.ReasonOther, "0/2 nodes\x1b[2J are available:\r\n\tno\u202e room\x07.", nil))
+	ugly := spec(2)
+	ugly.Requests[0].Selectors = []string{"device.driver == \"gpu.example.com\" // this is a comment\n&&\n  device.attributes[\"gpu.example.com\"].model.matches(\"^NVIDIA (H100|H200|B200|GB200)( NVL| SXM)?$\")"}
+	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = ugly
+	return f
+}

@@ -1,0 +1,128 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Spec is what a claim asks for, in the words of its specification.
+type Spec struct {
+	Requests    []Request    `json:"requests,omitempty"`
+	Constraints []Constraint `json:"constraints,omitempty"`
+}
+
+// Request is one request, or one alternative of a prioritized list.
+type Request struct {
+	Name           string            `json:"name"`
+	DeviceClass    string            `json:"deviceClass,omitempty"` // empty where it has alternatives
+	Count          int64             `json:"count,omitempty"`       // left out where all that match are asked for
+	All            bool              `json:"all,omitempty"`
+	AdminAccess    bool              `json:"adminAccess,omitempty"`
+	Selectors      []string          `json:"selectors,omitempty"`   // CEL expressions
+	Tolerations    []string          `json:"tolerations,omitempty"` // key=value:Effect, as kubectl writes taints
+	Capacity       map[string]string `json:"capacity,omitempty"`    // of each device, at least
+	FirstAvailable []Request         `json:"firstAvailable,omitempty"`
+}
+
+// Constraint ties devices of several requests together. One of the two
+// attributes is set.
+type Constraint struct {
+	Requests          []string `json:"requests,omitempty"` // left out: all
+	MatchAttribute    string   `json:"matchAttribute,omitempty"`
+	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
+}
+
+// SpecOf puts a claim's specification into words. Bytes that are not UTF-8
+// become U+FFFD.
+func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {
+	var spec Spec
+	for i := range claim.Devices.Requests {
+		spec.Requests = append(spec.Requests, requestOf(&claim.Devices.Requests[i]))
+	}
+	for _, constraint := range claim.Devices.Constraints {
+		one := Constraint{Requests: eachValid(constraint.Requests)}
+		if constraint.MatchAttribute != nil {
+			one.MatchAttribute = valid(*constraint.MatchAttribute)
+		}
+		if constraint.DistinctAttribute != nil {
+			one.DistinctAttribute = valid(*constraint.DistinctAttribute)
+		}
+		spec.Constraints = append(spec.Constraints, one)
+	}
+	return spec
+}
+
+func requestOf(request *resourcev1.DeviceRequest) Request {
+	one := Request{Name: valid(request.Name)}
+	if exactly := request.Exactly; exactly != nil {
+		one.DeviceClass = valid(exactly.DeviceClassName)
+		one.AdminAccess = exactly.AdminAccess != nil && *exactly.AdminAccess
+		one.amount(exactly.AllocationMode, exactly.Count)
+		one.terms(exactly.Selectors, exactly.Tolerations, exactly.Capacity)
+	}
+	for _, sub := range request.FirstAvailable {
+		alternative := Request{Name: one.Name + "/" + valid(sub.Name), DeviceClass: valid(sub.DeviceClassName)}
+		alternative.amount(sub.AllocationMode, sub.Count)
+		alternative.terms(sub.Selectors, sub.Tolerations, sub.Capacity)
+		one.FirstAvailable = append(one.FirstAvailable, alternative)
+	}
+	return one
+}
+
+// amount fills in how many. An object that has not passed the API server's
+// defaulting has no mode and no count: one device is meant.
+func (r *Request) amount(mode resourcev1.DeviceAllocationMode, count int64) {
+	r.All = mode == resourcev1.DeviceAllocationModeAll
+	if !r.All {
+		r.Count = max(count, 1)
+	}
+}
+
+func (r *Request) terms(selectors []resourcev1.DeviceSelector, tolerations []resourcev1.DeviceToleration, capacity *resourcev1.CapacityRequirements) {
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			r.Selectors = append(r.Selectors, valid(selector.CEL.Expression))
+		}
+	}
+	for _, toleration := range tolerations {
+		r.Tolerations = append(r.Tolerations, tolerationText(toleration))
+	}
+	if capacity == nil {
+		return
+	}
+	r.Capacity = make(map[string]string, len(capacity.Requests))
+	for _, name := range slices.Sorted(maps.Keys(capacity.Requests)) {
+		quantity := capacity.Requests[name]
+		r.Capacity[valid(name)] = quantity.String()
+	}
+}
+
+// tolerationText spells a toleration as kubectl spells taints; a star stands
+// for whatever it is.
+func tolerationText(toleration resourcev1.DeviceToleration) string {
+	text := valid(toleration.Key)
+	if text == "" {
+		text = "*"
+	}
+	if toleration.Operator != resourcev1.DeviceTolerationOpExists {
+		text += "=" + valid(toleration.Value)
+	}
+	effect := valid(toleration.Effect)
+	if effect == "" {
+		effect = "*"
+	}
+	return text + ":" + effect
+}
+
+func valid[T ~string](text T) string { return strings.ToValidUTF8(string(text), "\uFFFD") }
+
+func eachValid(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, valid(text))
+	}
+	return all
+}

@@ -1,0 +1,50 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind is what can be asked about.
+type Kind string
+
+// The kinds of subjects.
+const (
+	KindClaim Kind = "claim"
+	KindPod   Kind = "pod"
+)
+
+// Object is how the API calls objects of the kind.
+func (k Kind) Object() string {
+	if k == KindPod {
+		return "pod"
+	}
+	return "ResourceClaim"
+}
+
+// Subject is the object that is asked about.
+type Subject struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+func (s Subject) String() string {
+	return fmt.Sprintf("%s %s/%s", s.Kind.Object(), s.Namespace, s.Name)
+}
+
+// ParseSubject reads NAMESPACE/NAME, or NAME in the namespace given apart.
+// Both at once must not contradict each other; asked tells whether a person
+// gave the namespace, and not the kubeconfig.
+func ParseSubject(kind Kind, text, namespace string, asked bool) (Subject, error) {
+	name := text
+	if before, after, slashed := strings.Cut(text, "/"); slashed {
+		if asked && before != namespace {
+			return Subject{}, fmt.Errorf("%q names another namespace than --namespace=%s", text, namespace)
+		}
+		namespace, name = before, after
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Subject{}, fmt.Errorf("%q is not NAMESPACE/NAME, nor the NAME of a %s", text, kind.Object())
+	}
+	return Subject{Kind: kind, Namespace: namespace, Name: name}, nil
+}
