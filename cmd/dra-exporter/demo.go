@@ -5,26 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
+	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
 // addDemo adds the subcommand that needs neither a GPU nor a cluster.
 func (c *commands) addDemo(stdout, stderr io.Writer) {
-	command := c.app.Command("demo", "Run the node role on a simulated node: no GPU, no cluster.")
+	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	web := addWebFlags(command, "127.0.0.1:9420", stderr)
+	second := command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").String()
 	seed := command.Flag("seed", "Seed of the simulation: the same seed plays the same story.").Default("1").Uint64()
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, *seed, web, stdout) }
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, *seed, web, *second, stdout) }
 }
 
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
-func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, stdout io.Writer) (err error) {
+func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second string, stdout io.Writer) (err error) {
 	log := webFlags.logger()
 	directory, err := os.MkdirTemp("", "dra-exporter-demo-")
 	if err != nil {
@@ -37,25 +42,55 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, stdout io.Wri
 		return fmt.Errorf("start the simulated node: %w", err)
 	}
 	defer simulated.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	node, err := demoNode(simulated, webFlags, now, log)
+	if err != nil {
+		return err
+	}
+	cluster, err := demoCluster(simulated, webFlags.at(second), now, log)
+	if err != nil {
+		return errors.Join(err, node.server.Close())
+	}
+	tellWhere(stdout, node.server.Addresses()[0], cluster.server.Addresses()[0], webFlags.path)
+	var running errgroup.Group
+	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
+		running.Go(func() error {
+			defer stop() // where one ends, all end
+			return serve(ctx)
+		})
+	}
+	return running.Wait()
+}
+
+// role is one role of the demo and where it is served.
+type role struct {
+	server *web.Server
+	serve  func(context.Context, *web.Server) error
+}
+
+func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
+
+func demoNode(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
 	around := surroundings{
 		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
 		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, cluster: simulated.Config(),
 	}
-	agent, err := newAgent(demoFlags(), around, log)
+	agent, err := newAgent(demoFlags(), around, log.With("role", "node"))
 	if err != nil {
-		return err
+		return role{}, err
 	}
-	server, err := agent.server(webFlags, log)
+	server, err := agent.server(flags, log)
+	return role{server, agent.run}, err
+}
+
+func demoCluster(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
+	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 50000}, simulated.Config(), now, log.With("role", "cluster"))
 	if err != nil {
-		return err
+		return role{}, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	played := make(chan error, 1)
-	go func() { played <- simulated.Run(ctx) }()
-	tellWhere(stdout, server.Addresses()[0], webFlags.path)
-	err = agent.run(ctx, server)
-	stop()
-	return errors.Join(err, <-played)
+	server, err := watcher.server(flags, log)
+	return role{server, watcher.run}, err
 }
 
 // demoFlags are the defaults of the node role, with a grace that lets people
@@ -68,13 +103,15 @@ func demoFlags() *agentFlags {
 	}
 }
 
-func tellWhere(stdout io.Writer, address net.Addr, metrics string) {
-	base := "http://" + address.String()
-	fmt.Fprintf(stdout, `A simulated node: 8 GPUs and a network adapter, and claims that come and go. Ctrl-C ends it.
+func tellWhere(stdout io.Writer, node, cluster net.Addr, metrics string) {
+	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
 
-  the page   %s/
-  metrics    curl -s %s%s | grep dra_claim
-  as JSON    curl -s %s/api/v1/claims
+  the node     http://%[1]s/
+               curl -s %[1]s%[3]s | grep dra_claim
+               curl -s %[1]s/api/v1/claims
+  the cluster  http://%[2]s/
+               curl -s %[2]s%[3]s | grep pending
+               curl -s %[2]s/api/v1/pending
 
-`, base, base, metrics, base)
+`, node, cluster, metrics)
 }

@@ -22,6 +22,14 @@ type webFlags struct {
 	log     *promslog.Config
 }
 
+// at is the same at another address.
+func (f *webFlags) at(address string) *webFlags {
+	other, listen := *f, *f.toolkit
+	listen.WebListenAddresses, listen.WebSystemdSocket = &[]string{address}, new(bool)
+	other.toolkit = &listen
+	return &other
+}
+
 // flagSet is what both an application and one command of it can do.
 type flagSet interface {
 	Flag(name, help string) *kingpin.FlagClause

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(arguments(os.Args), os.Stdout, os.Stderr))
 }
 
 // run returns the exit code: 0, or 1 where starting was impossible.
@@ -45,14 +45,16 @@ type commands struct {
 
 func newCommands(stdout, stderr io.Writer) *commands {
 	c := &commands{
-		app:    kingpin.New("dra-exporter", "Observability of Kubernetes Dynamic Resource Allocation: what each ResourceClaim gets of each device."),
+		app:    kingpin.New("dra-exporter", "Observability of Kubernetes Dynamic Resource Allocation: what each ResourceClaim gets of each device, and why it waits."),
 		byName: map[string]func(context.Context) error{},
 	}
 	c.app.UsageWriter(stdout).ErrorWriter(stderr).DefaultEnvars()
 	c.app.HelpFlag.Short('h')
 	c.app.Version(versionText()).UsageTemplate(kingpin.CompactUsageTemplate)
 	c.addNode(stderr)
+	c.addCluster(stderr)
 	c.addDemo(stdout, stderr)
+	c.addExplain(stdout, stderr)
 	return c
 }
 

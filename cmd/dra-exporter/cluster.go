@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/funnel"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/web"
+)
+
+// clusterFlags are those of the cluster role alone.
+type clusterFlags struct {
+	kubeconfig string
+	budget     float64
+	maxSeries  int
+}
+
+// addCluster adds the subcommand that runs once in a cluster.
+func (c *commands) addCluster(stderr io.Writer) {
+	command := c.app.Command("cluster", "Run once in a cluster: how long do claims wait, why are they pending, what is left, what is stuck?")
+	flags := &clusterFlags{}
+	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
+	flags.add(command)
+	web := addWebFlags(command, ":9421", stderr)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, web) }
+}
+
+func (f *clusterFlags) add(command *kingpin.CmdClause) {
+	command.Flag("pending.budget", "Share of a core that finding out why claims are pending may take.").Default("0.25").Float64Var(&f.budget)
+	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("50000").IntVar(&f.maxSeries)
+}
+
+// check refuses what could not work. The message names the flag.
+func (f *clusterFlags) check() error {
+	switch {
+	case !(f.budget > 0 && f.budget <= 1):
+		return fmt.Errorf("--pending.budget=%v is no share of a core: more than 0, 1 at most", f.budget)
+	case f.maxSeries < 0:
+		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
+	default:
+		return nil
+	}
+}
+
+func runCluster(ctx context.Context, flags *clusterFlags, webFlags *webFlags) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	log := webFlags.logger()
+	config, err := clusterConfig(flags.kubeconfig)
+	if err != nil {
+		return err
+	}
+	watcher, err := newWatcher(flags, config, clock.System(), log)
+	if err != nil {
+		return err
+	}
+	server, err := watcher.server(webFlags, log)
+	if err != nil {
+		return err
+	}
+	log.Info("watching the cluster", "version", buildVersion().Version)
+	return watcher.run(ctx, server)
+}
+
+// watcher is the cluster role, wired: the API server, the inventory and the
+// judge over it, the reducer, and the pages.
+type watcher struct {
+	clock    clock.Clock
+	registry *prometheus.Registry
+
+	cluster   *apiserver.Cluster
+	inventory *inventory.Inventory
+	judge     *funnel.Judge
+	runner    *cluster.Runner
+	wake      chan struct{}
+}
+
+func newWatcher(flags *clusterFlags, config *rest.Config, now clock.Clock, log *slog.Logger) (*watcher, error) {
+	registry, observe := liveMetrics()
+	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
+	var err error
+	w.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
+		Config: config, Keeper: w.inventory, Log: log, Clock: now,
+		Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to read the API server: %w", err)
+	}
+	w.judge = funnel.New(funnel.Options{Inventory: w.inventory, Clock: now, Log: log, Budget: flags.budget})
+	w.runner, err = cluster.NewRunner(
+		cluster.Config{Version: buildVersion(), Interval: time.Second, MaxSeries: flags.maxSeries},
+		cluster.Inputs{
+			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
+			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Ask: w.judge.Ask,
+			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake,
+		}, registry, now, log)
+	return w, err
+}
+
+// take gives the reducer what the API server told of.
+func (w *watcher) take() []cluster.Change {
+	told := w.cluster.Take()
+	changes := make([]cluster.Change, len(told))
+	for i := range told {
+		changes[i] = cluster.Change(told[i])
+	}
+	return changes
+}
+
+// run serves until the context ends.
+func (w *watcher) run(ctx context.Context, server *web.Server) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { w.cluster.Run(ctx) })   // its failures are in its statuses
+	running.Go(func() { _ = w.judge.Run(ctx) }) // it ends with the context alone
+	running.Go(func() { w.runner.Run(ctx) })
+	running.Go(func() { w.listen(ctx) })
+	return server.Serve(ctx)
+}
+
+// listen turns every change, and every new verdict, into a step.
+func (w *watcher) listen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.cluster.Changed():
+		case <-w.judge.Changed():
+		}
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// server opens the listeners, so that a wrong address or configuration is
+// told before anything runs.
+func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	pages, err := page.ClusterHandlers(page.Config{
+		MetricsPath: flags.path, Rows: w.rows, Log: log,
+		Now: func() time.Time { return w.clock().Wall }, Troubles: func() map[string]string { return troubles(w.cluster.Statuses()) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the pages: %w", err)
+	}
+	return web.Listen(web.Config{
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
+		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
+		Healthy: w.healthy, Ready: w.ready,
+	})
+}
+
+func (w *watcher) page() prometheus.Gatherer {
+	if latest := w.runner.Latest(); latest != nil {
+		return latest.Page
+	}
+	return metric.NewPage(nil)
+}
+
+func (w *watcher) rows() []metric.Row {
+	if latest := w.runner.Latest(); latest != nil {
+		return latest.Rows
+	}
+	return nil
+}
+
+func (w *watcher) ready() error {
+	if w.runner.Latest() == nil {
+		return errors.New("no snapshot yet: the API server's objects are still being listed")
+	}
+	return nil
+}
+
+// stuckAfter is how old the newest snapshot may be. One is made every second,
+// whether anything changes or not.
+const stuckAfter = 5 * time.Minute
+
+// healthy fails when no snapshot is made any more, which only a restart of the
+// process can cure. An API server that hangs is not cured by that.
+func (w *watcher) healthy() error {
+	latest := w.runner.Latest()
+	if latest == nil {
+		return nil
+	}
+	if age := w.clock().Since(latest.At); age > stuckAfter {
+		return fmt.Errorf("the newest snapshot is %s old", age.Round(time.Second))
+	}
+	return nil
+}
