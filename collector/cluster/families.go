@@ -12,8 +12,8 @@ import (
 type families struct {
 	duration, ready, failures *metric.Family
 
-	pendingSince, pendingReason, pendingCandidates *metric.Family
-	claims, phaseSince, terminatingSince, orphaned *metric.Family
+	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
+	claims, phaseSince, terminatingSince, orphaned                   *metric.Family
 
 	devices, classDevices, classInfo          *metric.Family
 	poolComplete, poolSlices, poolGeneration  *metric.Family
@@ -29,7 +29,7 @@ func Families() []*metric.Family {
 	f := newFamilies()
 	return slices.Concat([]*metric.Family{
 		f.duration, f.ready, f.failures,
-		f.pendingSince, f.pendingReason, f.pendingCandidates,
+		f.pendingSince, f.pendingReason, f.pendingRequested, f.pendingCandidates,
 		f.claims, f.phaseSince, f.terminatingSince, f.orphaned,
 		f.devices, f.classDevices, f.classInfo,
 		f.poolComplete, f.poolSlices, f.poolGeneration, f.capacity, f.capacityConsumed,
@@ -72,6 +72,9 @@ func (f *families) addPending() {
 	f.pendingReason = family(metric.Gauge, "dra_claim_pending_reason_info", "",
 		"Why the reference waits: the one reason of docs/pending.md that comes first",
 		"namespace", "pod", "pod_claim", "reason")
+	f.pendingRequested = family(metric.Gauge, "dra_claim_pending_requested_devices", "",
+		"How many devices the request asks for; absent where it asks for all that match",
+		"namespace", "pod", "pod_claim", "request")
 	f.pendingCandidates = family(metric.Gauge, "dra_claim_pending_candidates", "",
 		"How many devices each stage leaves for the request: published, class, selectors, untainted, free, best_node (the most free ones that one node reaches)",
 		"namespace", "pod", "pod_claim", "request", "stage")

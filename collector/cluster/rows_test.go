@@ -89,7 +89,7 @@ func TestEveryFamilyHasRows(t *testing.T) {
 
 // Without a collection, what takes it is left out, and nothing else.
 func TestForbiddenKinds(t *testing.T) {
-	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds"}
+	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds"}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_class_devices", "dra_capacity_consumed"}
 	all := familiesOf(townHall(t))
@@ -99,8 +99,8 @@ func TestForbiddenKinds(t *testing.T) {
 	}{
 		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement"})},
 		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total"})},
-		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_candidates"})},
-		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_candidates"}},
+		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"})},
+		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"}},
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,40 +24,51 @@ func (s *State) waitingRows() {
 		}
 		b.Add(wr.labels.reason, 1)
 	}
+	b.In(f.pendingRequested)
+	for _, wr := range order {
+		wr.labelRequests(f)
+		wr.requestedRows(b)
+	}
 	b.In(f.pendingCandidates)
 	for _, wr := range order {
 		wr.candidateRows(b)
 	}
 }
 
-func (wr *waiter) candidateRows(b *metric.Builder) {
-	if wr.verdict == nil {
+// labelRequests labels what is shown of each request of the verdict, once. A
+// request that is there twice has no labels the second time: no page may hold
+// it twice.
+func (wr *waiter) labelRequests(f *families) {
+	if wr.verdict == nil || wr.labels.requested != nil {
 		return
 	}
 	funnel := wr.verdict.Funnel
-	if wr.labels.candidates == nil {
-		for i := range funnel {
-			wr.labels.candidates = append(wr.labels.candidates, wr.labelStages(b.Family(), funnel, i)...)
-		}
-	}
+	wr.labels.requested = make([]*metric.Labels, len(funnel))
+	wr.labels.candidates = make([]*metric.Labels, len(funnel)*dra.Stages)
 	for i := range funnel {
-		for stage, left := range funnel[i].Left {
-			if labels := wr.labels.candidates[i*dra.Stages+stage]; labels != nil {
-				b.Add(labels, float64(left))
-			}
+		request := funnel[i].Request
+		if slices.ContainsFunc(funnel[:i], func(r dra.RequestFunnel) bool { return r.Request == request }) {
+			continue
+		}
+		wr.labels.requested[i] = metric.NewLabels(f.pendingRequested.Labels, wr.ref.Namespace, wr.ref.Name, wr.name, request)
+		for stage := range dra.Stage(dra.Stages) {
+			wr.labels.candidates[i*dra.Stages+int(stage)] = metric.NewLabels(f.pendingCandidates.Labels, wr.ref.Namespace, wr.ref.Name, wr.name, request, stage.String())
 		}
 	}
 }
 
-// labelStages labels the stages of one request; nil for a request that is
-// there twice, which no page may hold.
-func (wr *waiter) labelStages(f *metric.Family, funnel []dra.RequestFunnel, i int) []*metric.Labels {
-	labels := make([]*metric.Labels, dra.Stages)
-	if slices.ContainsFunc(funnel[:i], func(r dra.RequestFunnel) bool { return r.Request == funnel[i].Request }) {
-		return labels
+func (wr *waiter) requestedRows(b *metric.Builder) {
+	for i, labels := range wr.labels.requested {
+		if asked := wr.verdict.Funnel[i].Asked; labels != nil && asked > 0 {
+			b.Add(labels, float64(asked))
+		}
 	}
-	for stage := range dra.Stage(dra.Stages) {
-		labels[stage] = metric.NewLabels(f.Labels, wr.ref.Namespace, wr.ref.Name, wr.name, funnel[i].Request, stage.String())
+}
+
+func (wr *waiter) candidateRows(b *metric.Builder) {
+	for i, labels := range wr.labels.candidates {
+		if labels != nil {
+			b.Add(labels, float64(wr.verdict.Funnel[i/dra.Stages].Left[i%dra.Stages]))
+		}
 	}
-	return labels
 }

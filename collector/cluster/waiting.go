@@ -71,6 +71,7 @@ type waiter struct {
 type waiterLabels struct {
 	since, reason *metric.Labels
 	candidates    []*metric.Labels // request by request, all stages of each
+	requested     []*metric.Labels // request by request
 }
 
 func newWaits() waits {

@@ -31,7 +31,8 @@ func (s *State) hearVerdicts(facts Facts) {
 				continue
 			}
 			heard := *verdict
-			wr.verdict, wr.labels.candidates = &heard, nil
+			wr.verdict = &heard
+			wr.labels.requested, wr.labels.candidates = nil, nil
 			s.review(wr, &wr.reference)
 		}
 	}
@@ -55,7 +56,8 @@ func (s *State) reviewReasons(synced Synced, now clock.Instant) {
 				continue
 			}
 			if !judgeable(synced) {
-				wr.verdict, wr.labels.candidates = nil, nil
+				wr.verdict = nil
+				wr.labels.requested, wr.labels.candidates = nil, nil
 			}
 			w.stale[wr] = struct{}{}
 		}

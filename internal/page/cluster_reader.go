@@ -81,9 +81,15 @@ func (r *clusterReader) pendingReason(row metric.Row) {
 	r.reference(row).Reason = row.Labels.Get("reason")
 }
 
-func (r *clusterReader) pendingCandidates(row metric.Row) {
+func (r *clusterReader) funnel(row metric.Row) *Funnel {
 	request := row.Labels.Get("request")
-	funnel := find(r.reference(row).funnel, request, Funnel{Request: request})
+	return find(r.reference(row).funnel, request, Funnel{Request: request})
+}
+
+func (r *clusterReader) pendingRequested(row metric.Row) { r.funnel(row).Asked = known(row.Value) }
+
+func (r *clusterReader) pendingCandidates(row metric.Row) {
+	funnel := r.funnel(row)
 	if stage := funnel.stage(row.Labels.Get("stage")); stage != nil {
 		*stage = known(row.Value)
 	}

@@ -31,6 +31,7 @@ func clusterReaders() map[string]func(*clusterReader, metric.Row) {
 	return map[string]func(*clusterReader, metric.Row){
 		"dra_claim_pending_since_timestamp_seconds": (*clusterReader).pendingSince,
 		"dra_claim_pending_reason_info":             (*clusterReader).pendingReason,
+		"dra_claim_pending_requested_devices":       (*clusterReader).pendingRequested,
 		"dra_claim_pending_candidates":              (*clusterReader).pendingCandidates,
 		"dra_claim_phase_since_timestamp_seconds":   (*clusterReader).phaseSince,
 

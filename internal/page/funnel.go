@@ -9,6 +9,7 @@ import (
 // that is not known is nil.
 type Funnel struct {
 	Request   string   `json:"request"`
+	Asked     *float64 `json:"asked,omitempty"` // how many devices; not known where it is all that match
 	Published *float64 `json:"published,omitempty"`
 	Class     *float64 `json:"class,omitempty"`
 	Selectors *float64 `json:"selectors,omitempty"`
@@ -61,20 +62,23 @@ func stagesOf(f Funnel, reason string) []Stage {
 			stages[i].Width = fmt.Sprintf("%.1f%%", 100*min(math.Log1p(max(*left, 0))/math.Log1p(*f.Published), 1))
 		}
 	}
-	if at := narrowest(stages, reason); at >= 0 {
+	if at := narrowest(stages, f.Asked, reason); at >= 0 {
 		stages[at].Narrows = true
 	}
 	return stages
 }
 
-// narrowest is the first stage that leaves nothing, or else the one that the
-// reason blames, if it takes anything away from this request; -1 where neither
-// is: then it is another request of the claim.
-func narrowest(stages []Stage, reason string) int {
+// narrowest is the first stage that leaves nothing, or fewer than asked for; or
+// else the one that the reason blames, if it takes anything away from this
+// request; -1 where neither is: then it is another request of the claim.
+func narrowest(stages []Stage, asked *float64, reason string) int {
 	for i, stage := range stages {
-		if stage.Left != nil && *stage.Left == 0 {
+		if stage.Left != nil && (*stage.Left == 0 || asked != nil && *stage.Left < *asked) {
 			return i
 		}
+	}
+	if asked != nil {
+		return -1
 	}
 	for _, blamed := range blamedBy(reason) {
 		for i := 1; i < len(stages); i++ {

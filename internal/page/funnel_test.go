@@ -44,6 +44,27 @@ func TestWhereAFunnelNarrows(t *testing.T) {
 	}
 }
 
+// Where it is known how many are asked for, the first stage that leaves fewer
+// is too narrow, whatever the reason blames.
+func TestWhereAFunnelIsTooNarrow(t *testing.T) {
+	for asked, want := range map[float64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
+		left := [6]float64{40, 20, 13, 5, 4, 2}
+		f := Funnel{Asked: &asked}
+		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
+			*f.stage(stage) = &left[i]
+		}
+		got := ""
+		for _, stage := range stagesOf(f, "insufficient_devices") {
+			if stage.Narrows {
+				got += stage.Name
+			}
+		}
+		if got != want {
+			t.Errorf("for %v it narrows at %q, want %q", asked, got, want)
+		}
+	}
+}
+
 // A bar is full where nothing was taken away, and nothing where all was.
 func TestWidthsOfAFunnel(t *testing.T) {
 	all, few, none := 80000.0, 40.0, 0.0
