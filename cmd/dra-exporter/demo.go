@@ -8,9 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -30,6 +34,9 @@ func (c *commands) addDemo(stdout, stderr io.Writer) {
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
 func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second string, stdout io.Writer) (err error) {
+	if _, _, err := net.SplitHostPort(second); err != nil {
+		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", second)
+	}
 	log := webFlags.logger()
 	directory, err := os.MkdirTemp("", "dra-exporter-demo-")
 	if err != nil {
@@ -52,7 +59,11 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second string
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
-	tellWhere(stdout, node.server.Addresses()[0], cluster.server.Addresses()[0], webFlags.path)
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, simulated.Config()); err != nil {
+		return errors.Join(err, node.server.Close(), cluster.server.Close())
+	}
+	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], webFlags.path)
 	var running errgroup.Group
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
@@ -103,7 +114,21 @@ func demoFlags() *agentFlags {
 	}
 }
 
-func tellWhere(stdout io.Writer, node, cluster net.Addr, metrics string) {
+// writeKubeconfig lets people ask the simulated cluster by other means, such as
+// dra-exporter explain.
+func writeKubeconfig(path string, config *rest.Config) error {
+	const name = "demo"
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host}
+	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+	kubeconfig.CurrentContext = name
+	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
+		return fmt.Errorf("write a kubeconfig of the simulated cluster: %w", err)
+	}
+	return nil
+}
+
+func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
 	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
 
   the node     http://%[1]s/
@@ -112,6 +137,7 @@ func tellWhere(stdout io.Writer, node, cluster net.Addr, metrics string) {
   the cluster  http://%[2]s/
                curl -s %[2]s%[3]s | grep pending
                curl -s %[2]s/api/v1/pending
+               go run ./cmd/dra-exporter explain --kubeconfig=%[4]s pod hpc/mpi-0
 
-`, node, cluster, metrics)
+`, node, cluster, metrics, kubeconfig)
 }

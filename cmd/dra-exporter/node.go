@@ -79,7 +79,11 @@ func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundi
 		}
 	}
 	if !f.alone {
-		if around.cluster, err = clusterConfig(f.kubeconfig); err != nil {
+		around.cluster, err = clusterConfig(f.kubeconfig)
+		if errors.Is(err, errNotInPod) {
+			err = fmt.Errorf("%w, or --kubernetes.disable to do without", err)
+		}
+		if err != nil {
 			return around, err
 		}
 	}
@@ -101,6 +105,9 @@ func (f *nodeFlags) hostname() (string, error) {
 	return name, nil
 }
 
+// errNotInPod says that there is no service account to reach an API server by.
+var errNotInPod = errors.New("no API server: this is not a pod; give --kubeconfig")
+
 // clusterConfig reads the kubeconfig, or the service account of the pod.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
@@ -112,7 +119,7 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	}
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, errors.New("no API server: this is not a pod; give --kubeconfig, or --kubernetes.disable to do without")
+		return nil, errNotInPod
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)

@@ -193,12 +193,20 @@ func (c *Cluster) Settled() bool {
 }
 
 // Statuses says how each source is: one per resource, by its name, and none
-// for those that an API server may well not serve while it does not.
+// for those that an API server may well not serve while it does not. Where
+// resource.k8s.io/v1 as a whole is not served, the claims say so in words and
+// the group's other resources by their reason alone.
 func (c *Cluster) Statuses() []source.Status {
 	now := c.options.Clock()
+	c.mu.Lock()
+	barred := c.barred
+	c.mu.Unlock()
 	var all []source.Status
 	for _, kind := range c.kinds {
 		status, served := kind.watched.statusIfServed(now)
+		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
+			status.Reason = source.ReasonUnsupported
+		}
 		switch last := len(all) - 1; {
 		case !served:
 		case last >= 0 && all[last].Name == status.Name:

@@ -98,7 +98,8 @@ func TestSaysOnceThatTheClusterIsTooOld(t *testing.T) {
 	f.until("it is settled", f.cluster.Settled)
 	f.until("the pods are known all the same", func() bool { return f.state["pod lab/train"] != "" })
 	for _, status := range f.cluster.Statuses() {
-		if unsupported := status.Name == "resourceclaims"; (status.Reason == source.ReasonUnsupported) != unsupported {
+		_, lacks := lacking[status.Name]
+		if (status.Reason == source.ReasonUnsupported) != lacks || (status.Message != "") != (status.Name == "resourceclaims") {
 			t.Errorf("source %+v", status)
 		}
 	}

@@ -210,20 +210,36 @@ type finalError struct{ cause error }
 
 func (e *finalError) Error() string { return e.cause.Error() }
 
+// ownError is an error of ours within what the reflector makes of it.
+type ownError struct{ cause error }
+
+func (e *ownError) Error() string { return e.cause.Error() }
+func (e *ownError) Unwrap() error { return e.cause }
+
 func final(err error) error {
-	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+	switch {
+	case err == nil:
+		return nil
+	case utilnet.IsConnectionRefused(err), apierrors.IsTooManyRequests(err):
 		return &finalError{cause: err}
+	default:
+		return &ownError{cause: err}
 	}
-	return err
 }
 
-// cause is the error behind a final one.
+// cause is the error that was given to the reflector, without the reflector's
+// words about it.
 func cause(err error) error {
 	var hidden *finalError
-	if errors.As(err, &hidden) {
+	var own *ownError
+	switch {
+	case errors.As(err, &hidden):
 		return hidden.cause
+	case errors.As(err, &own):
+		return own.cause
+	default:
+		return err
 	}
-	return err
 }
 
 // sleep waits, but not beyond the end of the context.

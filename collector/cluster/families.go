@@ -133,6 +133,6 @@ func (f *families) addAnomalies() {
 		"Pods that the taint of a device evicted",
 		"namespace")
 	f.clockOff = family(metric.Counter, "dra_exporter_clock_anomalies_total", "",
-		"Durations that were not observed because the clocks that told of their ends contradict each other",
+		"Durations of which the clocks that told of them contradict each other; most are not observed (docs/phases.md)",
 		"phase")
 }
