@@ -50,6 +50,9 @@ func (p place) get() *rest.Request {
 	return p.group.Get().MaxRetries(0).NamespaceIfScoped(p.namespace, p.namespace != "").Resource(p.resource)
 }
 
+// about finds out whether an answer says that there is no such place.
+func (p place) about(err error) error { return about(p.group.APIVersion().String(), err) }
+
 func newClient(config *rest.Config) (*client, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -129,7 +132,7 @@ func (c *client) list(ctx context.Context, from place, options metav1.ListOption
 	defer cancel()
 	err := from.get().VersionedParams(&options, c.parameters).Do(ctx).Into(into)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", from.resource, err)
+		return fmt.Errorf("list %s: %w", from.resource, from.about(err))
 	}
 	// An answer of another kind is left undecoded in silence, and would pass
 	// for a list without objects.
@@ -142,7 +145,8 @@ func (c *client) list(ctx context.Context, from place, options metav1.ListOption
 // watch opens a watch of a collection; ctx ends it.
 func (c *client) watch(ctx context.Context, from place, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return from.get().VersionedParams(&options, c.parameters).Watch(ctx)
+	opened, err := from.get().VersionedParams(&options, c.parameters).Watch(ctx)
+	return opened, from.about(err)
 }
 
 // probe asks for next to nothing of the claims: whether they are served.
@@ -161,7 +165,7 @@ func (c *client) claim(ctx context.Context, namespace, name, version string) (*r
 	err := c.resource.Get().MaxRetries(0).Namespace(namespace).Resource("resourceclaims").Name(name).
 		VersionedParams(&options, c.parameters).Do(ctx).Into(claim)
 	if err != nil {
-		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, about(resourcev1.SchemeGroupVersion.String(), err))
 	}
 	return claim, nil
 }

@@ -53,17 +53,41 @@ func reasonOf(err error) source.Reason {
 	}
 }
 
-// isUnsupported tells an API server that has no such collection from one
-// that has no such object: only the former's answer is not a Status.
-func isUnsupported(err error) bool {
+// unservedError is the answer of an API server that has no such collection.
+type unservedError struct {
+	group string
+	err   error
+}
+
+func (e *unservedError) Error() string { return e.err.Error() }
+func (e *unservedError) Unwrap() error { return e.err }
+
+// about finds out whether an answer speaks of the collection: where the
+// group is served and the collection is not, it is a Status that names
+// nothing; where the group is not, it is no Status at all.
+func about(group string, err error) error {
 	var answer apierrors.APIStatus
-	return isUnserved(err) && errors.As(err, &answer) && answer.Status().Details != nil &&
-		answer.Status().Details.Group == resourcev1.GroupName
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return err
+	}
+	details := answer.Status().Details
+	if details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return &unservedError{group, err}
+	}
+	return err
+}
+
+// isUnsupported tells an API server without resource.k8s.io/v1 from one that
+// has no such object.
+func isUnsupported(err error) bool {
+	var unserved *unservedError
+	return errors.As(err, &unserved) && unserved.group == resourcev1.SchemeGroupVersion.String()
 }
 
 // isUnserved says the same of a collection of any group.
 func isUnserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	var unserved *unservedError
+	return errors.As(err, &unserved)
 }
 
 // isExpired says that a resource version is too old to go on from, which

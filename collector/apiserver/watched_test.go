@@ -96,13 +96,22 @@ func TestFindsTheReasonOfAFailure(t *testing.T) {
 	answer := func(status int, resource schema.GroupResource) error {
 		return apierrors.NewGenericServerResponse(status, "get", resource, "", "", 0, true)
 	}
+	// What a kube-apiserver says of a resource that it does not serve in a
+	// group that it does.
+	nameless := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
 	for _, c := range []struct {
 		err  error
 		want source.Reason
 	}{
 		{nil, source.ReasonNone},
-		{answer(http.StatusNotFound, slices), source.ReasonUnsupported},
-		{answer(http.StatusNotFound, schema.GroupResource{Resource: "pods"}), source.ReasonNotFound},
+		{about("resource.k8s.io/v1", answer(http.StatusNotFound, slices)), source.ReasonUnsupported},
+		{about("resource.k8s.io/v1", nameless), source.ReasonUnsupported},
+		{about("resource.k8s.io/v1", apierrors.NewNotFound(slices, "x")), source.ReasonNotFound},
+		{about("resource.k8s.io/v1beta2", nameless), source.ReasonNotFound},
+		{about("v1", answer(http.StatusNotFound, schema.GroupResource{Resource: "pods"})), source.ReasonNotFound},
 		{apierrors.NewNotFound(slices, "x"), source.ReasonNotFound},
 		{answer(http.StatusForbidden, slices), source.ReasonPermission},
 		{answer(http.StatusUnauthorized, slices), source.ReasonPermission},

@@ -125,7 +125,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request
 	case 0:
 		return false
 	case http.StatusNotFound:
-		http.NotFound(w, r) // what a server answers that does not know the collection
+		s.fail(w, r, unserved())
 	case http.StatusForbidden:
 		s.fail(w, r, apierrors.NewForbidden(groupResource(k), request.Name, fmt.Errorf("cannot %s resource %q", request.Verb, k.resource)))
 	case http.StatusGone:
@@ -134,6 +134,15 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request
 		s.fail(w, r, apierrors.NewGenericServerResponse(status, request.Verb, groupResource(k), request.Name, "as the test asked", 0, false))
 	}
 	return true
+}
+
+// unserved is what a server answers that knows the group and not the
+// collection: it names nothing.
+func unserved() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) {

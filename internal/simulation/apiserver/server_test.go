@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -206,7 +207,8 @@ func TestRefusesWhatTheInterceptorRefuses(t *testing.T) {
 		http.StatusForbidden:           apierrors.IsForbidden,
 		http.StatusInternalServerError: apierrors.IsInternalError,
 		http.StatusNotFound: func(err error) bool {
-			return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+			var status *apierrors.StatusError
+			return errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details.Name == ""
 		},
 	}
 	for code, fits := range cases {
