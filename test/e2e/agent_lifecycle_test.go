@@ -231,7 +231,7 @@ func keptTo(t *testing.T, vigil *scrape.Vigil, atLeast int) {
 // a driver was away, their slices come back late.
 func settled(t *testing.T) {
 	t.Helper()
-	for _, driver := range []string{"gpu.example.com", "share.example.com", "part.example.com", "gpu.nvidia.com"} {
+	for _, driver := range []string{"gpu.example.com", "share.example.com", "part.example.com", "gpu.nvidia.com", lifeDriver} {
 		if err := shared.Process("driver-" + driver).WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
@@ -114,25 +111,27 @@ func (a *hostAgent) page(t *testing.T) *scrape.Page {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := unusedAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return address
+}
+
+func unusedAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
 	defer listener.Close()
-	return listener.Addr().String()
+	return listener.Addr().String(), nil
 }
 
 // agentKubeconfig writes how to reach the API server as the agent's account.
 func agentKubeconfig(t *testing.T, folder string) string {
 	t.Helper()
-	admin := shared.RESTConfig()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["e2e"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: token(t, agentNamespace, agentAccount)}
-	config.Contexts["e2e"] = &clientcmdapi.Context{Cluster: "e2e", AuthInfo: "agent"}
-	config.CurrentContext = "e2e"
-	path := filepath.Join(folder, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	path, err := accountKubeconfig(t.Context(), folder, agentAccount)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

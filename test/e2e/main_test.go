@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -51,17 +50,26 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
 		return 1, err
 	}
+	if err := startClusterRole(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, shared.Logs(40))
+		return 1, fmt.Errorf("start the cluster role: %w", err)
+	}
 	if code = m.Run(); code != 0 {
 		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
 	}
 	if !verdict() {
 		code = 1
 	}
-	fmt.Printf("the agent's page was read %d times\n", watcher.Pages())
-	if err := watcher.Broken(); err != nil {
-		return 1, fmt.Errorf("the agent's page broke its rules:\n%w", err)
+	return code, brokenRules()
+}
+
+// brokenRules are those that the pages of both roles broke.
+func brokenRules() error {
+	fmt.Printf("the agent's page was read %d times, the cluster role's %d times\n", watcher.Pages(), clusterWatcher.Pages())
+	if err := errors.Join(watcher.Broken(), clusterWatcher.Broken()); err != nil {
+		return fmt.Errorf("pages broke their rules:\n%w", err)
 	}
-	return code, nil
+	return nil
 }
 
 func startCluster(ctx context.Context) (*cluster.Cluster, error) {
@@ -108,11 +116,14 @@ func startDrivers(ctx context.Context, c *cluster.Cluster) error {
 		{"share.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_ALLOW_MULTIPLE_ALLOCATIONS": "true"}},
 		{"part.example.com", map[string]string{"NUM_DEVICES": "2", "GPU_PARTITIONS": "4"}},
 	} {
+		if driver.env["GPU_PARTITIONS"] != "" && c.Minor() < firstSharedSlices {
+			continue
+		}
 		if _, err := c.StartExampleDriver(ctx, driver.name, driver.env); err != nil {
 			return err
 		}
 	}
-	devices, err := filepath.Abs("testdata/gpu.nvidia.com.yaml")
+	devices, err := devicesFile("gpu.nvidia.com.yaml")
 	if err != nil {
 		return err
 	}

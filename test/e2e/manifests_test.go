@@ -45,6 +45,7 @@ func sweep(t *testing.T, namespace string) {
 	core, dra := shared.Client().CoreV1(), shared.Client().ResourceV1()
 	err := errors.Join(
 		core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		shared.EvictFrom(ctx, otherNode, namespace), // where nobody else would
 		dra.ResourceClaimTemplates(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		dra.ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		cluster.Eventually(ctx, "namespace "+namespace+" empty", func(ctx context.Context) error {

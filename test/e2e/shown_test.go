@@ -39,6 +39,17 @@ var shownWhen = []struct{ item, test string }{
 	{"DCGM's host engine killed and restarted → same series, no gap longer than the outage, no leaked groups", "TestNVIDIADriver/host-engine"},
 	{"a claim of gpu.amd.com has its card's utilization", "TestOtherVendors/amd"},
 	{"a claim of dra.net has its adapter's throughput", "TestOtherVendors/network"},
+	{"each reason why a claim is pending, by real objects; explain names what to do; unused and gated claims", "TestClusterPending"},
+	{"preparation delayed by 3 s and a binding condition by 4 s show in their phases and in no other; the phases add up", "TestClusterPhases"},
+	{"a restart of the cluster role adds no observation and moves no since; a wait over it is observed at its end", "TestClusterRestart"},
+	{"a driver killed before preparation shows in that phase until it is back", "TestClusterDriverKilled"},
+	{"what is published and what is left: partitions, consumable capacity, extended resources, prioritized lists, admin access", "TestClusterSupply"},
+	{"taint rules of each effect, and an eviction", "TestClusterTaintRules"},
+	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterSick"},
+	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
+	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},
+	{"a claim pending over five minutes, with its device class, is one query", "TestClusterQuery"},
+	{"the shipped Deployment, and its permissions", "TestClusterDeployment"},
 }
 
 // outcomes remembers how each test that shows something ended.

@@ -2,6 +2,9 @@
 // under any driver name, so that a test can have shapes for which it has no
 // hardware: whole GPUs, MIG devices with and without a UUID, taints, counters.
 //
+// It can also be slow, fail, attach its devices late, and call them unhealthy, as
+// a second file says (--behaviour). Both files are read again when they change.
+//
 // It runs as a process on the node. Preparing a claim hands each container that
 // uses it an environment variable SHAPES_<DEVICE>=<claim UID>, the ground truth
 // of who holds which device.
@@ -19,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
 // options are the command line.
@@ -26,6 +30,8 @@ type options struct {
 	driverName   string
 	nodeName     string
 	devicesFile  string
+	behaviour    string
+	health       bool
 	kubeconfig   string
 	cdiRoot      string
 	registrarDir string
@@ -46,6 +52,8 @@ func parse() options {
 	flag.StringVar(&o.driverName, "driver-name", "gpu.nvidia.com", "name of the DRA driver")
 	flag.StringVar(&o.nodeName, "node-name", "", "name of the node, and of the pool")
 	flag.StringVar(&o.devicesFile, "devices", "", "YAML or JSON file with the slices to publish")
+	flag.StringVar(&o.behaviour, "behaviour", "", "YAML file that says how the driver misbehaves")
+	flag.BoolVar(&o.health, "health", false, "tell the kubelet of the devices' health")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
 	flag.StringVar(&o.cdiRoot, "cdi-root", "/var/run/cdi", "folder for CDI specs")
 	flag.StringVar(&o.registrarDir, "kubelet-registrar-directory", kubeletplugin.KubeletRegistryDir, "where the kubelet looks for plugins")
@@ -57,10 +65,6 @@ func parse() options {
 // run publishes the devices and serves the kubelet until ctx is done or an
 // error appears from which the driver cannot recover.
 func run(ctx context.Context, o options) error {
-	resources, err := readResources(o.devicesFile, o.nodeName)
-	if err != nil {
-		return err
-	}
 	client, err := newClient(o.kubeconfig)
 	if err != nil {
 		return err
@@ -73,6 +77,8 @@ func run(ctx context.Context, o options) error {
 	plugin := &plugin{
 		driverName: o.driverName,
 		specs:      specFolder{root: o.cdiRoot, driver: o.driverName},
+		devices:    devicesSource{path: o.devicesFile, node: o.nodeName},
+		behaviour:  behaviourFile(o.behaviour),
 		failed:     make(chan error, 1),
 	}
 	helper, err := kubeletplugin.Start(ctx, plugin,
@@ -81,15 +87,19 @@ func run(ctx context.Context, o options) error {
 		kubeletplugin.DriverName(o.driverName),
 		kubeletplugin.RegistrarDirectoryPath(o.registrarDir),
 		kubeletplugin.PluginDataDirectoryPath(pluginDir),
-		kubeletplugin.HealthService(false),
+		kubeletplugin.HealthService(o.health),
 	)
 	if err != nil {
 		return fmt.Errorf("start kubelet plugin: %w", err)
 	}
 	defer helper.Stop()
-	if err := helper.PublishResources(ctx, resources); err != nil {
-		return fmt.Errorf("publish devices: %w", err)
-	}
+	go func() {
+		plugin.fail(plugin.devices.follow(ctx, func(resources resourceslice.DriverResources) error {
+			return helper.PublishResources(ctx, resources)
+		}))
+	}()
+	binder := &binder{driverName: o.driverName, client: client, behaviour: plugin.behaviour}
+	go binder.run(ctx)
 
 	select {
 	case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,11 +17,25 @@ import (
 type plugin struct {
 	driverName string
 	specs      specFolder
+	devices    devicesSource
+	behaviour  behaviourFile
 	failed     chan error // holds the first error that ends the driver
 }
 
 // PrepareResourceClaims implements kubeletplugin.DRAPlugin.
-func (p *plugin) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	how, err := p.behaviour.read()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(how.PrepareDelay.Duration):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if how.PrepareError != "" {
+		return nil, errors.New(how.PrepareError)
+	}
 	results := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, claim := range claims {
 		devices, err := p.prepare(claim)
@@ -64,11 +79,6 @@ func (p *plugin) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 	return results, nil
 }
 
-// WatchHealthStatus implements kubeletplugin.DRAPlugin: health is not served.
-func (p *plugin) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
-	return kubeletplugin.ErrHealthNotSupported
-}
-
 // HandleError implements kubeletplugin.DRAPlugin. A shape that the API server
 // refuses ends the driver, so that a wrong devices file is noticed at once.
 func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
@@ -76,8 +86,16 @@ func (p *plugin) HandleError(ctx context.Context, err error, msg string) {
 	if errors.Is(err, kubeletplugin.ErrRecoverable) {
 		return
 	}
+	p.fail(fmt.Errorf("%s: %w", msg, err))
+}
+
+// fail ends the driver with an error; nil is none. The first one counts.
+func (p *plugin) fail(err error) {
+	if err == nil {
+		return
+	}
 	select {
-	case p.failed <- fmt.Errorf("%s: %w", msg, err):
+	case p.failed <- err:
 	default:
 	}
 }

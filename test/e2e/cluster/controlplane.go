@@ -47,9 +47,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--kubelet-preferred-address-types", "InternalIP",
 		"--allow-privileged",
 	}
-	if c.taintRulesAreBeta() {
-		args = append(args, "--runtime-config", "resource.k8s.io/v1beta2=true")
-	}
+	args = append(args, c.runtimeConfig()...)
 	return c.launch(ctx, &Process{
 		name:    "apiserver",
 		program: c.kubernetesTool("kube-apiserver"),
@@ -116,17 +114,4 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, &complaints)
 	}
 	return string(output), nil
-}
-
-// taintRulesAreBeta tells whether DeviceTaintRule must be asked for: it is in
-// the API by default since Kubernetes 1.37.
-func (c *Cluster) taintRulesAreBeta() bool {
-	return strings.HasPrefix(c.options.KubernetesVersion, "v1.36.")
-}
-
-func (c *Cluster) featureGates() []string {
-	if c.taintRulesAreBeta() {
-		return []string{"--feature-gates", "DRADeviceTaintRules=true"}
-	}
-	return nil
 }

@@ -32,14 +32,14 @@ func (c *Cluster) StartExampleDriver(ctx context.Context, name string, env map[s
 }
 
 // StartShapesDriver starts the driver of test/drivers/shapes, as the process
-// driver-<name>, with the devices of a file, and waits until they are
-// published.
-func (c *Cluster) StartShapesDriver(ctx context.Context, name, devicesFile string) (*Process, error) {
+// driver-<name>, with the devices of a file and more flags, and waits until they
+// are published.
+func (c *Cluster) StartShapesDriver(ctx context.Context, name, devicesFile string, more ...string) (*Process, error) {
 	program, err := c.builtTool("shapes-driver", "shapes")
 	if err != nil {
 		return nil, err
 	}
-	return c.startDriver(ctx, name, &Process{program: program, args: []string{
+	return c.startDriver(ctx, name, &Process{program: program, args: append([]string{
 		"--driver-name", name,
 		"--node-name", c.NodeName(),
 		"--devices", devicesFile,
@@ -47,7 +47,7 @@ func (c *Cluster) StartShapesDriver(ctx context.Context, name, devicesFile strin
 		"--cdi-root", c.CDIDir(),
 		"--kubelet-registrar-directory", c.registrarDir(),
 		"--kubelet-plugins-directory", c.pluginsDir(),
-	}})
+	}, more...)})
 }
 
 func (c *Cluster) startDriver(ctx context.Context, name string, p *Process) (*Process, error) {

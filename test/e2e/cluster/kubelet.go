@@ -47,12 +47,12 @@ func (c *Cluster) startKubelet(ctx context.Context) error {
 	return c.launch(ctx, &Process{
 		name:    "kubelet",
 		program: c.kubernetesTool("kubelet"),
-		args: []string{
+		args: append([]string{
 			"--config", l.path("kubelet.yaml"),
 			"--kubeconfig", l.kubeconfig("kubelet"),
 			"--hostname-override", c.NodeName(), "--node-ip", c.network.gateway,
 			"--root-dir", l.kubelet(), "--cert-dir", l.path("kubelet", "pki"),
-		},
+		}, c.featureGates()...),
 		ready: answers(fmt.Sprintf("http://127.0.0.1:%d/healthz", c.ports.kubeletHealth)),
 	})
 }

@@ -77,6 +77,18 @@ func (p *Page) One(family string, want Labels) (Row, error) {
 // Count is the number of series with the labels.
 func (p *Page) Count(family string, want Labels) int { return len(p.Rows(family, want)) }
 
+// Histogram is how many observations the histograms with the labels have, and
+// their sum; both 0 where there is none.
+func (p *Page) Histogram(family string, want Labels) (count, sum float64) {
+	for _, m := range p.Families[family].GetMetric() {
+		if m.Histogram != nil && labelsOf(m).has(want) {
+			count += float64(m.Histogram.GetSampleCount())
+			sum += m.Histogram.GetSampleSum()
+		}
+	}
+	return count, sum
+}
+
 // Names are the page's families with a prefix, sorted.
 func (p *Page) Names(prefix string) []string {
 	var names []string

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// blind is an account that may read all that the shipped one may, but slices.
+const blind = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: blind, namespace: dra-exporter}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: blind}
+rules:
+- {apiGroups: [resource.k8s.io], resources: [resourceclaims, resourceclaimtemplates, deviceclasses, devicetaintrules], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [pods, nodes, events], verbs: [get, list, watch]}
+- {apiGroups: [scheduling.k8s.io], resources: [podgroups], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: blind}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: blind}
+subjects: [{kind: ServiceAccount, name: blind, namespace: dra-exporter}]
+`
+
+// TestClusterPermission: what cannot be read is named and its families are
+// absent; the others are as they are for one that may read all.
+func TestClusterPermission(t *testing.T) {
+	shows(t)
+	deployText(t, "turns", heldPods)
+	deployText(t, "turns", secondPod)
+	running(t, "turns", "first")
+	if err := shared.Apply(t.Context(), blind); err != nil {
+		t.Fatal(err)
+	}
+	url, err := runClusterRole(t.Context(), "exporter-blind", "blind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(shared.EndProgram("exporter-blind"), shared.Delete(context.WithoutCancel(t.Context()), blind)); err != nil {
+			t.Error(err)
+		}
+	})
+	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	err = cluster.Eventually(t.Context(), "a page without slices", func(ctx context.Context) error {
+		p, err := scrape.Fetch(ctx, url+"metrics")
+		if err != nil {
+			return err
+		}
+		all := clusterPage(t)
+		since, err := all.One("dra_claim_pending_since_timestamp_seconds", waits)
+		if err != nil {
+			return err
+		}
+		errs := []error{
+			gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceslices"}, 0),
+			gauge(p, "dra_exporter_source_error_info", scrape.Labels{"source": "resourceslices", "reason": "permission_denied"}, 1),
+			gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceclaims"}, 1),
+			gauge(p, "dra_claim_pending_since_timestamp_seconds", waits, since.Value),
+		}
+		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_pool_complete", "dra_capacity", "dra_claim_pending_candidates"} {
+			errs = append(errs, none(p, family, nil))
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClusterAPIServer: while the API server is away every page is as it was,
+// and says that it is old; then all goes on.
+func TestClusterAPIServer(t *testing.T) {
+	shows(t)
+	deployText(t, "turns", heldPods)
+	running(t, "turns", "first")
+	deployText(t, "turns", secondPod)
+	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	before := clusterSays(t, "the second pod to wait", func(p *scrape.Page) error { return oneReason(p, waits, "insufficient_devices") })
+	vigil := clusterWatcher.Keep(func(p *scrape.Page) []error {
+		err := errors.Join(sameSinces(before, p), observed(before, p, "only.life", 0))
+		if err != nil {
+			return []error{err}
+		}
+		return nil
+	})
+	apiserver := shared.Process("apiserver")
+	kill(t, apiserver)
+	clusterSays(t, "pods to be down", func(p *scrape.Page) error {
+		return gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "pods"}, 0)
+	})
+	time.Sleep(10 * time.Second)
+	start(t, apiserver)
+	clusterSaysWithin(t, patience, "every source that was up", func(p *scrape.Page) error {
+		var errs []error
+		for _, row := range before.Rows("dra_exporter_source_up", nil) {
+			errs = append(errs, gauge(p, "dra_exporter_source_up", row.Labels, row.Value))
+		}
+		return errors.Join(errs...)
+	})
+	keptTo(t, vigil, 10)
+	settled(t)
+	remove(t, "turns", "first")
+	running(t, "turns", "second")
+	clusterSays(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(before, p, "only.life", 1) })
+}
+
+const preparedPod = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: prepared}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu, namespace: prepared}
+spec: {spec: {devices: {requests: [{name: main, exactly: {deviceClassName: gpu.life}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train, namespace: prepared}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimTemplateName: gpu}]
+`
+
+// TestClusterDriverKilled: a driver that is away before it prepares a claim is
+// seen by the phase that does not end, until it is back.
+func TestClusterDriverKilled(t *testing.T) {
+	shows(t)
+	before := clusterPage(t)
+	driver := shared.Process("driver-" + lifeDriver)
+	kill(t, driver)
+	deployText(t, "prepared", preparedPod)
+	bound := boundPod(t, "prepared", "train")
+	stuck := scrape.Labels{"namespace": "prepared", "pod": "train", "phase": preparationPhase()}
+	failures := scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"}
+	clusterSays(t, "preparation under way", func(p *scrape.Page) error {
+		return errors.Join(
+			gauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)),
+			more(before, p, "dra_allocation_failures_total", failures),
+			none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}),
+		)
+	})
+	vigil := clusterWatcher.Keep(func(p *scrape.Page) []error {
+		if err := gauge(p, "dra_claim_phase_since_timestamp_seconds", stuck, scheduledAt(bound)); err != nil {
+			return []error{err}
+		}
+		return nil
+	})
+	time.Sleep(10 * time.Second)
+	keptTo(t, vigil, 10)
+	started := time.Now()
+	start(t, driver)
+	running(t, "prepared", "train")
+	after := clusterSays(t, "the end of preparation", func(p *scrape.Page) error {
+		return errors.Join(none(p, "dra_claim_phase_since_timestamp_seconds", scrape.Labels{"namespace": "prepared"}), observed(before, p, "gpu.life", 1))
+	})
+	if count, took := deltas(before, after, "gpu.life", preparationPhase()); count != 1 || took < started.Sub(bound.CreationTimestamp.Time).Seconds()-2 {
+		t.Errorf("preparation was observed %v times and took %.3f s; the driver came back after %s", count, took, started.Sub(bound.CreationTimestamp.Time))
+	}
+}
+
+// preparationPhase is the phase in which devices are prepared.
+func preparationPhase() string {
+	if shared.Minor() < 36 {
+		return "preparation_start"
+	}
+	return "preparation"
+}
+
+func boundPod(t *testing.T, namespace, name string) (pod *corev1.Pod) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "pod "+name+" bound", func(ctx context.Context) (err error) {
+		pod, err = shared.WaitPod(ctx, namespace, name, corev1.PodPending)
+		if err == nil && scheduledAt(pod) == 0 {
+			err = errors.New("it is not scheduled")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// scheduledAt is when the API server says that a pod was bound, 0 if it was not.
+func scheduledAt(pod *corev1.Pod) float64 {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			return float64(condition.LastTransitionTime.Unix())
+		}
+	}
+	return 0
+}

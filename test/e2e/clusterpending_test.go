@@ -1,0 +1,273 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// wantedWait is what is to be said of a pod that waits for its claim.
+type wantedWait struct {
+	pod       string
+	reference string // within the pod; of an extended resource, its name
+	claim     string // name of the ResourceClaim; empty where there is none
+	class     string
+	scheduler string           // what the real scheduler must have said of the pod, empty for nothing
+	reason    string           // ours
+	left      map[string][]int // by request: what each stage after the published devices leaves
+	explained []string         // words of `explain pod`
+}
+
+func wantedWaits() []wantedWait {
+	const cannot = "2 cannot allocate all claims"
+	one := func(left ...int) map[string][]int { return map[string][]int{"main": left} }
+	return []wantedWait{
+		{"claim-missing", "device", "", "", "", "claim_missing", nil, []string{"create ResourceClaim nobody-made-it"}},
+		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"nobody-made-it"}},
+		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
+		{"no-matching-device", "device", "no-matching-device", "plain.pending", cannot, "no_matching_device", one(2, 0, 0, 0, 0), []string{"widen the selectors", "size >= 99"}},
+		{"bad-selector", "device", "bad-selector", "plain.pending", "no such key: nosuch", "no_matching_device", one(2, 0, 0, 0, 0), []string{"no such key: nosuch", "CEL expression of request main"}},
+		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerate it"}},
+		{"insufficient", "device", "insufficient", "plain.pending", cannot, "insufficient_devices", one(2, 2, 2, 2, 1), []string{"asks for 3 devices"}},
+		{"waiter", "device", "waiter", "single.pending", cannot, "insufficient_devices", one(1, 1, 1, 0, 0), []string{"pending/holder"}},
+		{"fragmented", "device", "fragmented", "plain.pending", cannot, "fragmented", one(2, 2, 2, 2, 1), []string{"on one node", "lacks 1"}},
+		{"constraints", "device", "constraints", "pair.pending", cannot, "constraints_unsatisfiable", one(2, 2, 2, 2, 2), []string{"relax the constraint", "pending.example.com/root"}},
+		{"incomplete", "device", "incomplete", "incomplete.pending", cannot, "pool_incomplete", one(1, 1, 1, 0, 0), []string{"incomplete"}},
+		{"all-mode", "device", "all-mode", "incomplete.pending", "is currently being updated", "pool_incomplete", one(1, 1, 1, 0, 0), []string{"incomplete"}},
+		// An incomplete pool, of whatever driver, keeps the scheduler from
+		// giving anybody all devices of a class.
+		{"all-others", "device", "all-others", "fabric.pending", "is currently being updated", "pool_incomplete", nil, []string{"incomplete"}},
+		{"binding", "device", "binding", "bind.pending", "", "binding_conditions", nil, []string{"binding conditions", "pending.example.com"}},
+		{"other", "device", "other", "fabric.pending", "2 Insufficient cpu", "other_constraints", one(2, 2, 2, 2, 2), []string{"Insufficient cpu"}},
+		{"affinity", "device", "affinity", "fabric.pending", "didn't match Pod's node affinity/selector", "other_constraints", one(2, 2, 2, 2, 2), []string{"node affinity/selector"}},
+		{"elsewhere", "device", "holder", "single.pending", "1 resourceclaim not available on the node", "other_constraints", nil, []string{"resourceclaim not available on the node"}},
+		{"gated", "device", "gated", "fabric.pending", "Scheduling is blocked due to non-empty scheduling gates", "scheduling_gated", nil, []string{"scheduling gates", "nothing is wrong"}},
+		{"first-available", "device", "first-available", "multiple", cannot, "tainted", map[string][]int{
+			"main/four": {2, 2, 2, 2, 1}, "main/worn": {1, 1, 0, 0, 0},
+		}, []string{"main/four", "main/worn"}},
+		{"extended", "pending.example.com/plain", "", "plain.pending", cannot, "insufficient_devices", map[string][]int{
+			"pending.example.com/plain": {2, 2, 2, 2, 1},
+		}, []string{"Extended resource pending.example.com/plain"}},
+	}
+}
+
+// TestClusterPending provokes every reason by real objects. What the real
+// scheduler says of each pod shows that the provocation is one.
+func TestClusterPending(t *testing.T) {
+	shows(t)
+	twoNodes(t)
+	deploy(t, "pending")
+	deploy(t, "pending-quota")
+	for _, want := range wantedWaits() {
+		t.Run(want.pod, func(t *testing.T) { want.test(t, "pending") })
+	}
+	t.Run("quota", func(t *testing.T) {
+		wantedWait{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
+	})
+	t.Run("unknown", testUnknown)
+	t.Run("unused", testUnused)
+	t.Run("nothing else", func(t *testing.T) {
+		p := clusterPage(t)
+		for _, namespace := range []string{"pending", "pending-quota"} {
+			for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": namespace}) {
+				if !slices.ContainsFunc(wantedWaits(), func(w wantedWait) bool { return w.pod == row.Labels["pod"] }) && row.Labels["pod"] != "quota" {
+					t.Errorf("%v is said to wait", row.Labels)
+				}
+			}
+		}
+		allReasons(t, p)
+	})
+}
+
+// allReasons: each of the closed set is on the page, but the one for which a
+// test had to stop the scheduler.
+func allReasons(t *testing.T, p *scrape.Page) {
+	t.Helper()
+	seen := map[string]bool{"unknown": true}
+	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
+		seen[row.Labels["reason"]] = true
+	}
+	for _, reason := range scrape.Reasons() {
+		if !seen[reason] {
+			t.Errorf("nothing waits for the reason %s: there are %v", reason, slices.Sorted(maps.Keys(seen)))
+		}
+	}
+}
+
+func (w wantedWait) test(t *testing.T, namespace string) {
+	t.Helper()
+	if err := schedulerSays(t.Context(), namespace, w.pod, w.scheduler); err != nil {
+		t.Fatalf("the provocation is none: %v", err)
+	}
+	clusterSays(t, w.reason+" for "+w.pod, func(p *scrape.Page) error { return w.check(t, p, namespace) })
+	text := explain(t, "pod", namespace+"/"+w.pod)
+	for _, words := range append(w.explained, w.reason) {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), words) {
+			t.Errorf("explain does not say %q:\n%s", words, text)
+		}
+	}
+}
+
+func (w wantedWait) check(t *testing.T, p *scrape.Page, namespace string) error {
+	pod := scrape.Labels{"namespace": namespace, "pod": w.pod, "pod_claim": w.reference}
+	since, err := p.One("dra_claim_pending_since_timestamp_seconds", pod)
+	if err != nil {
+		return err
+	}
+	if since.Labels["resourceclaim"] != w.claim || since.Labels["deviceclass"] != w.class {
+		return fmt.Errorf("it waits for %v", since.Labels)
+	}
+	if truth, err := waitsSince(t.Context(), namespace, w.pod, w.claim); err != nil || since.Value != truth {
+		return fmt.Errorf("it waits since %v, not %v (%w)", since.Value, truth, err)
+	}
+	reason, err := p.One("dra_claim_pending_reason_info", pod)
+	if err != nil {
+		return err
+	}
+	if reason.Labels["reason"] != w.reason {
+		return fmt.Errorf("the reason is %s", reason.Labels["reason"])
+	}
+	return w.checkFunnel(t, p, pod)
+}
+
+func (w wantedWait) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels) error {
+	published, err := publishedDevices(t.Context())
+	if err != nil {
+		return err
+	}
+	for request, left := range w.left {
+		for i, want := range append([]int{published}, left...) {
+			labels := maps.Clone(pod)
+			labels["request"], labels["stage"] = request, scrape.Stages()[i]
+			if err := gauge(p, "dra_claim_pending_candidates", labels, float64(want)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// schedulerSays waits until the scheduler has said this of a pod.
+func schedulerSays(ctx context.Context, namespace, pod, words string) error {
+	return cluster.Eventually(ctx, "the scheduler's word on "+pod, func(ctx context.Context) error {
+		found, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+		if err != nil || words == "" {
+			return err
+		}
+		for _, condition := range found.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && strings.Contains(condition.Message, words) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %v", found.Status.Conditions)
+	})
+}
+
+// waitsSince is max(the claim's creation, its oldest living consumer's), as the
+// API server tells.
+func waitsSince(ctx context.Context, namespace, pod, claim string) (float64, error) {
+	pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	oldest, made := math.Inf(1), math.Inf(-1)
+	for _, p := range pods.Items {
+		if p.Name == pod || claim != "" && len(p.Spec.ResourceClaims) == 1 && named(p.Spec.ResourceClaims[0]) == claim {
+			oldest = min(oldest, float64(p.CreationTimestamp.Unix()))
+		}
+	}
+	if claim != "" {
+		found, err := shared.Client().ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
+		if err != nil {
+			return 0, err
+		}
+		made = float64(found.CreationTimestamp.Unix())
+	}
+	return max(oldest, made), nil
+}
+
+func named(claim corev1.PodResourceClaim) string {
+	if claim.ResourceClaimName == nil {
+		return ""
+	}
+	return *claim.ResourceClaimName
+}
+
+// publishedDevices counts the devices of all pools, each at its newest
+// generation.
+func publishedDevices(ctx context.Context) (count int, err error) {
+	found, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	newest := map[string]int64{}
+	pool := func(slice *resourceapi.ResourceSlice) string { return slice.Spec.Driver + "/" + slice.Spec.Pool.Name }
+	for i := range found.Items {
+		slice := &found.Items[i]
+		newest[pool(slice)] = max(newest[pool(slice)], slice.Spec.Pool.Generation)
+	}
+	for i := range found.Items {
+		if slice := &found.Items[i]; slice.Spec.Pool.Generation == newest[pool(slice)] {
+			count += len(slice.Spec.Devices)
+		}
+	}
+	return count, nil
+}
+
+const silentPod = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: pending-silent}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: silent, namespace: pending-silent}
+spec: {devices: {requests: [{name: main, exactly: {deviceClassName: fabric.pending}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: silent, namespace: pending-silent}
+spec:
+  terminationGracePeriodSeconds: 1
+  nodeSelector: {kubernetes.io/hostname: node-b}
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimName: silent}]
+`
+
+// testUnknown: no scheduler says anything, and nothing speaks against the
+// allocation. When the scheduler is back the pod is bound and nothing waits.
+func testUnknown(t *testing.T) {
+	scheduler := shared.Process("scheduler")
+	kill(t, scheduler)
+	deployText(t, "pending-silent", silentPod)
+	wantedWait{"silent", "device", "silent", "fabric.pending", "", "unknown", map[string][]int{"main": {2, 2, 2, 2, 2}}, []string{"whether the scheduler runs"}}.test(t, "pending-silent")
+	start(t, scheduler)
+	clusterSays(t, "nothing to wait", func(p *scrape.Page) error {
+		return none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "pending-silent"})
+	})
+}
+
+// testUnused: a claim that no pod refers to is counted as such, and waits for
+// nothing.
+func testUnused(t *testing.T) {
+	p := clusterSays(t, "the unused claim", func(p *scrape.Page) error {
+		return gauge(p, "dra_claims", scrape.Labels{"namespace": "pending", "deviceclass": "plain.pending", "state": "unused"}, 1)
+	})
+	if err := none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"resourceclaim": "unused"}); err != nil {
+		t.Error(err)
+	}
+	if text := explain(t, "claim", "pending/unused"); !strings.Contains(text, "unused") {
+		t.Errorf("explain does not say that it is unused:\n%s", text)
+	}
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// reading is how far the exporter's watches and ours may be apart, on a machine
+// that is busy with starting pods.
+const reading = 0.5
+
+// allPhases are those of the label, of all releases.
+func allPhases() []string {
+	return []string{"allocation", "binding", "scheduling", "preparation", "start", "preparation_start"}
+}
+
+// TestClusterPhases: a delay shows in the histogram of its phase and in no
+// other, and each phase took as long as it took before our own eyes.
+func TestClusterPhases(t *testing.T) {
+	shows(t)
+	behave(t, "{prepareDelay: 3s, bindingDelay: 4s}")
+	before := clusterPage(t)
+	seen := chronicleOf(t, "phases")
+	deploy(t, "phases")
+	running(t, "phases", "prompt")
+	running(t, "phases", "late")
+	after := clusterSays(t, "two pods to be ready", func(p *scrape.Page) error {
+		return errors.Join(observed(before, p, "bind.life", 1), observed(before, p, "share.example.com", 1))
+	})
+
+	late, prompt := seen.lifeOf(t, "late").phases(true), seen.lifeOf(t, "prompt").phases(false)
+	t.Logf("late: %.3v\nprompt: %.3v", late, prompt)
+	tooks(t, before, after, "bind.life", late)
+	tooks(t, before, after, "share.example.com", prompt)
+	delays := map[string]float64{"binding": 4, "preparation": 3, "preparation_start": 3}
+	const slack = 4 // for what else a phase takes on a busy machine
+	for _, phase := range allPhases() {
+		_, took := deltas(before, after, "bind.life", phase)
+		switch delay, has := delays[phase]; {
+		case has && late[phase] > 0 && (took < delay || took > delay+slack):
+			t.Errorf("%s took %.3f s, and was delayed by %v s", phase, took, delay)
+		// The scheduler looks for binding conditions every five seconds.
+		case phase == "scheduling" && took > 6, !has && phase != "scheduling" && took > 2.5:
+			t.Errorf("%s took %.3f s, and was not delayed", phase, took)
+		}
+	}
+	for _, class := range []string{"bind.life", "share.example.com"} {
+		addUp(t, before, after, class)
+	}
+	if clocks := after.Rows("dra_exporter_clock_anomalies_total", nil); len(clocks) == 0 {
+		t.Error("clock anomalies are not counted")
+	}
+}
+
+// observed: so many more pods have been ready.
+func observed(before, after *scrape.Page, class string, want float64) error {
+	labels := scrape.Labels{"deviceclass": class}
+	had, _ := before.Histogram("dra_claim_ready_duration_seconds", labels)
+	has, _ := after.Histogram("dra_claim_ready_duration_seconds", labels)
+	if has-had != want {
+		return fmt.Errorf("%v pods with a claim of %s have been ready, not %v", has-had, class, want)
+	}
+	return nil
+}
+
+// deltas are how often and for how long a class was in a phase.
+func deltas(before, after *scrape.Page, class, phase string) (count, sum float64) {
+	labels := scrape.Labels{"deviceclass": class, "phase": phase}
+	had, hadSum := before.Histogram("dra_allocation_duration_seconds", labels)
+	has, hasSum := after.Histogram("dra_allocation_duration_seconds", labels)
+	return has - had, hasSum - hadSum
+}
+
+// tooks: each of the phases was observed once and took as long as it did, and
+// no other was observed.
+func tooks(t *testing.T, before, after *scrape.Page, class string, want map[string]float64) {
+	t.Helper()
+	for _, phase := range allPhases() {
+		count, took := deltas(before, after, class, phase)
+		truth, was := want[phase]
+		switch {
+		case !was && count != 0:
+			t.Errorf("%s: %s was observed %v times", class, phase, count)
+		case was && (count != 1 || math.Abs(took-truth) > reading):
+			t.Errorf("%s: %s was observed %v times and took %.3f s, not %.3f", class, phase, count, took, truth)
+		}
+	}
+}
+
+// addUp: the phases of one pod are together as long as it took to be ready,
+// within a second, to which the API server's timestamps are cut.
+func addUp(t *testing.T, before, after *scrape.Page, class string) {
+	t.Helper()
+	var sum float64
+	for _, phase := range allPhases() {
+		_, took := deltas(before, after, class, phase)
+		sum += took
+	}
+	labels := scrape.Labels{"deviceclass": class}
+	_, had := before.Histogram("dra_claim_ready_duration_seconds", labels)
+	_, has := after.Histogram("dra_claim_ready_duration_seconds", labels)
+	if ready := has - had; math.Abs(ready-sum) > 1+reading {
+		t.Errorf("%s: the phases took %.3f s together, and the pod was ready after %.3f s", class, sum, ready)
+	}
+}
+
+// more: a counter has risen since; one that is not there is 0.
+func more(before, after *scrape.Page, family string, labels scrape.Labels) error {
+	if was, is := total(before, family, labels), total(after, family, labels); is <= was {
+		return fmt.Errorf("%s%s was %v and is %v", family, labels, was, is)
+	}
+	return nil
+}
+
+// total is the sum of the rows with the labels.
+func total(p *scrape.Page, family string, labels scrape.Labels) (sum float64) {
+	for _, row := range p.Rows(family, labels) {
+		sum += row.Value
+	}
+	return sum
+}

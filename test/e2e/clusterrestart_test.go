@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+const heldPods = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: turns}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: only, namespace: turns}
+spec: {spec: {devices: {requests: [{name: main, exactly: {deviceClassName: only.life}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: first, namespace: turns}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimTemplateName: only}]
+`
+
+const secondPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: second, namespace: turns}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimTemplateName: only}]
+`
+
+// TestClusterRestart: another process observes nothing of what has been, says
+// the same of what waits, and observes a wait that it did not see begin.
+func TestClusterRestart(t *testing.T) {
+	shows(t)
+	deployText(t, "turns", heldPods)
+	running(t, "turns", "first")
+	seen := chronicleOf(t, "turns")
+	deployText(t, "turns", secondPod)
+	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	before := clusterSays(t, "the second pod to wait", func(p *scrape.Page) error {
+		return oneReason(p, waits, "insufficient_devices")
+	})
+
+	exporter := shared.Process(clusterProcess)
+	kill(t, exporter)
+	time.Sleep(2 * time.Second)
+	start(t, exporter)
+	after := clusterSays(t, "another process that says the same", func(p *scrape.Page) error {
+		if processStart(t, p) == processStart(t, before) {
+			return errors.New("it is the same process")
+		}
+		return errors.Join(oneReason(p, waits, "insufficient_devices"), sameSinces(before, p))
+	})
+	for _, family := range []string{"dra_allocation_duration_seconds", "dra_claim_ready_duration_seconds"} {
+		if count, _ := after.Histogram(family, nil); count != 0 {
+			t.Errorf("%s has %v observations of what was before", family, count)
+		}
+	}
+
+	remove(t, "turns", "first")
+	running(t, "turns", "second")
+	ended := clusterSays(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(after, p, "only.life", 1) })
+	truth := seen.lifeOf(t, "second")
+	count, took := deltas(after, ended, "only.life", "allocation")
+	// The wait began before this process: its start is cut to the second.
+	if want := truth[allocated].Sub(truth[waiting]).Seconds(); count != 1 || took < want-reading || took > want+1+reading {
+		t.Errorf("the wait was observed %v times and took %.3f s, not %.3f", count, took, want)
+	}
+	if err := none(ended, "dra_claim_pending_since_timestamp_seconds", waits); err != nil {
+		t.Error(err)
+	}
+}
+
+// oneReason: the pod waits, for this reason.
+func oneReason(p *scrape.Page, pod scrape.Labels, reason string) error {
+	row, err := p.One("dra_claim_pending_reason_info", pod)
+	if err == nil && row.Labels["reason"] != reason {
+		err = fmt.Errorf("%s waits because of %s, not %s", pod, row.Labels["reason"], reason)
+	}
+	return err
+}
+
+// sameSinces: what was so since an instant is so since the same.
+func sameSinces(before, after *scrape.Page) error {
+	for _, family := range []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"} {
+		for _, row := range before.Rows(family, nil) {
+			if err := gauge(after, family, row.Labels, row.Value); err != nil {
+				return err
+			}
+		}
+		if was, is := before.Count(family, nil), after.Count(family, nil); was != is {
+			return fmt.Errorf("%s had %d rows and has %d", family, was, is)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+const patience = 90 * time.Second
+
+// TestClusterSick: claims that cannot go, claims of pods that are gone, and
+// devices of which the driver and the kubelet say different things.
+func TestClusterSick(t *testing.T) {
+	shows(t)
+	t.Run("terminating", testTerminating)
+	t.Run("orphaned", testOrphaned)
+	t.Run("preparation fails", testPreparationFails)
+	t.Run("binding fails", testBindingFails)
+	if shared.Minor() >= 36 {
+		t.Run("health", testHealthDisagreement)
+	}
+}
+
+const stuckClaim = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: sick}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: stuck, namespace: sick, finalizers: [e2e.example.com/keep]}
+spec: {devices: {requests: [{name: main, exactly: {deviceClassName: only.life}}]}}
+`
+
+func testTerminating(t *testing.T) {
+	deployText(t, "sick", stuckClaim)
+	claims := shared.Client().ResourceV1().ResourceClaims("sick")
+	if err := claims.Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := claims.Get(t.Context(), "stuck", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := scrape.Labels{"namespace": "sick", "resourceclaim": "stuck"}
+	clusterSays(t, "a claim that cannot go", func(p *scrape.Page) error {
+		return errors.Join(
+			gauge(p, "dra_claim_terminating_since_timestamp_seconds", labels, float64(claim.DeletionTimestamp.Unix())),
+			gauge(p, "dra_claims", scrape.Labels{"namespace": "sick", "deviceclass": "only.life", "state": "terminating"}, 1),
+		)
+	})
+	if text := explain(t, "claim", "sick/stuck"); !strings.Contains(text, "e2e.example.com/keep") {
+		t.Errorf("explain does not name the finalizer:\n%s", text)
+	}
+	free := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := claims.Patch(t.Context(), "stuck", types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	clusterSays(t, "the claim to be gone", func(p *scrape.Page) error {
+		return none(p, "dra_claim_terminating_since_timestamp_seconds", labels)
+	})
+}
+
+const orphan = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: sick}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: orphan, namespace: sick}
+spec: {devices: {requests: [{name: main, exactly: {deviceClassName: only.life}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: leaver, namespace: sick}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimName: orphan}]
+`
+
+// testOrphaned: nobody takes back the reservation of a pod that is gone while
+// the controller manager is away.
+func testOrphaned(t *testing.T) {
+	deployText(t, "sick", orphan)
+	running(t, "sick", "leaver")
+	manager := shared.Process("controller-manager")
+	kill(t, manager)
+	if err := shared.Client().CoreV1().Pods("sick").Delete(t.Context(), "leaver", *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+	orphaned := scrape.Labels{"namespace": "sick", "resourceclaim": "orphan"}
+	clusterSays(t, "an orphan", func(p *scrape.Page) error { return gauge(p, "dra_claim_orphaned", orphaned, 1) })
+	if text := explain(t, "claim", "sick/orphan"); !strings.Contains(text, "leaver") {
+		t.Errorf("explain does not name the pod that is gone:\n%s", text)
+	}
+	start(t, manager)
+	clusterSaysWithin(t, patience, "no orphan", func(p *scrape.Page) error { return none(p, "dra_claim_orphaned", orphaned) })
+}
+
+func testPreparationFails(t *testing.T) {
+	behave(t, "prepareError: no such cable")
+	before := clusterPage(t)
+	deployText(t, "prepared", preparedPod)
+	boundPod(t, "prepared", "train")
+	clusterSays(t, "a preparation that fails", func(p *scrape.Page) error {
+		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
+	})
+	if text := explain(t, "pod", "prepared/train"); !strings.Contains(text, "no such cable") {
+		t.Errorf("explain does not say why:\n%s", text)
+	}
+}
+
+const boundLate = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: sick}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: cable, namespace: sick}
+spec: {devices: {requests: [{name: main, exactly: {deviceClassName: bind.life}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cable, namespace: sick}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimName: cable}]
+`
+
+func testBindingFails(t *testing.T) {
+	behave(t, "{bindingDelay: 1s, bindingFailure: no such cable}")
+	before := clusterPage(t)
+	deployText(t, "sick", boundLate)
+	clusterSays(t, "a binding that fails", func(p *scrape.Page) error {
+		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "bind.life", "reason": "binding_failed"})
+	})
+}
+
+// testHealthDisagreement: the driver's slice says nothing against a device, and
+// the kubelet was told that it is sick.
+func testHealthDisagreement(t *testing.T) {
+	deployText(t, "turns", heldPods)
+	running(t, "turns", "first")
+	disagreement := scrape.Labels{"driver": lifeDriver, "pool": "node-a", "device": "only-0"}
+	clusterSays(t, "both to be content", func(p *scrape.Page) error {
+		if rows := p.Rows("dra_device_health_disagreement", disagreement); len(rows) == 1 && rows[0].Value != 0 {
+			return fmt.Errorf("they disagree: %v", rows)
+		}
+		return nil
+	})
+	behave(t, "unhealthy: [only-0]")
+	clusterSaysWithin(t, patience, "two words on one device", func(p *scrape.Page) error {
+		return gauge(p, "dra_device_health_disagreement", disagreement, 1)
+	})
+}

@@ -1,0 +1,164 @@
+package scrape
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ClusterRules are those that every page of the cluster role's life must keep.
+func ClusterRules() []Rule {
+	return []Rule{CountersRise(), HistogramsRise(), SinceStays(), PendingAgrees, FunnelNarrows, StatesAreWhole}
+}
+
+// HistogramsRise says that no histogram of ours loses observations while the
+// process lives.
+func HistogramsRise() Rule {
+	var process float64
+	var before map[string]float64
+	return func(p *Page) (broken []error) {
+		now := map[string]float64{}
+		for _, name := range p.Names("dra_") {
+			for _, m := range p.Families[name].GetMetric() {
+				if m.Histogram != nil {
+					now[name+labelsOf(m).String()] = float64(m.Histogram.GetSampleCount())
+				}
+			}
+		}
+		if process == start(p) {
+			for key, old := range before {
+				if now[key] < old {
+					broken = append(broken, fmt.Errorf("the count of %s fell from %v to %v", key, old, now[key]))
+				}
+			}
+		}
+		process, before = start(p), now
+		return broken
+	}
+}
+
+// sinces are the families that say since when something has been so.
+func sinces() []string {
+	return []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"}
+}
+
+// SinceStays says that what has been so since an instant has not been so since
+// an earlier one, and since none that is still to come. That goes on over
+// restarts: these instants are the API server's.
+func SinceStays() Rule {
+	before := map[string]float64{}
+	return func(p *Page) (broken []error) {
+		now := map[string]float64{}
+		for _, name := range sinces() {
+			for _, row := range p.Rows(name, nil) {
+				key := name + row.Labels.String()
+				now[key] = row.Value
+				if old, known := before[key]; known && row.Value < old {
+					broken = append(broken, fmt.Errorf("%s moved from %v back to %v", key, old, row.Value))
+				}
+				if ahead := row.Value - float64(p.At.Add(time.Second).Unix()); ahead > 1 {
+					broken = append(broken, fmt.Errorf("%s is %v s in the future", key, ahead))
+				}
+			}
+		}
+		before = now
+		return broken
+	}
+}
+
+// Reasons is the closed set of metrics.md.
+func Reasons() []string {
+	return []string{
+		"claim_missing", "claim_not_created", "quota", "no_device_class", "no_matching_device", "tainted", "insufficient_devices",
+		"fragmented", "constraints_unsatisfiable", "pool_incomplete", "binding_conditions", "other_constraints", "scheduling_gated", "unknown",
+	}
+}
+
+func reference(row Row) string {
+	return row.Labels["namespace"] + "/" + row.Labels["pod"] + " " + row.Labels["pod_claim"]
+}
+
+// PendingAgrees says that each waiting reference has one row, and one reason of
+// the closed set, and that nothing else has a reason or a funnel.
+func PendingAgrees(p *Page) (broken []error) {
+	waiting, reasoned := map[string]int{}, map[string]int{}
+	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", nil) {
+		waiting[reference(row)]++
+	}
+	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
+		reasoned[reference(row)]++
+		if !slices.Contains(Reasons(), row.Labels["reason"]) {
+			broken = append(broken, fmt.Errorf("%s waits for the reason %q", reference(row), row.Labels["reason"]))
+		}
+	}
+	for ref, rows := range waiting {
+		if rows != 1 || reasoned[ref] != 1 {
+			broken = append(broken, fmt.Errorf("%s has %d rows since when it waits, and %d reasons", ref, rows, reasoned[ref]))
+		}
+	}
+	for ref := range reasoned {
+		if waiting[ref] == 0 {
+			broken = append(broken, fmt.Errorf("%s has a reason and does not wait", ref))
+		}
+	}
+	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
+		if waiting[reference(row)] == 0 {
+			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", reference(row)))
+		}
+	}
+	return broken
+}
+
+// Stages are those of a funnel, in their order.
+func Stages() []string {
+	return []string{"published", "class", "selectors", "untainted", "free", "best_node"}
+}
+
+// FunnelNarrows says that no stage of a funnel leaves more than the one before.
+func FunnelNarrows(p *Page) (broken []error) {
+	funnels := map[string]map[string]float64{}
+	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
+		key := reference(row) + " " + row.Labels["request"]
+		if funnels[key] == nil {
+			funnels[key] = map[string]float64{}
+		}
+		funnels[key][row.Labels["stage"]] = row.Value
+	}
+	for key, funnel := range funnels {
+		if len(funnel) != len(Stages()) {
+			broken = append(broken, fmt.Errorf("the funnel of %s has the stages %v", key, funnel))
+			continue
+		}
+		for i, stage := range Stages()[1:] {
+			if before := Stages()[i]; funnel[stage] > funnel[before] || funnel[stage] < 0 {
+				broken = append(broken, fmt.Errorf("the funnel of %s has %v at %s and %v at %s", key, funnel[before], before, funnel[stage], stage))
+			}
+		}
+	}
+	return broken
+}
+
+// StatesAreWhole says that devices are counted in each of the three states, or
+// not at all.
+func StatesAreWhole(p *Page) (broken []error) {
+	for _, name := range []string{"dra_devices", "dra_class_devices"} {
+		states := map[string]int{}
+		for _, row := range p.Rows(name, nil) {
+			rest := Labels{}
+			for label, value := range row.Labels {
+				if label != "state" {
+					rest[label] = value
+				}
+			}
+			if slices.Contains([]string{"allocated", "free", "unavailable"}, row.Labels["state"]) {
+				states[rest.String()]++
+			}
+		}
+		for key, n := range states {
+			if n != 3 {
+				broken = append(broken, fmt.Errorf("%s%s has %d states", name, key, n))
+			}
+		}
+	}
+	return broken
+}
