@@ -18,7 +18,7 @@ type ClusterView struct {
 	Claims  map[string]float64 // by state
 	Classes []ClassSupply      // by name
 	Drivers []DriverSupply     // by name
-	Odd     []Oddities         // what looks wrong, by kind
+	Odd     []Oddities         // what looks wrong, or did, by kind
 }
 
 // Waiting is a pod's claim reference, or its request of an extended resource,
@@ -108,7 +108,7 @@ type Oddities struct {
 	Kind    string // for programs that read the page
 	Title   string
 	Meaning string // what it means, or what to do
-	Quiet   bool   // worth knowing, and nothing wrong
+	Quiet   bool   // worth knowing, and nothing wrong now
 	Items   []Oddity
 }
 

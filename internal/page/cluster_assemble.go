@@ -12,11 +12,12 @@ const gated = "scheduling_gated"
 // finish puts together what the rows said, and in order.
 func (r *clusterReader) finish() ClusterView {
 	r.view.Sources = r.byName()
+	r.view.Waiting = make([]Waiting, 0, len(r.waiting))
 	for _, w := range r.waiting {
 		if !w.waits {
 			continue
 		}
-		w.Funnel = byRequest(w.funnel)
+		slices.SortFunc(w.Funnel, func(a, b Funnel) int { return cmp.Compare(a.Request, b.Request) })
 		if w.Reason == gated {
 			r.view.Gated = append(r.view.Gated, w.Waiting)
 		} else {
@@ -37,14 +38,6 @@ func (r *clusterReader) finish() ClusterView {
 	}
 	r.view.Odd = r.odd.byKind()
 	return r.view
-}
-
-func byRequest(funnels map[string]*Funnel) []Funnel {
-	var sorted []Funnel
-	for _, request := range slices.Sorted(maps.Keys(funnels)) {
-		sorted = append(sorted, *funnels[request])
-	}
-	return sorted
 }
 
 // sortWaiting puts those that wait longest first.

@@ -80,8 +80,6 @@ const (
 // clusterFunctions are those that the template calls.
 func clusterFunctions() template.FuncMap {
 	return template.FuncMap{
-		"waitRow":  func(view ClusterView, w Waiting) waitRow { return waitRow{view, w} },
-		"reason":   reasonText,
 		"phase":    phaseText,
 		"stages":   stagesOf,
 		"whole":    whole,
@@ -90,27 +88,52 @@ func clusterFunctions() template.FuncMap {
 		"percent":  percent,
 		"bar":      newBar,
 		"share":    share,
-		"waits":    func(all []Waiting) shown[Waiting] { return showing(all, shownWaits) },
+		"waits":    newWaitRows,
 		"underway": func(all []Underway) shown[Underway] { return showing(all, shownItems) },
 		"items":    func(all []Oddity) shown[Oddity] { return showing(all, shownItems) },
 		"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
-		"since": func(at, then time.Time) string {
-			age, known := since(at, then)
-			if !known {
-				return absent
-			}
-			return duration(age)
-		},
-		"stack":  newStack,
-		"listed": listed,
-		"gates":  gates,
+		"since":    ageOf,
+		"stack":    newStack,
+		"listed":   listed,
+		"names":    namesOnly,
+		"gates":    gates,
+		"odd":      func(at time.Time, of Oddities) oddRow { return oddRow{at, of} },
 	}
 }
 
-// waitRow is a waiting reference of a view.
+// waitRow is a waiting reference as the page shows it. What it embeds would be
+// slow to find for a template.
 type waitRow struct {
-	View ClusterView
-	Waiting
+	Of             Waiting
+	Key            string
+	Age            string
+	Because, Claim string
+}
+
+// newWaitRows are the first of those that wait.
+func newWaitRows(view ClusterView) shown[waitRow] {
+	unjudged := view.Unread("resourceslices", "deviceclasses")
+	waiting := showing(view.Waiting, shownWaits)
+	rows := make([]waitRow, len(waiting.First))
+	for i, w := range waiting.First {
+		rows[i] = waitRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText()}
+	}
+	return shown[waitRow]{rows, waiting.More}
+}
+
+// oddRow is a kind of oddities as of a moment.
+type oddRow struct {
+	At time.Time
+	Of Oddities
+}
+
+// ageOf is the time since then, for people.
+func ageOf(at, then time.Time) string {
+	age, known := since(at, then)
+	if !known {
+		return absent
+	}
+	return duration(age)
 }
 
 // shown are the first of many, and how many more there are.

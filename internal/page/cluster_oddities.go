@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
@@ -15,7 +16,14 @@ type oddities struct {
 	terminating, orphaned, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Oddity
 }
 
+// stuckAfter is when the deletion of a claim looks wrong: pods have half a
+// minute to stop, and their claims go after them.
+const stuckAfter = time.Minute
+
 func (r *clusterReader) terminating(row metric.Row) {
+	if age, known := since(r.at, moment(row)); known && age < stuckAfter {
+		return
+	}
 	r.odd.terminating = append(r.odd.terminating, Oddity{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
 }
 
@@ -95,13 +103,13 @@ func (o *oddities) notice(p *pool) {
 func (o *oddities) byKind() []Oddities {
 	kinds := []Oddities{
 		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Is the driver's pod on that node running?", Items: o.pools},
-		{Kind: "terminating", Title: "Claims that are being deleted", Meaning: "A finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.terminating},
+		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.terminating},
 		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.orphaned},
 		{Kind: "disagreement", Title: "Driver and kubelet differ on health", Meaning: "One of them says well, the other sick.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
-		{Kind: "evictions", Title: "Pods evicted by taints of devices", Meaning: "By namespace, since the exporter started.", Items: o.evicted},
-		{Kind: "clocks", Title: "Durations that cannot be", Meaning: "The clocks of API server and nodes contradict each other; these durations were not observed.", Items: o.clocks},
-		{Kind: "dropped", Title: "Rows that a cap has dropped", Meaning: "By family, over all steps so far: this page may not show all. Raise --metrics.max-series.", Items: o.dropped},
+		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
+		{Kind: "clocks", Title: "Durations whose clocks contradict each other", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
+		{Kind: "dropped", Title: "Rows that a cap has dropped", Quiet: true, Meaning: "By family, over all steps so far: this page may not show all. Raise --metrics.max-series.", Items: o.dropped},
 		{Kind: "notes", Title: "Taints that keep nothing away", Quiet: true, Items: o.noted},
 	}
 	kinds = slices.DeleteFunc(kinds, func(k Oddities) bool { return len(k.Items) == 0 })

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -20,12 +21,11 @@ type clusterReader struct {
 
 type waitKey struct{ namespace, pod, podClaim string }
 
-// waitingOf is a reference, its funnel by request, and whether a row says that
+// waitingOf is a reference, and whether a row says that
 // it waits: rows about why it does may outlive their caps differently.
 type waitingOf struct {
 	Waiting
-	waits  bool
-	funnel map[string]*Funnel
+	waits bool
 }
 
 type poolKey struct{ driver, pool string }
@@ -56,19 +56,19 @@ func newClusterReader(at time.Time) *clusterReader {
 
 // find returns what is known under a key, which begin begins.
 func find[K comparable, V any](known map[K]*V, key K, begin V) *V {
-	if known[key] == nil {
-		known[key] = &begin
+	if found := known[key]; found != nil {
+		return found
 	}
-	return known[key]
+	begun := begin // the address of begin itself would cost an allocation for every row
+	known[key] = &begun
+	return &begun
 }
 
 // reference finds the waiting reference that the row is about, or begins it.
 func (r *clusterReader) reference(row metric.Row) *waitingOf {
 	get := row.Labels.Get
 	key := waitKey{get("namespace"), get("pod"), get("pod_claim")}
-	return find(r.waiting, key, waitingOf{
-		Waiting: Waiting{Namespace: key.namespace, Pod: key.pod, PodClaim: key.podClaim}, funnel: map[string]*Funnel{},
-	})
+	return find(r.waiting, key, waitingOf{Waiting: Waiting{Namespace: key.namespace, Pod: key.pod, PodClaim: key.podClaim}})
 }
 
 func (r *clusterReader) pendingSince(row metric.Row) {
@@ -81,9 +81,17 @@ func (r *clusterReader) pendingReason(row metric.Row) {
 	r.reference(row).Reason = row.Labels.Get("reason")
 }
 
+// funnel finds the request that the row is about, or begins it. The rows of a
+// request stand together, so that it is mostly the last one.
 func (r *clusterReader) funnel(row metric.Row) *Funnel {
-	request := row.Labels.Get("request")
-	return find(r.reference(row).funnel, request, Funnel{Request: request})
+	of, request := r.reference(row), row.Labels.Get("request")
+	for i := range slices.Backward(of.Funnel) {
+		if of.Funnel[i].Request == request {
+			return &of.Funnel[i]
+		}
+	}
+	of.Funnel = append(of.Funnel, Funnel{Request: request})
+	return &of.Funnel[len(of.Funnel)-1]
 }
 
 func (r *clusterReader) pendingRequested(row metric.Row) { r.funnel(row).Asked = known(row.Value) }

@@ -1,8 +1,8 @@
 package page
 
 import (
-	"fmt"
 	"math"
+	"strconv"
 )
 
 // Funnel counts, for one request, the devices that each stage leaves. A count
@@ -42,7 +42,7 @@ func (f *Funnel) stage(name string) **float64 {
 type Stage struct {
 	Name    string // for programs that read the page
 	Title   string // for people
-	Left    *float64
+	Left    string // likewise
 	Width   string // of its bar: the logarithm, because clusters are large and requests small
 	Narrows bool   // this is where it gets too narrow
 }
@@ -50,20 +50,21 @@ type Stage struct {
 // stagesOf draws the funnel of a request that waits for a reason.
 func stagesOf(f Funnel, reason string) []Stage {
 	stages := []Stage{
-		{Name: "published", Title: "published", Left: f.Published},
-		{Name: "class", Title: "of the class", Left: f.Class},
-		{Name: "selectors", Title: "selected", Left: f.Selectors},
-		{Name: "untainted", Title: "untainted", Left: f.Untainted},
-		{Name: "free", Title: "free", Left: f.Free},
-		{Name: "best_node", Title: "on best node", Left: f.BestNode},
+		{Name: "published", Title: "published"},
+		{Name: "class", Title: "of the class"},
+		{Name: "selectors", Title: "selected"},
+		{Name: "untainted", Title: "untainted"},
+		{Name: "free", Title: "free"},
+		{Name: "best_node", Title: "on best node"},
 	}
-	for i := range stages {
-		if left := stages[i].Left; left != nil && f.Published != nil && *f.Published > 0 {
-			stages[i].Width = fmt.Sprintf("%.1f%%", 100*min(math.Log1p(max(*left, 0))/math.Log1p(*f.Published), 1))
+	counts := [...]*float64{f.Published, f.Class, f.Selectors, f.Untainted, f.Free, f.BestNode}
+	narrowest := narrowest(stages, counts[:], f.Asked, reason)
+	for i, left := range counts {
+		stages[i].Left, stages[i].Narrows = whole(left), i == narrowest
+		if left != nil && f.Published != nil && *f.Published > 0 {
+			share := math.Log1p(max(*left, 0)) / math.Log1p(*f.Published)
+			stages[i].Width = strconv.FormatFloat(100*min(share, 1), 'f', 1, 64) + "%"
 		}
-	}
-	if at := narrowest(stages, f.Asked, reason); at >= 0 {
-		stages[at].Narrows = true
 	}
 	return stages
 }
@@ -71,9 +72,9 @@ func stagesOf(f Funnel, reason string) []Stage {
 // narrowest is the first stage that leaves nothing, or fewer than asked for; or
 // else the one that the reason blames, if it takes anything away from this
 // request; -1 where neither is: then it is another request of the claim.
-func narrowest(stages []Stage, asked *float64, reason string) int {
-	for i, stage := range stages {
-		if stage.Left != nil && (*stage.Left == 0 || asked != nil && *stage.Left < *asked) {
+func narrowest(stages []Stage, counts []*float64, asked *float64, reason string) int {
+	for i, left := range counts {
+		if left != nil && (*left == 0 || asked != nil && *left < *asked) {
 			return i
 		}
 	}
@@ -81,8 +82,8 @@ func narrowest(stages []Stage, asked *float64, reason string) int {
 		return -1
 	}
 	for _, blamed := range blamedBy(reason) {
-		for i := 1; i < len(stages); i++ {
-			before, left := stages[i-1].Left, stages[i].Left
+		for i := 1; i < len(counts); i++ {
+			before, left := counts[i-1], counts[i]
 			if stages[i].Name == blamed && before != nil && left != nil && *left < *before {
 				return i
 			}

@@ -1,11 +1,38 @@
 package page
 
+import "slices"
+
+// because says in a sentence why the reference waits. Of what is judged by the
+// devices nothing can be said without the sources that tell of them.
+func (w Waiting) because(unjudged []Source) string {
+	switch {
+	case w.Reason == "unknown" && len(unjudged) > 0:
+		return "Not judged: " + namesOnly(unjudged) + " could not be read."
+	case w.Claim != "" && slices.Contains([]string{"claim_missing", "claim_not_created"}, w.Reason):
+		return "Its claim is being deleted, or was made for another pod."
+	default:
+		return reasonText(w.Reason)
+	}
+}
+
+// claimText says which claim it waits for.
+func (w Waiting) claimText() string {
+	switch {
+	case w.Claim != "":
+		return "claim " + w.Claim
+	case w.Reason == "claim_missing":
+		return "its claim does not exist"
+	default:
+		return "no claim yet"
+	}
+}
+
 // reasonText says in a sentence why a reference waits; the word itself where
 // it is none of the closed set.
 func reasonText(reason string) string {
 	switch reason {
 	case "claim_missing":
-		return "Its ResourceClaim does not exist."
+		return "The pod names a ResourceClaim that nobody has made."
 	case "claim_not_created":
 		return "Its claim has not been made from the template."
 	case "quota":

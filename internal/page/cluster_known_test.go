@@ -1,0 +1,149 @@
+package page
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+var tags = regexp.MustCompile(`<[^>]*>`)
+
+// tile is what the page's tile of this title says.
+func tile(t *testing.T, page, title string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "<dt>"+title+"</dt>")
+	if !found {
+		t.Fatalf("the page has no tile %q", title)
+	}
+	text, _, _ := strings.Cut(rest, "</div>")
+	return strings.Join(strings.Fields(tags.ReplaceAllString(text, " ")), " ")
+}
+
+// sourcesBut are the sources of a cluster, of which some were never read.
+func sourcesBut(unread ...string) []metric.Row {
+	var rows []metric.Row
+	for _, name := range []string{"pods", "resourceclaims", "resourceslices", "deviceclasses"} {
+		rows = append(rows, source(name, !slices.Contains(unread, name))...)
+	}
+	return rows
+}
+
+// The tiles say so where they do not know, and never that nothing is there.
+func TestTilesOfWhatIsNotKnown(t *testing.T) {
+	reserved := row("dra_claims", 9, "namespace", "n", "deviceclass", "gpu.example.com", "state", "reserved")
+	unused := row("dra_claims", 4, "namespace", "n", "deviceclass", "gpu.example.com", "state", "unused")
+	free := row("dra_devices", 5, "driver", "gpu.example.com", "pool", "p", "node", "", "state", "free")
+	incomplete := row("dra_pool_complete", 0, "driver", "gpu.example.com", "pool", "p", "node", "")
+	for _, test := range []struct {
+		name                  string
+		unread                []string
+		rows                  []metric.Row
+		slow                  string
+		claims, devices, odds string
+	}{
+		{"all is known", nil, []metric.Row{reserved, unused, free}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "5 of 5", "0 nothing does"},
+		{"nothing is there", nil, nil, "0 allocated for 10 s, not running", "0 0 in use · 0 unused", "0 none published", "0 nothing does"},
+		{"pods are not known", []string{"pods"}, []metric.Row{reserved, free}, "– not known", "– 9 in use · unused not known", "5 of 5", "– not known without pods"},
+		{"claims are not", []string{"resourceclaims"}, nil, "– not known", "– not known", "– not known", "– not known without resourceclaims"},
+		{"slices are not", []string{"resourceslices"}, []metric.Row{reserved, unused}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "– not known", "– not known without resourceslices"},
+		{"nothing is", []string{"pods", "resourceclaims", "resourceslices"}, nil, "– not known", "– not known", "– not known", "– not known without pods, resourceclaims, resourceslices"},
+		{"some looks wrong anyway", []string{"pods"}, []metric.Row{reserved, free, incomplete}, "– not known", "– 9 in use · unused not known", "5 of 5", "1 see below · at least: without pods"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, page := get(t, clusterHandler(t, append(test.rows, sourcesBut(test.unread...)...)), "/")
+			for title, want := range map[string]string{"Slow to start": test.slow, "Claims": test.claims, "Devices free": test.devices, "Looks wrong": test.odds} {
+				if got := tile(t, page, title); got != want {
+					t.Errorf("%s: %q, want %q", title, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Taint rules are known where an API server has none of them.
+func TestTaintRulesThatCannotBeRead(t *testing.T) {
+	_, page := get(t, clusterHandler(t, append(sourcesBut(), source("devicetaintrules", false)...)), "/")
+	if got, want := tile(t, page, "Looks wrong"), "– not known without devicetaintrules"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestClassesThatCannotBeRead(t *testing.T) {
+	want := "What is left of each class is not known: deviceclasses: permission_denied."
+	if _, page := get(t, clusterHandler(t, sourcesBut("deviceclasses")), "/"); !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q", want)
+	}
+	if _, page := get(t, clusterHandler(t, sourcesBut()), "/"); strings.Contains(page, "of each class") {
+		t.Error("the page says that classes are not known, and they are")
+	}
+}
+
+// Why a reference waits is not judged while the devices are not known, and
+// the page does not make a word of that.
+func TestWhyItWaits(t *testing.T) {
+	for _, test := range []struct {
+		name, reason, claim string
+		unread              []string
+		because, claimed    string
+	}{
+		{"judged", "unknown", "c", nil, "Nothing that is known speaks against it.", "claim c"},
+		{"without slices", "unknown", "c", []string{"resourceslices"}, "Not judged: resourceslices could not be read.", "claim c"},
+		{"without classes", "unknown", "c", []string{"deviceclasses"}, "Not judged: deviceclasses could not be read.", "claim c"},
+		{"without both", "unknown", "c", []string{"resourceslices", "deviceclasses"}, "Not judged: resourceslices, deviceclasses could not be read.", "claim c"},
+		{"known all the same", "quota", "", []string{"resourceslices"}, "A quota forbids making its claim.", "no claim yet"},
+		{"to be made", "claim_not_created", "", nil, "Its claim has not been made from the template.", "no claim yet"},
+		{"missing", "claim_missing", "", nil, "The pod names a ResourceClaim that nobody has made.", "its claim does not exist"},
+		{"there, and not for it", "claim_missing", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
+		{"from a template, and not for it", "claim_not_created", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rows := append(sourcesBut(test.unread...),
+				row("dra_claim_pending_since_timestamp_seconds", float64(noon.Unix()-60), "namespace", "n", "pod", "p", "pod_claim", "gpu", "resourceclaim", test.claim, "deviceclass", ""),
+				row("dra_claim_pending_reason_info", 1, "namespace", "n", "pod", "p", "pod_claim", "gpu", "reason", test.reason))
+			_, page := get(t, clusterHandler(t, rows), "/")
+			if want := "<b>" + test.because + "</b>"; !strings.Contains(page, want) {
+				t.Errorf("the page does not say %q", want)
+			}
+			if want := `<span class="quiet">` + test.claimed + "</span>"; !strings.Contains(page, want) {
+				t.Errorf("the page does not say %q", want)
+			}
+		})
+	}
+}
+
+// What has gone by is told, and does not look wrong for ever after.
+func TestLooksWrongGoesBackToNothing(t *testing.T) {
+	deleted := func(before time.Duration) metric.Row {
+		return row("dra_claim_terminating_since_timestamp_seconds", float64(noon.Add(-before).Unix()), "namespace", "n", "resourceclaim", "c")
+	}
+	for _, test := range []struct {
+		name  string
+		row   metric.Row
+		wrong string
+		kind  string // that is shown; empty: none
+	}{
+		{"evictions", row("dra_pod_taint_evictions_total", 3, "namespace", "n"), "0 nothing does", "evictions"},
+		{"clocks", row("dra_exporter_clock_anomalies_total", 2, "phase", "start"), "0 nothing does", "clocks"},
+		{"dropped", row("dra_exporter_series_dropped_total", 2, "family", "dra_devices"), "0 nothing does", "dropped"},
+		{"a deletion as it should be", deleted(59 * time.Second), "0 nothing does", ""},
+		{"a deletion that is stuck", deleted(60 * time.Second), "1 see below", "terminating"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, page := get(t, clusterHandler(t, append(sourcesBut(), test.row)), "/")
+			if got := tile(t, page, "Looks wrong"); got != test.wrong {
+				t.Errorf("%q, want %q", got, test.wrong)
+			}
+			kinds := regexp.MustCompile(`data-kind="(\w*)"`).FindStringSubmatch(page)
+			if got := append(kinds, "", "")[1]; got != test.kind {
+				t.Errorf("the page shows %q, want %q", got, test.kind)
+			}
+			if heading := strings.Contains(page, "What looks wrong"); heading != (test.wrong[0] != '0') {
+				t.Errorf("the section of what looks wrong is there: %v", heading)
+			}
+		})
+	}
+}
