@@ -55,12 +55,8 @@ func (c *commands) addExplain(stdout, stderr io.Writer) {
 	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "How long to wait until the cluster has been read.").Default("30s").DurationVar(&flags.timeout)
-	for kind, help := range map[explain.Kind]string{
-		explain.KindClaim: "Explain a ResourceClaim.",
-		explain.KindPod:   "Explain all claims of a pod.",
-	} {
-		c.addExplained(command, kind, help, flags, stdout, stderr)
-	}
+	c.addExplained(command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
+	c.addExplained(command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
 }
 
 func (c *commands) addExplained(parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) {

@@ -104,7 +104,7 @@ func TestExplainEachReason(t *testing.T) {
 		specification string
 		want          []string
 	}{
-		"insufficient_devices": {one("count: 6"), []string{"waits", "asks for 6 devices, and only 5 of the", "add 2 devices that match"}},
+		"insufficient_devices": {one("count: 6"), []string{"waits", "asks for 6 devices, and only 5 of the", "add 1 device that matches", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
 		"fragmented":           {one("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
 		"tainted": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
 			"taint example.com/cooling=broken:NoSchedule of the driver", "`tolerations: [{key: example.com/cooling, operator: Exists, effect: NoSchedule}]`", "such as gpu.example.com/node-c/gpu-0"}},
@@ -148,6 +148,36 @@ func TestExplainEachReason(t *testing.T) {
 
 // flat undoes the breaking of lines.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Who holds a device of a claim is looked for beyond its reservations, before
+// anybody is told to delete it.
+func TestExplainWhoHoldsDevices(t *testing.T) {
+	held := func(name, node string, reserved ...resourcev1.ResourceClaimConsumerReference) *resourcev1.ResourceClaim {
+		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"}}
+		claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: "gpu", Driver: "gpu.example.com", Pool: node, Device: "gpu-1"},
+		}}}
+		claim.Status.ReservedFor = reserved
+		return claim
+	}
+	group := resourcev1.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "gang"}
+	for name, test := range map[string]struct {
+		more  []apiserver.Object
+		want  string
+		never string
+	}{
+		"a group":          {[]apiserver.Object{held("other", "node-a", group)}, "team-a/other (PodGroup gang)", "kubectl delete resourceclaim"},
+		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), waitingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
+		"pods that are gone": {[]apiserver.Object{held("other", "node-a", resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "gone-0", UID: "gone-0"})},
+			"the pods of team-a/other are gone: the controller manager's", "gone-0"},
+		"nobody": {[]apiserver.Object{held("other", "node-a")}, "nobody uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
+	} {
+		_, stdout, _ := asked(small(t, append(test.more, waiter(t, one("count: 2"))...)...), "claim", "team-a/train")
+		if text := flat(stdout); !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
+			t.Errorf("%s: want %q and not %q in\n%s", name, test.want, test.never, stdout)
+		}
+	}
+}
 
 // A pod that asks for an extended resource has no claim while it waits.
 func TestExplainAnExtendedResource(t *testing.T) {

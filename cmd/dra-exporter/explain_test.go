@@ -170,6 +170,17 @@ func TestArgumentsOfThePlugin(t *testing.T) {
 	}
 }
 
+// The help lists what can be explained in the same order each time.
+func TestExplainHelpIsStable(t *testing.T) {
+	for range 8 {
+		output, err := program(t.Context(), "explain", "--help").CombinedOutput()
+		claim, pod := strings.Index(string(output), "claim <NAME>"), strings.Index(string(output), "pod <NAME>")
+		if err != nil || claim < 0 || pod < claim {
+			t.Fatalf("%v: claim at %d, pod at %d in\n%s", err, claim, pod, output)
+		}
+	}
+}
+
 // Without any kubeconfig one sentence says what to give.
 func TestExplainWithoutAKubeconfig(t *testing.T) {
 	command := program(t.Context(), "explain", "claim", "a/b")

@@ -51,6 +51,10 @@ func TestExplainWithoutPermission(t *testing.T) {
 			resource("pods"), []string{"claim", "too-many"}, 0,
 			[]string{"whether a pod waits for it is not known", "pods (permission_denied)"}, []string{"is unused"},
 		},
+		"a pod, and no claims": {
+			resource("resourceclaims"), []string{"pod", "wants-nine"}, 0,
+			[]string{"has not started; whether it has its claims is not known", "resourceclaims (permission_denied)"}, []string{"has all its claims", "would suffice"},
+		},
 		"a pod, and no pods": {resource("pods"), []string{"pod", "wants-nine"}, 1, []string{"cannot say anything of pod h-pending/wants-nine", "forbidden"}, nil},
 		"no claims":          {resource("resourceclaims"), []string{"claim", "too-many"}, 1, []string{"cannot say anything of ResourceClaim h-pending/too-many", "forbidden"}, []string{"there is no"}},
 		"nothing at all":     {forbid(func(apiserver.Request) bool { return true }), []string{"claim", "too-many"}, 1, []string{"nothing can be read from the API server", "forbidden"}, nil},

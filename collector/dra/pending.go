@@ -94,9 +94,16 @@ func PendingReasons() []PendingReason {
 type Detail struct {
 	Selectors []SelectorTrouble
 	Removed   []Removal
-	Holders   []Holder
-	Nodes     []NodeVerdict // at most a few, the best first
-	Fits      string        // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
+	Holders   []Holder // at most a few of each request, those with most devices first
+
+	// HoldersInAll is how many there are. OnOneNode is, by request, how many
+	// devices the node with most of them could give if nothing were held and
+	// all pools were complete: those that are left at StageUntainted.
+	HoldersInAll int
+	OnOneNode    map[string]int
+
+	Nodes []NodeVerdict // at most a few, the best first
+	Fits  string        // a node on which the claims of the pod can be allocated as far as devices go; empty: none found
 }
 
 // SelectorTrouble is a CEL selector that does not compile, or fails for a device.
@@ -107,12 +114,15 @@ type SelectorTrouble struct {
 	Message    string
 }
 
-// Removal is what one stage took from a request, with examples.
+// Removal is what one stage took from a request for one cause, with examples.
+// A device with several taints counts for each of them.
 type Removal struct {
 	Request  string
 	Stage    Stage
 	Count    int
 	Because  string // the expression, the taint, "held"
+	Taint    *Taint // at StageUntainted; nil: it stands for several that are not told one by one
+	Rule     string // the DeviceTaintRule that the taint comes from; empty: slices
 	Examples []DeviceID
 }
 

@@ -14,6 +14,7 @@ import (
 // How much of everything a person is told.
 const (
 	examplesTold = 3
+	taintsTold   = 8
 	holdersTold  = 10
 	nodesTold    = 5
 )
@@ -21,7 +22,7 @@ const (
 // describe adds to each answer what a person wants to know beyond it.
 func (q *inquiry) describe() {
 	for i, p := range q.order.parts {
-		detail := &dra.Detail{Fits: clean(q.answers[i].fits)}
+		detail := &dra.Detail{Fits: clean(q.answers[i].fits), OnOneNode: make(map[string]int, len(p.asks))}
 		for n, a := range p.asks {
 			if n >= len(q.tallies[i]) {
 				break // the context has ended before it was counted
@@ -29,7 +30,11 @@ func (q *inquiry) describe() {
 			t := q.tallies[i][n]
 			detail.Selectors = appendTroubles(detail.Selectors, a, t)
 			detail.Removed = append(detail.Removed, q.removals(a, t)...)
-			detail.Holders = append(detail.Holders, q.holders(a, t)...)
+			holders, all := q.holders(a, t)
+			detail.Holders, detail.HoldersInAll = append(detail.Holders, holders...), detail.HoldersInAll+all
+			for _, best := range q.judge.inventory.Untainted(a.Request).Best(1) {
+				detail.OnOneNode[clean(a.name)] = best.Free
+			}
 		}
 		detail.Nodes = q.nodeVerdicts(i)
 		q.answers[i].detail = detail
@@ -50,63 +55,64 @@ func appendTroubles(told []dra.SelectorTrouble, a ask, t tally) []dra.SelectorTr
 	return told
 }
 
-// removals says what each stage took from an ask.
+// removals says what each stage took from an ask, cause by cause.
 func (q *inquiry) removals(a ask, t tally) []dra.Removal {
 	if t.noClass {
 		return nil
 	}
 	var removals []dra.Removal
-	examples := q.judge.inventory.Examples(a.Request, examplesTold)
+	causes := q.judge.inventory.Causes(a.Request, taintsTold, examplesTold)
 	for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
-		gone := t.Left[stage-1] - t.Left[stage]
-		if gone <= 0 {
-			continue
+		for _, cause := range causes[stage] {
+			removal := dra.Removal{
+				Request: clean(a.name), Stage: stage, Count: cause.Count, Because: because(a, stage, cause),
+				Rule: cause.Rule, Examples: cause.Examples,
+			}
+			if stage == dra.StageUntainted && cause.Others == 0 {
+				removal.Taint = &cause.Taint
+			}
+			removals = append(removals, removal)
 		}
-		removal := dra.Removal{Request: clean(a.name), Stage: stage, Count: gone, Because: because(a, stage, examples[stage])}
-		for _, example := range examples[stage] {
-			removal.Examples = append(removal.Examples, example.Device)
-		}
-		removals = append(removals, removal)
 	}
 	return removals
 }
 
-// because says why a stage removes devices: by what the request says, then by
-// what is true of the examples.
-func because(a ask, stage dra.Stage, examples []inventory.Example) string {
-	var reasons []string
+// because says why a stage removes devices: by what the request says, else by
+// what is true of the devices.
+func because(a ask, stage dra.Stage, cause inventory.Cause) string {
 	switch stage {
 	case dra.StageClass:
 		return "class " + clean(a.Class)
 	case dra.StageSelectors:
+		var reasons []string
 		for _, expression := range expressions(a.Selectors) {
 			reasons = append(reasons, oneLine(expression))
 		}
 		return strings.Join(reasons, " and ")
+	case dra.StageUntainted:
+		return sayTaint(cause)
+	default:
+		return string(cause.Why)
 	}
-	for _, example := range examples {
-		reason := string(example.Why)
-		if stage == dra.StageUntainted {
-			reason = sayTaint(example)
-		}
-		if !slices.Contains(reasons, reason) {
-			reasons = append(reasons, reason)
-		}
-	}
-	return strings.Join(reasons, ", ")
 }
 
 // sayTaint writes a taint as Kubernetes' own tools do, and where it comes from.
-func sayTaint(example inventory.Example) string {
-	taint := example.Taint.Key
-	if example.Taint.Value != "" {
-		taint += "=" + example.Taint.Value
+func sayTaint(cause inventory.Cause) string {
+	if cause.Others == 1 {
+		return "another taint"
 	}
-	taint += ":" + example.Taint.Effect
-	if example.Rule == "" {
+	if cause.Others > 1 {
+		return fmt.Sprintf("one of %d other taints", cause.Others)
+	}
+	taint := cause.Taint.Key
+	if cause.Taint.Value != "" {
+		taint += "=" + cause.Taint.Value
+	}
+	taint += ":" + cause.Taint.Effect
+	if cause.Rule == "" {
 		return fmt.Sprintf("taint %s of the driver", taint)
 	}
-	return fmt.Sprintf("taint %s of the rule %s", taint, example.Rule)
+	return fmt.Sprintf("taint %s of the rule %s", taint, cause.Rule)
 }
 
 func expressions(selectors []resourcev1.DeviceSelector) []string {
@@ -120,16 +126,16 @@ func expressions(selectors []resourcev1.DeviceSelector) []string {
 }
 
 // holders are the claims in the way of an ask that too few devices are free
-// for, those with most devices first.
-func (q *inquiry) holders(a ask, t tally) []dra.Holder {
+// for, those with most devices first, and how many they are in all.
+func (q *inquiry) holders(a ask, t tally) (told []dra.Holder, all int) {
 	if t.noClass || t.Left[dra.StageUntainted] == t.Left[dra.StageFree] {
-		return nil
+		return nil, 0
 	}
-	holders, _ := q.judge.inventory.Holders(a.Request, holdersTold)
-	for i := range holders {
-		holders[i].Request = clean(a.name)
+	told, all = q.judge.inventory.Holders(a.Request, holdersTold)
+	for i := range told {
+		told[i].Request = clean(a.name)
 	}
-	return holders
+	return told, all
 }
 
 // nodeVerdicts are the nodes that come closest, and what is missing there.
@@ -179,6 +185,8 @@ func (q *inquiry) sayNode(part int, node string) string {
 	switch {
 	case len(missing) > 0:
 		return "too few free devices for request " + clean(strings.Join(missing, ", "))
+	case q.answers[part].reason == dra.ReasonConstraints && slices.Contains(q.answers[part].tried, node):
+		return "enough free devices for each request, but none that satisfy the constraints"
 	case slices.Contains(q.answers[part].tried, node):
 		return "enough free devices for each request, but not for all of them at once"
 	default:

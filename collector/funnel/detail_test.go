@@ -48,6 +48,8 @@ func TestDetail(t *testing.T) {
    "Stage": 1,
    "Count": 2,
    "Because": "class gpu",
+   "Taint": null,
+   "Rule": "",
    "Examples": [
     {
      "Driver": "net",
@@ -66,6 +68,8 @@ func TestDetail(t *testing.T) {
    "Stage": 2,
    "Count": 2,
    "Because": "device.attributes[\"d\"].model == \"x\"",
+   "Taint": null,
+   "Rule": "",
    "Examples": [
     {
      "Driver": "d",
@@ -82,14 +86,34 @@ func TestDetail(t *testing.T) {
   {
    "Request": "main",
    "Stage": 3,
-   "Count": 2,
-   "Because": "taint d/lost:NoSchedule of the driver, taint repair:NoExecute of the rule maintenance",
+   "Count": 1,
+   "Because": "taint d/lost:NoSchedule of the driver",
+   "Taint": {
+    "Key": "d/lost",
+    "Value": "",
+    "Effect": "NoSchedule"
+   },
+   "Rule": "",
    "Examples": [
     {
      "Driver": "d",
      "Pool": "n1",
      "Name": "c"
-    },
+    }
+   ]
+  },
+  {
+   "Request": "main",
+   "Stage": 3,
+   "Count": 1,
+   "Because": "taint repair:NoExecute of the rule maintenance",
+   "Taint": {
+    "Key": "repair",
+    "Value": "",
+    "Effect": "NoExecute"
+   },
+   "Rule": "maintenance",
+   "Examples": [
     {
      "Driver": "d",
      "Pool": "n2",
@@ -102,6 +126,8 @@ func TestDetail(t *testing.T) {
    "Stage": 4,
    "Count": 1,
    "Because": "held",
+   "Taint": null,
+   "Rule": "",
    "Examples": [
     {
      "Driver": "d",
@@ -130,6 +156,10 @@ func TestDetail(t *testing.T) {
    ]
   }
  ],
+ "HoldersInAll": 1,
+ "OnOneNode": {
+  "main": 2
+ },
  "Nodes": [
   {
    "Node": "n1",
@@ -143,6 +173,40 @@ func TestDetail(t *testing.T) {
 }`
 	if string(got) != want {
 		t.Errorf("detail:\n%s", got)
+	}
+}
+
+// A person is told how many hold devices, though not of all by name, and of
+// many taints those of most devices.
+func TestDetailTellsHowManyMore(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	var devices []resourcev1.Device
+	for i := range 60 {
+		d := device(fmt.Sprintf("dev-%d", i), "index", i)
+		if i >= 45 {
+			d = tainted(d, fmt.Sprintf("sick-%d", i), resourcev1.DeviceTaintEffectNoSchedule)
+		}
+		devices = append(devices, d)
+	}
+	w.pool("d", "n1", devices...)
+	for i := range 45 {
+		w.hold(fmt.Sprintf("train-%d", i), "n1", fmt.Sprintf(`device.attributes["d"].index == %d`, i))
+	}
+	w.claim("c", spec(request("main", 2)))
+	detail := w.judge().Explain(t.Context(), question("c"))[0].Detail
+	if len(detail.Holders) != holdersTold || detail.HoldersInAll != 45 || detail.OnOneNode["main"] != 45 {
+		t.Errorf("%d holders of %d; one node could give %v", len(detail.Holders), detail.HoldersInAll, detail.OnOneNode)
+	}
+	var taints []string
+	for _, removal := range detail.Removed {
+		if removal.Stage == dra.StageUntainted {
+			taints = append(taints, fmt.Sprintf("%d by %s", removal.Count, removal.Because))
+		}
+	}
+	if len(taints) != taintsTold+1 || taints[0] != "1 by taint sick-45:NoSchedule of the driver" || taints[taintsTold] != "7 by one of 7 other taints" {
+		t.Errorf("taints: %q", taints)
 	}
 }
 
@@ -167,6 +231,22 @@ func TestDetailNodes(t *testing.T) {
 	}
 	if tied[1].Message != "the pod's other claims are allocated where there are not enough free devices for this one" {
 		t.Errorf("message %q", tied[1].Message)
+	}
+}
+
+// A node whose devices do not satisfy the constraints together is not said to
+// lack room.
+func TestDetailOfConstraints(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", nil)
+	w.class("gpu", `device.driver == "d"`)
+	w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
+	s := spec(request("main", 2))
+	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
+	w.claim("c", s)
+	v := w.judge().Explain(t.Context(), question("c"))[0]
+	if want := "[{n1 map[main:2] enough free devices for each request, but none that satisfy the constraints}]"; fmt.Sprint(v.Detail.Nodes) != want {
+		t.Errorf("%s: nodes are %v, want %s", v.Reason, v.Detail.Nodes, want)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestExplainReasons(t *testing.T) {
 			w.pool("d", "n1", tainted(device("a"), "sick", resourcev1.DeviceTaintEffectNoSchedule))
 			w.claim("c", spec(request("main", 1)))
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonTainted}, "1 of 1 device that match have taints"},
+		}, []dra.PendingReason{dra.ReasonTainted}, "1 of 1 device that matches has a taint which it does not tolerate"},
 		{"tainted by a rule", func(w *world) dra.Question {
 			w.pool("d", "n1", devicesNamed(2)...)
 			driver := "d"
@@ -212,7 +212,7 @@ func TestExplainReasons(t *testing.T) {
 			s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 			w.claim("c", s)
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonConstraints}, "without them node n1 would do"},
+		}, []dra.PendingReason{dra.ReasonConstraints}, "node n1, the only one with enough free devices, cannot satisfy the constraints of the claim; without them it would do"},
 		{"constraints of all devices", func(w *world) dra.Question {
 			w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
 			s := spec(request("main", 0))

@@ -9,6 +9,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
+// match is the verb for so many devices.
+func match(n int) string {
+	if n == 1 {
+		return "matches"
+	}
+	return "match"
+}
+
 // devices says how many.
 func devices(n int) string {
 	if n == 1 {
@@ -56,17 +64,23 @@ func sayTrouble(a ask, trouble dra.SelectorTrouble) string {
 func ofClass(trouble dra.SelectorTrouble) bool { return strings.HasPrefix(trouble.Where, "class ") }
 
 func (t tally) sayFew(a ask) string {
-	return fmt.Sprintf("%s, and only %d of the %d published match", asking(a), t.Left[dra.StageSelectors], t.Left[dra.StagePublished])
+	matching := t.Left[dra.StageSelectors]
+	return fmt.Sprintf("%s, and only %d of the %d published %s", asking(a), matching, t.Left[dra.StagePublished], match(matching))
 }
 
 func (t tally) sayTainted(a ask) string {
 	matching, untainted := t.Left[dra.StageSelectors], t.Left[dra.StageUntainted]
-	return fmt.Sprintf("%s; %d of %s that match have taints which it does not tolerate", asking(a), matching-untainted, devices(matching))
+	have := "have taints"
+	if matching-untainted == 1 {
+		have = "has a taint"
+	}
+	return fmt.Sprintf("%s; %d of %s that %s %s which it does not tolerate", asking(a), matching-untainted, devices(matching), match(matching), have)
 }
 
 func (t tally) sayHeld(a ask) string {
-	return fmt.Sprintf("%s; of %s that match and that no taint forbids, %d can still be allocated",
-		asking(a), devices(t.Left[dra.StageUntainted]), t.Left[dra.StageFree])
+	untainted := t.Left[dra.StageUntainted]
+	return fmt.Sprintf("%s; of %s that %s and that no taint forbids, %d can still be allocated",
+		asking(a), devices(untainted), match(untainted), t.Left[dra.StageFree])
 }
 
 func (t tally) sayIncomplete(a ask) string {
@@ -98,15 +112,18 @@ func sayOther() string {
 	return "its devices could be allocated, but not those of another claim of the pod"
 }
 
-// onNodes says on which nodes the allocator was asked in vain.
+// onNodes begins a sentence about the nodes on which the allocator was asked
+// in vain, as far as its verb.
 func (t trial) onNodes() string {
 	switch {
 	case t.left > 0:
-		return fmt.Sprintf("none of the %d most promising of %d nodes", len(t.tried), len(t.tried)+t.left)
+		return fmt.Sprintf("none of the %d most promising of %d nodes can", len(t.tried), len(t.tried)+t.left)
+	case len(t.tried) == 0:
+		return "no node that the pod's other claims allow can"
 	case len(t.tried) == 1:
-		return fmt.Sprintf("not node %s, the only one with enough free devices,", t.tried[0])
+		return fmt.Sprintf("node %s, the only one with enough free devices, cannot", t.tried[0])
 	default:
-		return fmt.Sprintf("none of the %d nodes with enough free devices", len(t.tried))
+		return fmt.Sprintf("none of the %d nodes with enough free devices can", len(t.tried))
 	}
 }
 
@@ -119,11 +136,16 @@ func subject(parts []int) string {
 }
 
 func sayConstraints(parts []int, node string, failed trial) string {
-	return fmt.Sprintf("%s can satisfy the constraints of %s; without them node %s would do", failed.onNodes(), subject(parts), node)
+	if len(failed.tried) != 1 || failed.tried[0] != node {
+		node = "node " + node
+	} else {
+		node = "it"
+	}
+	return fmt.Sprintf("%s satisfy the constraints of %s; without them %s would do", failed.onNodes(), subject(parts), node)
 }
 
 func sayNoRoom(parts []int, failed trial) string {
-	return fmt.Sprintf("%s can serve all requests of %s at once", failed.onNodes(), subject(parts))
+	return fmt.Sprintf("%s serve all requests of %s at once", failed.onNodes(), subject(parts))
 }
 
 func saySlow(failed trial) string {

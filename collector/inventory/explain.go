@@ -71,44 +71,6 @@ func (s *sieve) stages(p *pool, b *block) (left [dra.StageBestNode]uint64) {
 	return left
 }
 
-// Examples gives up to so many devices that each stage removed, by stage, and
-// why. The selectors must have been evaluated by Select.
-func (inv *Inventory) Examples(request Request, limit int) map[dra.Stage][]Example {
-	s := inv.sieve(request)
-	defer inv.mu.Unlock()
-	examples := map[dra.Stage][]Example{}
-	for _, p := range inv.order {
-		for _, published := range p.current {
-			for _, b := range published.blocks {
-				left := s.stages(p, b)
-				for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
-					for bit := range each(left[stage-1] &^ left[stage]) {
-						if len(examples[stage]) >= limit {
-							break
-						}
-						examples[stage] = append(examples[stage], s.example(p, b.device(bit), stage))
-					}
-				}
-			}
-		}
-	}
-	return examples
-}
-
-func (s *sieve) example(p *pool, d *device, stage dra.Stage) Example {
-	made := Example{Device: p.id(d)}
-	switch stage {
-	case dra.StageUntainted:
-		if rule, taint := p.repelled(d, s.request.Tolerations); taint != nil {
-			made.Rule, made.Taint = clean(rule), taintOf(taint)
-		}
-	case dra.StageFree:
-		made.Why = s.inv.why(p, d, &s.request)
-		made.Holders = holdersOf(map[*claim][]dra.DeviceID{}, p, p.blockers(d))
-	}
-	return made
-}
-
 // why says why a device that is otherwise right is not free.
 func (inv *Inventory) why(p *pool, d *device, request *Request) Why {
 	held := p.held[d.name]
@@ -117,12 +79,12 @@ func (inv *Inventory) why(p *pool, d *device, request *Request) Why {
 		exclusive, _ = held.sum()
 	}
 	switch {
+	case exclusive && !request.AdminAccess:
+		return WhyHeld // whatever its pool is like, so that Count.Incomplete counts the same devices
 	case !p.complete:
 		return WhyIncomplete
 	case !p.valid:
 		return WhyInvalid
-	case exclusive && !request.AdminAccess:
-		return WhyHeld
 	case held != nil && d.multi() && !exclusive:
 		return WhyCapacity
 	case !p.left.suffices(d):
@@ -185,7 +147,7 @@ func (inv *Inventory) Holders(request Request, limit int) (holders []dra.Holder,
 			}
 		}
 	}
-	sorted := holdersOf(held, nil, nil)
+	sorted := holdersOf(held)
 	return sorted[:min(limit, len(sorted))], len(sorted)
 }
 
@@ -199,10 +161,8 @@ func gather(into map[*claim][]dra.DeviceID, p *pool, devices []*device) {
 	}
 }
 
-// holdersOf adds the holders of devices to those gathered before, and sorts
-// all: who holds most comes first.
-func holdersOf(held map[*claim][]dra.DeviceID, p *pool, devices []*device) []dra.Holder {
-	gather(held, p, devices)
+// holdersOf sorts who has been gathered: who holds most comes first.
+func holdersOf(held map[*claim][]dra.DeviceID) []dra.Holder {
 	var holders []dra.Holder
 	for c, ids := range held {
 		holder := dra.Holder{Claim: dra.ClaimRef{Namespace: clean(c.ref.Namespace), Name: clean(c.ref.Name)}, Devices: ids}

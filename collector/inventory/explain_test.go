@@ -82,37 +82,29 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 	id := func(pool, name string) dra.DeviceID {
 		return dra.DeviceID{Driver: "gpu.example.com", Pool: pool, Name: name}
 	}
-	holder := func(claim string, devices ...dra.DeviceID) []dra.Holder {
-		return []dra.Holder{{Claim: dra.ClaimRef{Namespace: "lab", Name: claim}, Pods: []string{"pod-of-" + claim}, Devices: devices}}
-	}
-	want := map[dra.Stage][]Example{
+	want := map[dra.Stage][]Cause{
 		dra.StageUntainted: {
-			{Device: id("a", "sick"), Taint: dra.Taint{Key: "xid", Effect: "NoSchedule"}},
-			{Device: id("a", "ruled"), Taint: dra.Taint{Key: "rule", Value: "v", Effect: "NoExecute"}, Rule: "drain"},
+			{Count: 1, Examples: []dra.DeviceID{id("a", "sick")}, Taint: dra.Taint{Key: "xid", Effect: "NoSchedule"}},
+			{Count: 1, Examples: []dra.DeviceID{id("a", "ruled")}, Taint: dra.Taint{Key: "rule", Value: "v", Effect: "NoExecute"}, Rule: "drain"},
 		},
 		dra.StageFree: {
-			{Device: id("a", "plain"), Why: WhyHeld, Holders: holder("trainer", id("a", "plain"))},
-			{Device: id("a", "shared"), Why: WhyCapacity, Holders: holder("notebook", id("a", "shared"))},
-			{Device: id("b", "whole"), Why: WhyCounters, Holders: holder("slicer", id("b", "part"))},
-			{Device: id("b", "part"), Why: WhyHeld, Holders: holder("slicer", id("b", "part"))},
-			{Device: id("b", "elsewhere"), Why: WhyHeld, Holders: holder("slicer", id("b", "elsewhere"))},
-			{Device: id("b", "grouped"), Why: WhyGroups, Holders: holder("slicer", id("b", "elsewhere"))},
-			{Device: id("c", "lonely"), Why: WhyIncomplete},
-			{Device: id("d", "bad"), Why: WhyInvalid},
+			{Count: 3, Examples: []dra.DeviceID{id("a", "plain"), id("b", "part")}, Why: WhyHeld},
+			{Count: 1, Examples: []dra.DeviceID{id("a", "shared")}, Why: WhyCapacity},
+			{Count: 1, Examples: []dra.DeviceID{id("b", "whole")}, Why: WhyCounters},
+			{Count: 1, Examples: []dra.DeviceID{id("b", "grouped")}, Why: WhyGroups},
+			{Count: 1, Examples: []dra.DeviceID{id("c", "lonely")}, Why: WhyIncomplete},
+			{Count: 1, Examples: []dra.DeviceID{id("d", "bad")}, Why: WhyInvalid},
 		},
 	}
-	if got := w.inv.Examples(request, 9); !reflect.DeepEqual(got, want) {
-		t.Errorf("examples are\n%+v, want\n%+v", got, want)
-	}
-	if got := w.inv.Examples(request, 1); len(got[dra.StageFree]) != 1 || len(got[dra.StageUntainted]) != 1 {
-		t.Errorf("one of each is asked for: %+v", got)
+	if got := w.inv.Causes(request, 9, 2); !reflect.DeepEqual(got, want) {
+		t.Errorf("causes are\n%+v, want\n%+v", got, want)
 	}
 	count := w.inv.Count(request)
 	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, Spread{"node-a": 1}) {
 		t.Errorf("the stages leave %v, want %v; %d in incomplete pools, on %v", count.Left, want, count.Incomplete, count.Free)
 	}
-	nothing := w.inv.Examples(Request{Class: "none"}, 2)
-	if len(nothing[dra.StageClass]) != 2 || len(nothing) != 1 {
+	nothing := w.inv.Causes(Request{Class: "none"}, 9, 2)
+	if len(nothing[dra.StageClass]) != 1 || nothing[dra.StageClass][0].Count != 11 || len(nothing) != 1 {
 		t.Errorf("a class that does not exist: %+v", nothing)
 	}
 }

@@ -22,7 +22,7 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 			_ = w.inv.Select(t.Context(), request)
 			w.inv.Count(request)
 			w.inv.Holders(request, 3)
-			w.inv.Examples(request, 3)
+			w.inv.Causes(request, 3, 3)
 		},
 		func() {
 			_, _, _ = w.inv.OnNode("n0")
@@ -96,7 +96,7 @@ func FuzzTakesWhateverComes(f *testing.F) {
 		if _, _, err := inv.OnNode("n0"); err != nil {
 			t.Error(err)
 		}
-		inv.Examples(request, 100)
+		inv.Causes(request, 3, 100)
 		inv.Slice("s", nil)
 		inv.Claim("lab", "c", nil)
 		if len(inv.pools)+len(inv.reaches.books)+len(inv.consumptions.books)+len(inv.capacities.books)+len(inv.counters.books)+len(inv.widely) != 0 {

@@ -67,11 +67,13 @@ const (
 	WhyInvalid    Why = "pool invalid" // contradicts itself: the scheduler allocates nothing from it
 )
 
-// Example is a device that a stage removed.
-type Example struct {
-	Device  dra.DeviceID
-	Taint   dra.Taint    // at StageUntainted: the first that is not tolerated
-	Rule    string       // the DeviceTaintRule it comes from; empty: its slice
-	Why     Why          // at StageFree
-	Holders []dra.Holder // at StageFree: who holds it, or what it is cut from
+// Cause is why a stage removed devices. A device with several taints counts
+// for each of them; whatever else the reason is, for one.
+type Cause struct {
+	Count    int            // of devices
+	Examples []dra.DeviceID // a few of them
+	Taint    dra.Taint      // at StageUntainted: one that is not tolerated
+	Rule     string         // the DeviceTaintRule that it comes from; empty: slices
+	Why      Why            // at StageFree
+	Others   int            // it stands for so many taints, which are not told one by one
 }

@@ -90,12 +90,15 @@ func repels(taint *resourcev1.DeviceTaint) bool {
 // repelled finds the first taint of the device that is not tolerated.
 func (p *pool) repelled(d *device, tolerations []resourcev1.DeviceToleration) (rule string, taint *resourcev1.DeviceTaint) {
 	for rule, taint := range p.taintsOf(d) {
-		tolerates := func(t resourcev1.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, *taint) }
-		if repels(taint) && !slices.ContainsFunc(tolerations, tolerates) {
+		if repels(taint) && !tolerated(taint, tolerations) {
 			return rule, taint
 		}
 	}
 	return "", nil
+}
+
+func tolerated(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) bool {
+	return slices.ContainsFunc(tolerations, func(t resourcev1.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, *taint) })
 }
 
 func taintOf(published *resourcev1.DeviceTaint) dra.Taint {

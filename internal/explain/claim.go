@@ -49,7 +49,7 @@ func (a account) claimState(life *dra.ClaimLife, users []*dra.PodLife) string {
 		return StateReserved
 	case life.Allocated:
 		return StateAllocated
-	case len(users) > 0 || a.facts.Gaps.lack(sourcePods):
+	case len(users) > 0 || !a.seesUsers(life):
 		return StatePending
 	default:
 		return StateUnused
@@ -62,18 +62,46 @@ func (a account) remark(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) 
 	case told.State == StateTerminating:
 		a.remarkTerminating(told, life, users)
 	case told.State == StateUnused:
-		told.Remarks = append(told.Remarks, "no pod refers to it, so nothing allocates it: it does not wait")
-		told.Help = append(told.Help, fmt.Sprintf("name it in spec.resourceClaims of a pod in namespace %s (resourceClaimName: %s), or delete it", life.Ref.Namespace, life.Ref.Name))
+		a.remarkUnused(told, life)
 	case told.State == StateAllocated:
-		told.Remarks = append(told.Remarks, "it keeps its devices though it is reserved for nobody: no other claim can have them")
-		told.Help = append(told.Help, fmt.Sprintf("if no pod is to use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
+		a.remarkUnreserved(told, life)
 	case a.orphaned(life):
 		told.Remarks = append(told.Remarks, "none of the pods that it is reserved for exists")
-		told.Help = append(told.Help, "the controller manager's resourceclaim controller takes such reservations back: see whether it runs, and its log")
+		told.Help = append(told.Help, orphanHelp)
 	}
 	if life.Binding == dra.BindingFailed {
 		told.Remarks = append(told.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate anew")
 		told.Help = append(told.Help, "`kubectl get resourceclaim -n "+life.Ref.Namespace+" "+life.Ref.Name+" -o yaml` shows the condition in status.devices")
+	}
+}
+
+// orphanHelp is what to do about reservations for pods that are gone.
+const orphanHelp = "the controller manager's resourceclaim controller takes such reservations back: see whether it runs, and its log"
+
+func (a account) remarkUnused(told *Claim, life *dra.ClaimLife) {
+	told.Remarks = append(told.Remarks, "no pod refers to it, so nothing allocates it: it does not wait")
+	if life.MadeFor.Name != "" {
+		return // it comes and goes with what it was made for
+	}
+	help := fmt.Sprintf("name it in spec.resourceClaims of a pod in namespace %s (resourceClaimName: %s)", life.Ref.Namespace, life.Ref.Name)
+	if a.usage(life).idle() {
+		help += ", or delete it"
+	}
+	told.Help = append(told.Help, help)
+}
+
+// remarkUnreserved tells of devices that are kept for nobody, or for those for
+// whom they are not reserved yet.
+func (a account) remarkUnreserved(told *Claim, life *dra.ClaimLife) {
+	used := a.usage(life)
+	switch {
+	case used.idle():
+		told.Remarks = append(told.Remarks, "it keeps its devices though it is reserved for nobody: no other claim can have them")
+		told.Help = append(told.Help, fmt.Sprintf("if no pod is to use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
+	case !used.nobody():
+		told.Remarks = append(told.Remarks, "it is allocated, and not reserved yet for whom it is to serve: "+used.text())
+	default:
+		told.Remarks = append(told.Remarks, "it is reserved for nobody; whether a pod is to use it is not known")
 	}
 }
 
@@ -91,21 +119,6 @@ func (a account) remarkTerminating(told *Claim, life *dra.ClaimLife, users []*dr
 		told.Remarks = append(told.Remarks, verb(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+verb(len(foreign), " keeps it", " keep it"))
 		told.Help = append(told.Help, "find out why the owner of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer by hand skips its clean-up")
 	}
-}
-
-// orphaned reports whether the claim is reserved for pods none of which
-// exists. Without the pods nobody knows.
-func (a account) orphaned(life *dra.ClaimLife) bool {
-	if a.facts.Gaps.lack(sourcePods) || len(life.ReservedFor) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(life.ReservedFor, func(consumer dra.Consumer) bool {
-		if consumer.Resource != "pods" {
-			return true
-		}
-		pod, found := a.facts.World.pods[dra.PodRef{Namespace: life.Ref.Namespace, Name: consumer.Name}]
-		return found && pod.UID == consumer.UID
-	})
 }
 
 // consumerText names a consumer as kubectl does: "pod train-0".

@@ -53,6 +53,9 @@ func collect(t *testing.T, of reflect.Type, names map[string]bool, seen map[refl
 		}
 		seen[of] = true
 		for field := range of.Fields() {
+			if !field.IsExported() {
+				continue
+			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" || !unicode.IsLower(rune(name[0])) || strings.ContainsAny(name, "_-") {
 				t.Errorf("%s.%s has no name in lowerCamel: %q", of.Name(), field.Name, name)

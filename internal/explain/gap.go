@@ -107,6 +107,28 @@ func namespaced(name string) bool {
 	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
 }
 
+// toList says what whoever is to see more must be allowed to list; empty where
+// nothing was denied.
+func (g Gaps) toList() string {
+	var global, local, parts []string
+	for _, gap := range g {
+		switch {
+		case gap.Reason != string(source.ReasonPermission):
+		case namespaced(gap.Source):
+			local = append(local, gap.Source)
+		default:
+			global = append(global, gap.Source)
+		}
+	}
+	if len(global) > 0 {
+		parts = append(parts, join(global, "and"))
+	}
+	if len(local) > 0 {
+		parts = append(parts, join(local, "and")+" in all namespaces")
+	}
+	return strings.Join(parts, ", and ")
+}
+
 // rank orders gaps by how much depends on them.
 func rank(name string) int {
 	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
@@ -119,6 +141,13 @@ func rank(name string) int {
 // lack reports whether nothing at all of the collection could be read.
 func (g Gaps) lack(name string) bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == name && gap.Only == "" })
+}
+
+// sees reports whether the collection could be read in the namespace.
+func (g Gaps) sees(name, namespace string) bool {
+	return !slices.ContainsFunc(g, func(gap Gap) bool {
+		return gap.Source == name && (gap.Only == "" || gap.Only != namespace)
+	})
 }
 
 // blind reports whether claims of other namespaces could not be seen.

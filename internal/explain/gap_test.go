@@ -107,3 +107,40 @@ func TestTrust(t *testing.T) {
 		}
 	}
 }
+
+// Where its claims, or its group, could not be read, nothing is said of
+// whether a pod has what it asks for.
+func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
+	hanging := source.Status{Name: "resourceclaims"}
+	for name, test := range map[string]struct {
+		status source.Status
+		node   string
+		want   string
+		state  string
+	}{
+		"forbidden":           {denied("resourceclaims"), "", "has not started; whether it has its claims is not known", explain.StateUnknown},
+		"without an answer":   {hanging, "", "has not started; whether it has its claims is not known", explain.StateUnknown},
+		"of a pod with nodes": {denied("resourceclaims"), "node-a", "has all its claims and has not started on node-a", explain.StateStarting},
+		"of another kind":     {denied("events"), "", "has all its claims and has not started", explain.StateStarting},
+	} {
+		f := facts(2)
+		f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Gaps = explain.GapsOf([]source.Status{test.status}, nil, "")
+		report, err := explain.Explain(f, pod)
+		if err != nil || !strings.HasPrefix(report.Summary, test.want) || report.State != test.state {
+			t.Errorf("%s: %s, %q, %v", name, report.State, report.Summary, err)
+		}
+	}
+	grouped := waits(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
+	grouped.Claim = ""
+	f := facts(2, grouped)
+	f.World.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	if text := told(t, f, pod); !strings.Contains(text, "claim_not_created") {
+		t.Errorf("where all could be read: %s", text)
+	}
+	f.Gaps = explain.GapsOf([]source.Status{denied("podgroups")}, nil, "")
+	text := told(t, f, pod)
+	if !strings.Contains(text, "the PodGroups could not be read") || strings.Contains(text, "claim_not_created") || strings.Contains(text, "has been made from template") {
+		t.Errorf("without the groups: %s", text)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // help is what would help against the reason, most useful first. What it says
@@ -87,7 +86,7 @@ func (a account) helpQuota(w Reference) []string {
 	help := []string{fmt.Sprintf("raise the quota, or free some of it: `kubectl describe resourcequota -n %s`", w.Pod.Namespace)}
 	var unused []string
 	for ref, claim := range a.facts.World.claims {
-		if ref.Namespace == w.Pod.Namespace && claim.Deleted.IsZero() && len(claim.ReservedFor) == 0 && len(a.facts.World.users(ref)) == 0 {
+		if ref.Namespace == w.Pod.Namespace && claim.Deleted.IsZero() && a.usage(claim).idle() {
 			unused = append(unused, ref.Name)
 		}
 	}
@@ -200,14 +199,9 @@ func (a account) helpOther(w Reference, told *Waiting) []string {
 }
 
 func (a account) helpUnknown(w Reference) []string {
-	var help, denied []string
-	for _, gap := range a.facts.Gaps {
-		if gap.Reason == string(source.ReasonPermission) {
-			denied = append(denied, gap.Source)
-		}
-	}
-	if len(denied) > 0 {
-		help = append(help, fmt.Sprintf("ask again as somebody who may list %s in all namespaces", join(denied, "and")))
+	var help []string
+	if denied := a.facts.Gaps.toList(); denied != "" {
+		help = append(help, "ask again as somebody who may list "+denied)
 	}
 	if pod, known := a.facts.World.pods[w.Pod]; known && pod.Unschedulable == "" {
 		help = append(help, "the scheduler has not said anything of the pod: ask again in a moment; if that lasts, see whether the scheduler runs")

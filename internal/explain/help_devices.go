@@ -2,7 +2,8 @@ package explain
 
 import (
 	"fmt"
-	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -68,60 +69,25 @@ func (a account) helpFew(told *Waiting) []string {
 	if told.Asked.chooses() {
 		help = append(help, "of a prioritized list one alternative is enough")
 	}
-	scarce := false // waiting for others would not help
+	scarce, worth := false, false // whether waiting would not help some request, and would help another
 	for _, funnel := range told.Funnel {
-		if short := funnel.short(dra.StageUntainted); short > 0 {
+		if lack := told.scarcity(funnel); lack != nil {
 			scarce = true
-			help = append(help, fmt.Sprintf("the cluster has too few for %s, in use or not: add %s, or ask for fewer", told.which(funnel), counted(short, "device that matches", "devices that match")))
-		} else if short := funnel.short(dra.StageFree); short > 0 {
+			help = append(help, lack...)
+			continue
+		}
+		worth = true
+		if short := funnel.short(dra.StageFree); short > 0 {
 			help = append(help, fmt.Sprintf("%s is short of %s: wait until others give some back, add nodes that have such devices, or ask for fewer", told.which(funnel), counted(short, "free device", "free devices")))
 		}
 	}
-	if !scarce || told.Asked.chooses() {
+	if !scarce || worth && told.Asked.chooses() {
 		help = append(help, told.release()...)
 	}
 	if len(help) == 0 {
 		help = []string{"wait until others give devices back, add nodes that have such devices, or ask for fewer"}
 	}
 	return append(help, told.renew())
-}
-
-// release says whose devices would do: first those that nobody uses.
-func (w *Waiting) release() []string {
-	help := w.idle()
-	if busy := w.busy(); busy != "" {
-		help = append(help, busy)
-	}
-	return help
-}
-
-// idle are claims that hold devices though no pod uses them.
-func (w *Waiting) idle() []string {
-	var help []string
-	for _, holder := range w.Holders {
-		if len(holder.Pods) == 0 && len(help) < mostHelp {
-			help = append(help, fmt.Sprintf("claim %s/%s holds %s that would do, and no pod uses it: `kubectl delete resourceclaim -n %s %s`",
-				holder.Namespace, holder.Claim, counted(len(holder.Devices), "device", "devices"), holder.Namespace, holder.Claim))
-		}
-	}
-	return help
-}
-
-// busy names whose end would free devices.
-func (w *Waiting) busy() string {
-	var names []string
-	for _, holder := range w.Holders {
-		if len(holder.Pods) > 0 {
-			name := fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, pods(holder.Pods))
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "devices that would do come free when these end: " + some(names, mostHelp)
 }
 
 func (a account) helpIncomplete() []string {
@@ -147,9 +113,15 @@ func (a account) helpIncomplete() []string {
 
 func (a account) helpFragmented(told *Waiting) []string {
 	var help []string
+	hopeless := false
 	for _, funnel := range told.Funnel {
 		short := funnel.short(dra.StageBestNode)
 		if short <= 0 {
+			continue
+		}
+		if futile := told.futile(funnel); futile != "" {
+			hopeless = true
+			help = append(help, futile)
 			continue
 		}
 		best := ""
@@ -160,11 +132,16 @@ func (a account) helpFragmented(told *Waiting) []string {
 			told.which(funnel), counted(max(funnel.Asked, 1), "device", "devices"), best,
 			funnel.Left[dra.StageBestNode.String()], short, funnel.Left[dra.StageFree.String()]))
 	}
-	help = append(help, told.release()...)
+	if !hopeless || told.Asked.chooses() {
+		help = append(help, told.release()...)
+	}
 	return append(help, "ask for fewer devices a pod, and for more pods, if the work can be split", told.renew())
 }
 
 func (a account) helpConstraints(told *Waiting) []string {
+	if told.Asked.tooMany() {
+		return []string{fmt.Sprintf("ask for at most %d devices in one claim: a pod may have several", resourcev1.AllocationResultsMaxSize), told.renew()}
+	}
 	var help []string
 	if told.Asked != nil {
 		for _, constraint := range told.Asked.Constraints {

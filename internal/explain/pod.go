@@ -43,10 +43,14 @@ func (a account) podState(life *dra.PodLife) string {
 			return StateWaiting
 		}
 	}
-	if life.Started.IsZero() {
+	switch {
+	case !life.Started.IsZero():
+		return StateRunning
+	case life.Node == "" && a.facts.Gaps.lack(sourceClaims):
+		return StateUnknown // a pod that is bound has its claims
+	default:
 		return StateStarting
 	}
-	return StateRunning
 }
 
 // underWay says what is going on in the phases, who has it in hand, and what

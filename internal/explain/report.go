@@ -1,6 +1,10 @@
 package explain
 
-import "time"
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
 
 // Report is the answer. Times are the API server's, cut to whole seconds; a
 // field of which nothing is known, or for which there is nothing to say, is
@@ -28,6 +32,7 @@ const (
 	StateWaiting     = "waiting"   // a claim reference is not satisfied
 	StateStarting    = "starting"  // all are, and no container has started
 	StateRunning     = "running"   // a container has started
+	StateUnknown     = "unknown"   // no container has started; whether all are satisfied is not known
 	StateFinished    = "finished"  // succeeded or failed
 	StateUnused      = "unused"    // no pod refers to the claim
 	StatePending     = "pending"   // some does, and it is not allocated
@@ -54,10 +59,13 @@ type Waiting struct {
 	Funnel  []Funnel         `json:"funnel,omitempty"`
 	Broken  []BrokenSelector `json:"brokenSelectors,omitempty"`
 	Removed []Removal        `json:"removed,omitempty"`
-	Holders []Holder         `json:"holders,omitempty"`
+	Holders []Holder         `json:"holders,omitempty"` // a few of each request, those with most devices first
+	InAll   int              `json:"holdersInAll,omitempty"`
 	Nodes   []Node           `json:"nodes,omitempty"`
 	Fits    string           `json:"fits,omitempty"` // a node whose devices would do
 	Help    []string         `json:"help"`           // what would help, most useful first
+
+	onOneNode map[string]int // by request: how many devices one node could give, if nothing were held
 }
 
 // Funnel counts what each stage leaves for one request.
@@ -76,14 +84,18 @@ type BrokenSelector struct {
 	Message    string `json:"message"`
 }
 
-// Removal is what one stage took from a request.
+// Removal is what one stage took from a request for one cause.
 type Removal struct {
 	Request  string   `json:"request"`
 	Stage    string   `json:"stage"`
 	Count    int      `json:"count"`
 	Of       int      `json:"of,omitempty"` // how many the stage before had left
 	Because  string   `json:"because,omitempty"`
-	Examples []string `json:"examples,omitempty"` // driver/pool/device
+	Taint    string   `json:"taint,omitempty"`           // key=value:Effect
+	Rule     string   `json:"deviceTaintRule,omitempty"` // that the taint comes from
+	Examples []string `json:"examples,omitempty"`        // driver/pool/device
+
+	taint *dra.Taint
 }
 
 // Holder is a claim that holds devices which would do.
@@ -91,9 +103,13 @@ type Holder struct {
 	Request   string     `json:"request,omitempty"`
 	Namespace string     `json:"namespace"`
 	Claim     string     `json:"claim"`
-	Pods      []string   `json:"pods,omitempty"`
-	Since     *time.Time `json:"since,omitempty"` // allocated
+	Pods      []string   `json:"pods,omitempty"`     // that use it
+	Others    []string   `json:"others,omitempty"`   // what else uses it, such as a PodGroup
+	PodsGone  bool       `json:"podsGone,omitempty"` // none of the pods that it is reserved for exists
+	Since     *time.Time `json:"since,omitempty"`    // allocated
 	Devices   []string   `json:"devices"`
+
+	used usage
 }
 
 // Node says why the claims cannot be allocated on one node.

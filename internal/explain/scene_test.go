@@ -42,6 +42,11 @@ func world() *explain.World {
 		Claims:    []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		Scheduled: ago(3*time.Hour - time.Second), Sandbox: ago(3*time.Hour - 2*time.Second), Started: ago(3*time.Hour - 4*time.Second),
 	}, false)
+	w.Claim(&dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
+		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
+		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
+	}, false)
 	return w
 }
 
@@ -85,6 +90,9 @@ var (
 	pod   = explain.Subject{Kind: explain.KindPod, Namespace: "team-a", Name: "train-0"}
 	claim = explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
 )
+
+// leftover holds one, for nobody.
+var leftover = dra.Holder{Request: "gpus", Claim: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, Devices: []dra.DeviceID{gpu("node-a", "gpu-2")}}
 
 // serve holds two of the devices that the waiting pod could use.
 var serve = dra.Holder{

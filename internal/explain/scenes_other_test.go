@@ -25,6 +25,7 @@ func otherScenes() map[string]scene {
 	quota := waits(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
 	quotaFacts := facts(2, quota)
+	quotaFacts.World.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
 	quotaFacts.World.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	binding := facts(2, waits(dra.ReasonBinding, "", nil))
 	binding.World.Claim(&dra.ClaimLife{

@@ -28,13 +28,11 @@ func deviceScenes() map[string]scene {
 		verdict(dra.ReasonTainted, 2, [dra.Stages]int{12, 8, 4}, dra.Detail{Removed: []dra.Removal{
 			took(dra.StageClass, 4, "class gpu.example.com", dra.DeviceID{Driver: "nic.example.com", Pool: "node-a", Name: "nic-0"}),
 			took(dra.StageSelectors, 4, `device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0`, gpu("node-b", "gpu-0")),
-			took(dra.StageUntainted, 4, "taint maintenance=planned:NoSchedule of the rule maintenance", gpu("node-a", "gpu-0"), gpu("node-a", "gpu-1")),
+			{Request: "gpus", Stage: dra.StageUntainted, Count: 4, Because: "taint maintenance=planned:NoSchedule of the rule maintenance", Rule: "maintenance",
+				Taint: &dra.Taint{Key: "maintenance", Value: "planned", Effect: "NoSchedule"}, Examples: []dra.DeviceID{gpu("node-a", "gpu-0"), gpu("node-a", "gpu-1")}},
+			{Request: "gpus", Stage: dra.StageUntainted, Count: 1, Because: "taint lost:NoExecute of the driver",
+				Taint: &dra.Taint{Key: "lost", Effect: "NoExecute"}, Examples: []dra.DeviceID{gpu("node-a", "gpu-1")}},
 		}})))
-	tainted.Supply = &dra.Supply{Tainted: []dra.TaintedDevice{
-		{Device: gpu("node-a", "gpu-0"), ByRules: []dra.Taint{{Key: "maintenance", Value: "planned", Effect: "NoSchedule"}}},
-		{Device: gpu("node-a", "gpu-1"), ByRules: []dra.Taint{{Key: "maintenance", Value: "planned", Effect: "NoSchedule"}}, Taints: []dra.Taint{{Key: "note", Effect: "None"}}},
-		{Device: gpu("node-z", "gpu-9"), Taints: []dra.Taint{{Key: "elsewhere", Effect: "NoExecute"}}},
-	}}
 	incomplete := facts(4, waits(dra.ReasonPoolIncomplete, "request gpus asks for 4 devices; 2 can be allocated, and 4 more once all slices of their pools are published",
 		verdict(dra.ReasonPoolIncomplete, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{})))
 	incomplete.Supply = &dra.Supply{Pools: []*dra.PoolSupply{
@@ -57,8 +55,8 @@ func deviceScenes() map[string]scene {
 					took(dra.StageClass, 4, "class gpu.example.com", dra.DeviceID{Driver: "nic.example.com", Pool: "node-a", Name: "nic-0"}),
 					took(dra.StageFree, 2, "held", gpu("node-a", "gpu-0"), gpu("node-a", "gpu-1")),
 				},
-				Holders: []dra.Holder{{Request: "gpus", Claim: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, Devices: []dra.DeviceID{gpu("node-a", "gpu-2")}}, serve},
-				Nodes:   []dra.NodeVerdict{{Node: "node-a", Free: map[string]int{"gpus": 2}, Message: "2 of 4 devices are free"}},
+				Holders: []dra.Holder{leftover, serve}, HoldersInAll: 37, OnOneNode: map[string]int{"gpus": 4},
+				Nodes: []dra.NodeVerdict{{Node: "node-a", Free: map[string]int{"gpus": 2}, Message: "2 of 4 devices are free"}},
 			})))},
 		"too-few-published": {pod, facts(9, waits(dra.ReasonInsufficient, "request gpus asks for 9 devices, and only 8 of the 8 published match",
 			verdict(dra.ReasonInsufficient, 9, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}})))},

@@ -35,6 +35,25 @@ type Constraint struct {
 	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
 }
 
+// tooMany reports whether the claim asks for more devices than it may be
+// given, even by the smallest alternatives.
+func (s *Spec) tooMany() bool {
+	if s == nil {
+		return false
+	}
+	var least int64
+	for _, request := range s.Requests {
+		fewest := max(request.Count, 1)
+		for i, alternative := range request.FirstAvailable {
+			if count := max(alternative.Count, 1); i == 0 || count < fewest {
+				fewest = count
+			}
+		}
+		least += fewest
+	}
+	return least > resourcev1.AllocationResultsMaxSize
+}
+
 // SpecOf puts a claim's specification into words. Bytes that are not UTF-8
 // become U+FFFD.
 func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {

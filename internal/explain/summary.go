@@ -18,7 +18,7 @@ func (a account) claimSummary(report *Report, life *dra.ClaimLife) string {
 	case StateUnused:
 		return "is unused"
 	case StatePending:
-		if a.facts.Gaps.lack(sourcePods) {
+		if !a.seesUsers(life) {
 			return "is not allocated; whether a pod waits for it is not known"
 		}
 		return "is not allocated; no pod waits for it at present"
@@ -45,11 +45,12 @@ func (a account) podSummary(report *Report, life *dra.PodLife) string {
 	text := map[string]string{
 		StateFinished: "has ended", StateTerminating: "is being deleted", StateRunning: "runs",
 		StateStarting: "has all its claims and has not started",
+		StateUnknown:  "has not started; whether it has its claims is not known",
 	}[report.State]
 	if life.Node != "" {
 		text += " on " + life.Node
 	}
-	if a.facts.Gaps.lack(sourceClaims) {
+	if a.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
 		text += "; what it is given is not known"
 	}
 	return text + a.phaseOf(report)

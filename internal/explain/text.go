@@ -54,13 +54,13 @@ func (r *Report) waitingText(p *printer, w *Waiting) {
 	case len(r.Waiting) > 1:
 		p.paragraph(2, "waits "+since(w.Since, r.At))
 	}
+	helpText(p, w.Help)
 	specText(p, w.Asked)
 	funnelText(p, w)
 	brokenText(p, w.Broken)
 	removedText(p, w.Removed)
-	r.holdersText(p, w.Holders)
+	r.holdersText(p, w)
 	nodesText(p, w)
-	helpText(p, w.Help)
 }
 
 func specText(p *printer, spec *Spec) {
@@ -179,26 +179,6 @@ func (r Removal) text() string {
 		return fmt.Sprintf("%s: %s %s %s, which is not tolerated", r.Request, amount, have, cmp.Or(because, "a taint"))
 	default:
 		return fmt.Sprintf("%s: %s cannot be allocated now: %s", r.Request, amount, cmp.Or(because, "in use"))
-	}
-}
-
-func (r *Report) holdersText(p *printer, holders []Holder) {
-	if len(holders) == 0 {
-		return
-	}
-	section(p, "Held by")
-	for _, holder := range holders {
-		text := fmt.Sprintf("%s/%s", holder.Namespace, holder.Claim)
-		if len(holder.Pods) > 0 {
-			text += " (" + pods(holder.Pods) + ")"
-		} else {
-			text += " (no pod)"
-		}
-		if holder.Since != nil {
-			text += " " + since(*holder.Since, r.At)
-		}
-		p.paragraph(4, fmt.Sprintf("%s: %s", text, counted(len(holder.Devices), "device", "devices")))
-		p.paragraph(6, some(holder.Devices, 4))
 	}
 }
 

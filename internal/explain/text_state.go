@@ -26,6 +26,7 @@ func (r *Report) claimText(p *printer, claim *Claim) {
 	for _, remark := range claim.Remarks {
 		p.paragraph(2, remark)
 	}
+	helpText(p, claim.Help)
 	if !told {
 		specText(p, claim.Asked)
 	}
@@ -34,7 +35,6 @@ func (r *Report) claimText(p *printer, claim *Claim) {
 		section(p, "Reserved for")
 		p.paragraph(4, some(claim.ReservedFor, 12))
 	}
-	helpText(p, claim.Help)
 }
 
 // claimHistory is what has happened to it so far.

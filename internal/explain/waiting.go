@@ -8,6 +8,9 @@ import (
 
 // waiting tells of one reference that is not satisfied.
 func (a account) waiting(w Reference) Waiting {
+	if a.unsureOfGroup(w) {
+		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is not known whether the claim that the pod shares with its group exists"
+	}
 	told := Waiting{
 		Pods: []string{w.Pod.Name}, PodClaim: w.PodClaim, Claim: w.Claim, DeviceClass: w.DeviceClass,
 		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: meaning(w.Reason), Message: w.Message,
@@ -24,8 +27,18 @@ func (a account) waiting(w Reference) Waiting {
 	if told.Asked == nil {
 		told.Asked = askedBy(told.Funnel)
 	}
+	if w.Reason == dra.ReasonConstraints && told.Asked.tooMany() {
+		told.Meaning = "more devices are asked for than a claim may have"
+	}
 	told.Help = a.help(w, &told)
 	return told
+}
+
+// unsureOfGroup reports whether the reference may stand for a claim of the
+// pod's group, which could not be read.
+func (a account) unsureOfGroup(w Reference) bool {
+	pod, known := a.facts.World.pods[w.Pod]
+	return known && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !a.facts.Gaps.sees(sourceGroups, w.Pod.Namespace)
 }
 
 // reference is the pod's own entry of the reference that waits; without a
@@ -58,16 +71,30 @@ func (a account) judged(told *Waiting, verdict *dra.Verdict) {
 	for _, removal := range detail.Removed {
 		told.Removed = append(told.Removed, removed(removal, verdict.Funnel))
 	}
-	for _, holder := range detail.Holders {
-		told.Holders = append(told.Holders, a.holder(holder))
+	if told.lacksDevices() {
+		for _, holder := range detail.Holders {
+			told.Holders = append(told.Holders, a.holder(holder))
+		}
+		told.InAll = max(detail.HoldersInAll, len(told.Holders))
 	}
 	if a.facts.Gaps.lack(sourceNodes) {
 		return
 	}
+	told.onOneNode = detail.OnOneNode
 	for _, node := range detail.Nodes {
 		told.Nodes = append(told.Nodes, Node{Name: node.Node, Free: node.Free, Message: node.Message})
 	}
 	told.Fits = detail.Fits
+}
+
+// lacksDevices reports whether what others hold is in the way.
+func (w *Waiting) lacksDevices() bool {
+	switch dra.PendingReason(w.Reason) {
+	case dra.ReasonInsufficient, dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints:
+		return true
+	default:
+		return false
+	}
 }
 
 // funnel leaves out the stages that cannot be known.
@@ -83,7 +110,10 @@ func (a account) funnel(request dra.RequestFunnel) Funnel {
 }
 
 func removed(removal dra.Removal, funnels []dra.RequestFunnel) Removal {
-	told := Removal{Request: removal.Request, Stage: removal.Stage.String(), Count: removal.Count, Because: removal.Because, Examples: deviceNames(removal.Examples)}
+	told := Removal{Request: removal.Request, Stage: removal.Stage.String(), Count: removal.Count, Because: removal.Because, Rule: removal.Rule, Examples: deviceNames(removal.Examples)}
+	if removal.Taint != nil {
+		told.Taint, told.taint = taintText(*removal.Taint), removal.Taint
+	}
 	for _, funnel := range funnels {
 		if funnel.Request == removal.Request && removal.Stage > dra.StagePublished {
 			told.Of = funnel.Left[removal.Stage-1]
@@ -93,9 +123,10 @@ func removed(removal dra.Removal, funnels []dra.RequestFunnel) Removal {
 }
 
 func (a account) holder(holder dra.Holder) Holder {
-	told := Holder{Request: holder.Request, Namespace: holder.Claim.Namespace, Claim: holder.Claim.Name, Pods: holder.Pods, Devices: deviceNames(holder.Devices)}
+	told := Holder{Request: holder.Request, Namespace: holder.Claim.Namespace, Claim: holder.Claim.Name, Pods: holder.Pods, Devices: deviceNames(holder.Devices), used: usage{pods: holder.Pods}}
 	if claim, known := a.facts.World.claims[holder.Claim]; known {
-		told.Since = moment(claim.AllocatedAt)
+		told.Since, told.used = moment(claim.AllocatedAt), a.usage(claim)
+		told.Pods, told.Others, told.PodsGone = told.used.pods, told.used.others, told.used.gone
 	}
 	return told
 }

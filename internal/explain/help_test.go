@@ -1,0 +1,96 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// Advice is given only where it can help.
+func TestAdviceThatCanHelp(t *testing.T) {
+	one := func(most int, more ...dra.Removal) dra.Detail {
+		return dra.Detail{OnOneNode: map[string]int{"gpus": most}, Holders: []dra.Holder{serve}, Removed: more}
+	}
+	const (
+		futile  = "no node has 6 such devices for request gpus, even with all free: waiting does not help; ask for 4 at most"
+		release = "come free when these end: team-b/serve"
+		wait    = "wait until others give some back"
+	)
+	growing := dra.Removal{Request: "gpus", Stage: dra.StageFree, Count: 1, Because: "pool incomplete"}
+	for name, test := range map[string]struct {
+		reason      dra.PendingReason
+		left        [dra.Stages]int
+		detail      dra.Detail
+		gaps        explain.Gaps
+		want, never []string
+	}{
+		"fragmented, and a node has enough": {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8, 4}, one(8), nil, []string{release, "lacks 2"}, []string{"no node has"}},
+		"fragmented, and no node has":       {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8, 4}, one(4), nil, []string{futile}, []string{release}},
+		"held, and a node has enough":       {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(8), nil, []string{release, wait}, []string{"no node has"}},
+		"held, and no node has":             {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4), nil, []string{futile}, []string{release, wait}},
+		"no node at all":                    {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8}, one(0), nil, []string{"waiting does not help; see from which nodes"}, []string{release, "at most"}},
+		"a pool may grow":                   {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4, growing), nil, []string{release}, []string{"no node has"}},
+		"nodes were not read":               {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(0), explain.GapsOf([]source.Status{denied("nodes")}, nil, ""), []string{release}, []string{"no node has"}},
+		"too few, and some tainted": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 4, 2, 2}, one(4), nil,
+			[]string{"add 1 device that matches", "1 of 5 devices for request gpus has a taint that is not tolerated"}, []string{release, "add 2"}},
+		"too few, and on several nodes": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(2), nil,
+			[]string{"add 1 device that matches", "one node must be able to use all of them: at present none can use more than 2"}, []string{release, "has a taint", "have a taint"}},
+		"too few, and on one node": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(5), nil, []string{"add 1 device that matches"}, []string{"one node must"}},
+	} {
+		w := waits(test.reason, "as judged", verdict(test.reason, 6, test.left, test.detail))
+		f := facts(6, w)
+		f.Gaps = test.gaps
+		text := told(t, f, pod)
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no word of %q in\n%s", name, want, text)
+			}
+		}
+		for _, never := range test.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: says %q", name, never)
+			}
+		}
+	}
+}
+
+// What others hold is told only where it is in the way.
+func TestHoldersThatAreNotInTheWay(t *testing.T) {
+	for _, reason := range dra.PendingReasons() {
+		f := facts(2, waits(reason, "as judged", verdict(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
+		text := told(t, f, pod)
+		inTheWay := reason == dra.ReasonInsufficient || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints || reason == dra.ReasonPoolIncomplete
+		if strings.Contains(text, "Held by") != inTheWay || strings.Contains(text, "and 3 more") != inTheWay {
+			t.Errorf("%s: %s", reason, text)
+		}
+	}
+}
+
+// Advice stands where a person looks first: behind what is wrong.
+func TestAdviceComesFirst(t *testing.T) {
+	text := told(t, scenes()["insufficient-devices"].facts, claim)
+	help, rest := strings.Index(text, "What would help"), strings.Index(text, "Asked for")
+	if help < 0 || rest < help {
+		t.Errorf("the advice is at %d, the rest at %d", help, rest)
+	}
+}
+
+// More devices than a claim may have are no matter of constraints.
+func TestMoreThanAClaimMayHave(t *testing.T) {
+	text := told(t, facts(33, waits(dra.ReasonConstraints, "it asks for 33 devices, and a claim cannot be given more than 32", nil)), pod)
+	if !strings.Contains(text, "more devices are asked for than a claim may have") || !strings.Contains(text, "ask for at most 32 devices in one claim") || strings.Contains(text, "relax") {
+		t.Error(text)
+	}
+}
+
+// What has no namespace is not to be listed in all of them.
+func TestWhatToListIsNamedRightly(t *testing.T) {
+	f := facts(2, waits(dra.ReasonUnknown, "", nil))
+	f.Gaps = explain.GapsOf([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
+	if text := told(t, f, pod); !strings.Contains(text, "may list resourceslices and nodes, and events in all namespaces") {
+		t.Error(text)
+	}
+}

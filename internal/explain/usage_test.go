@@ -1,0 +1,105 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/explain"
+)
+
+// left is a claim of another namespace that has a device and is reserved for
+// whom the change says; the pod "worker" is there.
+func left(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLife)) {
+	life := dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
+		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
+		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
+	}
+	worker := dra.PodLife{Ref: dra.PodRef{Namespace: "team-c", Name: "worker"}, UID: "worker", Created: ago(9 * time.Hour)}
+	change(&life, &worker)
+	f.World.Claim(&life, false)
+	f.World.Pod(&worker, false)
+}
+
+// Nobody is told to delete what somebody uses, waits for, or may use.
+func TestAdviceToDelete(t *testing.T) {
+	group := dra.Consumer{Resource: "podgroups", Name: "gang", UID: "gang"}
+	for name, test := range map[string]struct {
+		change func(*dra.ClaimLife, *dra.PodLife)
+		gaps   explain.Gaps
+		who    string // in the words of the text
+		delete bool
+		gone   bool
+	}{
+		"nobody": {func(*dra.ClaimLife, *dra.PodLife) {}, nil, "nobody uses it", true, false},
+		"a group": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.ReservedFor = []dra.Consumer{group} },
+			nil, "PodGroup gang", false, false},
+		"something else": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+			c.ReservedFor = []dra.Consumer{{Resource: "workloads", Name: "batch", UID: "batch"}}
+		}, nil, "workloads batch", false, false},
+		"a pod that waits": {func(_ *dra.ClaimLife, p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}} },
+			nil, "pod worker", false, false},
+		"a pod that has ended": {func(_ *dra.ClaimLife, p *dra.PodLife) {
+			p.Claims, p.Terminal = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}, true
+		}, nil, "nobody uses it", true, false},
+		"the pod that it was made for": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "worker"}
+		}, nil, "pod worker", false, false},
+		"another pod of that name": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "before"}
+		}, nil, "nobody uses it", true, false},
+		"pods that are gone": {func(c *dra.ClaimLife, _ *dra.PodLife) {
+			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "worker", UID: "before"}}
+		}, nil, "its pods are gone", false, true},
+		"pods that are gone, and one that waits": {func(c *dra.ClaimLife, p *dra.PodLife) {
+			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "first", UID: "first"}}
+			p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}
+		}, nil, "its pods are gone; pod worker", false, false},
+		"pods were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
+			explain.GapsOf([]source.Status{denied("pods")}, nil, ""), "who uses it is not known", false, false},
+		"pods of that namespace were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
+			explain.GapsOf(nil, []source.Status{denied("pods")}, "team-a"), "who uses it is not known", false, false},
+		"groups were not read, and it is a group's": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.MadeFor = group },
+			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "who uses it is not known", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts(4, waits(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
+			f.Gaps = test.gaps
+			left(&f, test.change)
+			text := told(t, f, pod)
+			if !strings.Contains(text, "team-c/leftover ("+test.who+") since") {
+				t.Errorf("not held by %q", test.who)
+			}
+			f.Waiting = nil
+			own := told(t, f, explain.Subject{Kind: explain.KindClaim, Namespace: "team-c", Name: "leftover"})
+			for what, is := range map[string]bool{
+				"kubectl delete resourceclaim": strings.Contains(text, "kubectl delete resourceclaim"),
+				"what the claim's own says":    strings.Contains(own, "kubectl delete resourceclaim"),
+			} {
+				if is != test.delete {
+					t.Errorf("%s: advised %v, want %v", what, is, test.delete)
+				}
+			}
+			if strings.Contains(text, "the pods of team-c/leftover are gone: the controller manager's") != test.gone {
+				t.Errorf("orphans: want %v", test.gone)
+			}
+			if test.gone && strings.Contains(text, "come free when these end") {
+				t.Error("pods that are gone are to end")
+			}
+			t.Logf("\n%s\n%s", text, own)
+		})
+	}
+}
+
+// told is the report's text with its line breaks undone.
+func told(t *testing.T, f explain.Facts, about explain.Subject) string {
+	t.Helper()
+	report, err := explain.Explain(f, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(report.Text(false)), " ")
+}
