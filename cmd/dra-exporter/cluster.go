@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,7 +44,7 @@ func (c *commands) addCluster(stderr io.Writer) {
 
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("pending.budget", "Share of a core that finding out why claims are pending may take.").Default("0.25").Float64Var(&f.budget)
-	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("50000").IntVar(&f.maxSeries)
+	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("30000").IntVar(&f.maxSeries)
 }
 
 // check refuses what could not work. The message names the flag.
@@ -57,6 +59,16 @@ func (f *clusterFlags) check() error {
 	}
 }
 
+const (
+	gcPercent = 50
+	// restInterval is the time between two steps in which nothing has changed:
+	// what a page tells of without a change is how old its sources are.
+	restInterval = 5 * time.Second
+	// settleInterval is the time between two looks for devices that no class
+	// has been asked about.
+	settleInterval = time.Second
+)
+
 func runCluster(ctx context.Context, flags *clusterFlags, webFlags *webFlags) error {
 	if err := flags.check(); err != nil {
 		return err
@@ -65,6 +77,11 @@ func runCluster(ctx context.Context, flags *clusterFlags, webFlags *webFlags) er
 	config, err := clusterConfig(flags.kubeconfig)
 	if err != nil {
 		return err
+	}
+	// What is kept of a large cluster is nearly all of the heap: letting as much
+	// garbage lie beside it, as is the default, doubles the process.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	watcher, err := newWatcher(flags, config, clock.System(), log)
 	if err != nil {
@@ -104,7 +121,7 @@ func newWatcher(flags *clusterFlags, config *rest.Config, now clock.Clock, log *
 	}
 	w.judge = funnel.New(funnel.Options{Inventory: w.inventory, Clock: now, Log: log, Budget: flags.budget})
 	w.runner, err = cluster.NewRunner(
-		cluster.Config{Version: buildVersion(), Interval: time.Second, MaxSeries: flags.maxSeries},
+		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries},
 		cluster.Inputs{
 			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
 			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Ask: w.judge.Ask,
@@ -133,7 +150,24 @@ func (w *watcher) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { _ = w.judge.Run(ctx) }) // it ends with the context alone
 	running.Go(func() { w.runner.Run(ctx) })
 	running.Go(func() { w.listen(ctx) })
+	running.Go(func() { w.settle(ctx) })
 	return server.Serve(ctx)
+}
+
+// settle asks the classes about devices that are new, which can take a while
+// where a selector looks at what is different in each of them. Steps do not
+// wait for it.
+func (w *watcher) settle(ctx context.Context) {
+	ticker := time.NewTicker(settleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = w.inventory.Settle(ctx) // it ends early with the context alone
+		}
+	}
 }
 
 // listen turns every change, and every new verdict, into a step.
@@ -190,8 +224,8 @@ func (w *watcher) ready() error {
 	return nil
 }
 
-// stuckAfter is how old the newest snapshot may be. One is made every second,
-// whether anything changes or not.
+// stuckAfter is how old the newest snapshot may be. One is made every five
+// seconds at least, whether anything changes or not.
 const stuckAfter = 5 * time.Minute
 
 // healthy fails when no snapshot is made any more, which only a restart of the

@@ -96,7 +96,7 @@ func demoNode(simulated *simulation.Simulation, flags *webFlags, now clock.Clock
 }
 
 func demoCluster(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
-	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 50000}, simulated.Config(), now, log.With("role", "cluster"))
+	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), now, log.With("role", "cluster"))
 	if err != nil {
 		return role{}, err
 	}
