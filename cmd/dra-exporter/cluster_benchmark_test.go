@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/generator"
+)
+
+// The window of BenchmarkCluster in which claims change, and how many pods are
+// made meanwhile to see after what time the page shows them.
+const (
+	clusterWindow = 20 * time.Second
+	clusterProbes = 10
+)
+
+// BenchmarkCluster runs the whole program as a process of its own against an
+// API server in another, at three sizes, and reports
+//
+//   - sync-s: from the start of the process to the first page that knows all
+//   - judged-s: from there to the first page with a verdict on each waiting reference
+//   - tainted-s, untainted-s: from a taint on every device to the new verdict on
+//     each waiting reference, and back
+//   - lag-ms, worst-lag-ms: from a pod's and its claim's creation, while claims
+//     change, to the request for the first page that shows them
+//   - its anonymous memory after the lists, and after the changes; its highest
+//   - its share of a core while nothing changes, and while claims do
+//   - the time of a scrape, uncompressed and with the first rendering of its
+//     snapshot, and its series
+func BenchmarkCluster(b *testing.B) {
+	for _, claims := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {
+			for b.Loop() {
+				measure(b, generator.Of(claims), min(500, float64(claims)/20))
+			}
+		})
+	}
+}
+
+func measure(b *testing.B, size generator.Size, rate float64) {
+	b.Helper()
+	r := startRole(b, size)
+	r.judge(b, size)
+	r.rest(b)
+	r.change(b, rate)
+	r.scrapes(b)
+	r.end(b)
+}
+
+// BenchmarkClusterScale is the same against another API server: the real one,
+// by `make -C test scale`.
+func BenchmarkClusterScale(b *testing.B) {
+	if os.Getenv("DRA_EXPORTER_STAGE") == "" {
+		b.Skip("the API server is a program that DRA_EXPORTER_STAGE names")
+	}
+	for b.Loop() {
+		measure(b, generator.Of(10_000), 50)
+	}
+}
+
+// BenchmarkClusterSpecifications is the work of judging 1,000 references in the
+// largest cluster, by how many of them differ.
+func BenchmarkClusterSpecifications(b *testing.B) {
+	for _, specifications := range []int{1, 10, 50, 200} {
+		b.Run(fmt.Sprintf("specifications=%d", specifications), func(b *testing.B) {
+			for b.Loop() {
+				size := generator.Of(100_000)
+				size.Specifications = specifications
+				r := startRole(b, size)
+				r.judge(b, size)
+				r.end(b)
+			}
+		})
+	}
+}
+
+// BenchmarkClusterStorm is the page when 20,000 pods wait, with three claims
+// each: the families about waiting references reach their caps.
+func BenchmarkClusterStorm(b *testing.B) {
+	for b.Loop() {
+		r := startRole(b, generator.Size{Nodes: 10_000, Running: 10_000, ClaimsPerPod: 4, Waiting: 20_000, ClaimsWaiting: 3, Specifications: 50})
+		r.until(b, time.Minute, func(p rolePage) bool { return p.dropped > 0 })
+		r.rest(b)
+		r.scrapes(b)
+		r.end(b)
+	}
+}
+
+// clusterRun is the process that is measured.
+type clusterRun struct {
+	stage   *stage
+	process *exec.Cmd
+	address string
+	stop    context.CancelFunc
+	began   time.Time
+}
+
+// startRole returns once the page knows all claims of the cluster.
+func startRole(b *testing.B, size generator.Size) *clusterRun {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &clusterRun{stage: startStage(context.Background(), b, size), stop: stop}
+	b.Cleanup(stop)
+	r.began = time.Now()
+	r.start(ctx, b)
+	r.until(b, 5*time.Minute, func(p rolePage) bool {
+		return p.claims == size.Claims() && p.devices >= size.Nodes*generator.DevicesPerNode
+	})
+	b.ReportMetric(time.Since(r.began).Seconds(), "sync-s")
+	b.ReportMetric(memory(b, r.process.Process.Pid, "RssAnon"), "synced-MiB")
+	b.ReportMetric(processorTime(b, r.process.Process.Pid).Seconds(), "sync-cpu-s")
+	return r
+}
+
+func (r *clusterRun) start(ctx context.Context, b *testing.B) {
+	b.Helper()
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	write(b, kubeconfig, r.stage.kubeconfig)
+	args := []string{"cluster", "--kubeconfig=" + kubeconfig, "--web.listen-address=127.0.0.1:0", "--web.enable-pprof"}
+	r.process = program(ctx, args...)
+	if binary := os.Getenv("DRA_EXPORTER_BINARY"); binary != "" {
+		r.process = exec.CommandContext(ctx, binary, args...)
+	}
+	output, err := r.process.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.process.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines, log := bufio.NewScanner(output), ""
+	for lines.Scan() {
+		log += lines.Text() + "\n"
+		if _, after, found := strings.Cut(lines.Text(), "address=127.0.0.1:"); found {
+			r.address = "http://127.0.0.1:" + strings.Fields(after)[0]
+			go func() { _, _ = io.Copy(io.Discard, output) }()
+			return
+		}
+	}
+	b.Fatalf("the cluster role does not say where it listens:\n%s", log)
+}
+
+// judge waits for the first verdicts, and for those after every device has got
+// a taint, and has lost it.
+func (r *clusterRun) judge(b *testing.B, size generator.Size) {
+	b.Helper()
+	judged := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
+	before := r.until(b, 5*time.Minute, judged)
+	b.ReportMetric(time.Since(r.began).Seconds(), "judged-s")
+	began := time.Now()
+	r.stage.tell(b, "taint")
+	// What no device is like is so whatever taints there are.
+	r.until(b, 5*time.Minute, func(p rolePage) bool { return p.reasons["tainted"]+p.reasons["no_matching_device"] == size.Waiting })
+	b.ReportMetric(time.Since(began).Seconds(), "tainted-s")
+	began = time.Now()
+	r.stage.tell(b, "untaint")
+	r.until(b, 5*time.Minute, func(p rolePage) bool {
+		for reason, count := range before.reasons {
+			if p.reasons[reason] != count {
+				return false
+			}
+		}
+		return judged(p)
+	})
+	b.ReportMetric(time.Since(began).Seconds(), "untainted-s")
+}
+
+// rest measures the process while nothing changes.
+func (r *clusterRun) rest(b *testing.B) {
+	b.Helper()
+	before := processorTime(b, r.process.Process.Pid)
+	const window = 5 * time.Second
+	profiled := r.profile(b, "rest", "profile?seconds=4")
+	time.Sleep(window)
+	spent := processorTime(b, r.process.Process.Pid) - before
+	b.ReportMetric(spent.Seconds()/window.Seconds()*100, "rest-%core")
+	<-profiled
+}
+
+// change has claims change at a rate, and meanwhile makes pods and sees when
+// the page shows them.
+func (r *clusterRun) change(b *testing.B, rate float64) {
+	b.Helper()
+	r.stage.tell(b, "play", rate)
+	time.Sleep(5 * time.Second) // lives end as often as they begin
+	began, before := time.Now(), processorTime(b, r.process.Process.Pid)
+	profiled := r.profile(b, "change", "profile?seconds=15")
+	lags := make([]time.Duration, 0, clusterProbes)
+	for probe := range clusterProbes {
+		time.Sleep(time.Until(began.Add(time.Duration(probe) * clusterWindow / clusterProbes)))
+		lags = append(lags, r.lag(b, fmt.Sprintf("probe-%d", probe)))
+	}
+	time.Sleep(time.Until(began.Add(clusterWindow)))
+	spent := processorTime(b, r.process.Process.Pid) - before
+	slices.Sort(lags)
+	b.ReportMetric(float64(lags[len(lags)/2].Milliseconds()), "lag-ms")
+	b.ReportMetric(float64(lags[len(lags)-1].Milliseconds()), "worst-lag-ms")
+	b.ReportMetric(spent.Seconds()/time.Since(began).Seconds()*100, "change-%core")
+	b.ReportMetric(memory(b, r.process.Process.Pid, "RssAnon"), "anonymous-MiB")
+	<-profiled
+	<-r.profile(b, "heap", "heap")
+}
+
+// lag makes a pod that waits for its claim and returns the time until a page
+// was asked for that shows it.
+func (r *clusterRun) lag(b *testing.B, name string) time.Duration {
+	b.Helper()
+	made := time.Now()
+	r.stage.tell(b, "probe", name)
+	for {
+		asked := time.Now()
+		if r.page(b, fmt.Sprintf(`namespace="probe",pod=%q`, name)).shown {
+			return asked.Sub(made)
+		}
+		if time.Since(made) > time.Minute {
+			b.Fatalf("pod %s is not shown after %s", name, time.Since(made))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// scrapes measures pages as Prometheus reads them, each of another snapshot.
+func (r *clusterRun) scrapes(b *testing.B) {
+	b.Helper()
+	const times = 7
+	took := make([]time.Duration, times)
+	for i := range took {
+		time.Sleep(1200 * time.Millisecond)
+		took[i] = r.scrape(b)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[times/2].Milliseconds()), "scrape-ms")
+	b.ReportMetric(float64(r.page(b, "").series), "series")
+	b.ReportMetric(memory(b, r.process.Process.Pid, "VmHWM"), "highest-resident-MiB")
+}
+
+// scrape is how long a page takes to come whole, on a connection that is open.
+func (r *clusterRun) scrape(b *testing.B) time.Duration {
+	b.Helper()
+	began := time.Now()
+	response, err := http.Get(r.address + "/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+func (r *clusterRun) end(b *testing.B) {
+	b.Helper()
+	r.stop()
+	_ = r.process.Wait() // it was told to end
+}
+
+// profile writes what Go's profiler says to the folder that
+// DRA_EXPORTER_PROFILES names, if it does.
+func (r *clusterRun) profile(b *testing.B, name, what string) <-chan struct{} {
+	done := make(chan struct{})
+	folder := os.Getenv("DRA_EXPORTER_PROFILES")
+	if folder == "" {
+		close(done)
+		return done
+	}
+	path := filepath.Join(folder, strings.NewReplacer("/", "-", "=", "-").Replace(b.Name())+"."+name)
+	go func() {
+		defer close(done)
+		response, err := http.Get(r.address + "/debug/pprof/" + what)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer response.Body.Close()
+		profile, err := io.ReadAll(response.Body)
+		if err == nil {
+			err = os.WriteFile(path, profile, 0o600)
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	}()
+	return done
+}

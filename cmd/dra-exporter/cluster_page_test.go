@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rolePage is what a benchmark wants to know of a page of the cluster role.
+type rolePage struct {
+	series, claims, devices, dropped int
+	candidates                       int            // references that a verdict counts devices for
+	reasons                          map[string]int // waiting references by reason
+	shown                            bool           // a reference waits that has the labels that were looked for
+}
+
+// page reads the page as Prometheus does.
+func (r *clusterRun) page(b *testing.B, lookFor string) rolePage {
+	b.Helper()
+	response, err := http.Get(r.address + "/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	p := rolePage{reasons: make(map[string]int)}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, "dra_") {
+			p.series++
+			p.note(line)
+			p.shown = p.shown || lookFor != "" && strings.HasPrefix(line, "dra_claim_pending_since") && strings.Contains(line, lookFor)
+		}
+	}
+	return p
+}
+
+func (p *rolePage) note(line string) {
+	family, rest, _ := strings.Cut(line, "{")
+	switch family {
+	case "dra_claims":
+		p.claims += valueOf(rest)
+	case "dra_devices":
+		p.devices += valueOf(rest)
+	case "dra_exporter_series_dropped_total":
+		p.dropped += valueOf(rest)
+	case "dra_claim_pending_candidates":
+		if strings.Contains(rest, `stage="published"`) {
+			p.candidates++
+		}
+	case "dra_claim_pending_reason_info":
+		_, reason, _ := strings.Cut(rest, `reason="`)
+		reason, _, _ = strings.Cut(reason, `"`)
+		p.reasons[reason]++
+	}
+}
+
+func valueOf(line string) int {
+	value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+	if err != nil {
+		return 0
+	}
+	return int(value)
+}
+
+// until reads pages until one is as wanted, and returns it.
+func (r *clusterRun) until(b *testing.B, patience time.Duration, wanted func(rolePage) bool) rolePage {
+	b.Helper()
+	began := time.Now()
+	for {
+		p := r.page(b, "")
+		if wanted(p) {
+			return p
+		}
+		if time.Since(began) > patience {
+			b.Fatalf("not so after %s: %+v", patience, p)
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+}

@@ -1,0 +1,50 @@
+// The stage of a benchmark: a real API server with its etcd and nobody else
+// (no scheduler, no controllers, no kubelets: the generator is all of them), as
+// a process that makes a cluster in it and obeys its standard input. See
+// Stage in package generator.
+//
+// It takes the programs from the folder that DRA_E2E_KUBERNETES names.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/dra-exporter/dra-exporter/test/generator"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	size, err := generator.SizeOf(os.Getenv(generator.AsStage))
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "dra-scale-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	plane, err := startPlane(ctx, os.Getenv("DRA_E2E_KUBERNETES"), folder)
+	if err != nil {
+		return err
+	}
+	defer plane.stop()
+	store, err := newStore(ctx, plane.server, plane.token)
+	if err != nil {
+		return err
+	}
+	stage := generator.Stage{Size: size, Store: store, Parallel: 16, Kubeconfig: generator.Connection(plane.server, plane.token)}
+	return stage.Serve(ctx, os.Stdin, os.Stdout)
+}

@@ -1,0 +1,153 @@
+package generator
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AsStage is the environment variable by which a benchmark tells the process
+// that is to be its stage of the size of the cluster, in JSON.
+const AsStage = "DRA_EXPORTER_TEST_AS_STAGE"
+
+// Prefix begins each line that a stage answers.
+const Prefix = "stage: "
+
+// Stage is an API server with a cluster, in a process of its own so that
+// neither its memory nor its time counts as what is measured beside it.
+type Stage struct {
+	Size     Size
+	Store    Store
+	Parallel int // how many objects are put at once while the cluster is made
+
+	// Kubeconfig says how to connect; it becomes JSON in one line.
+	Kubeconfig map[string]any
+}
+
+// SizeOf reads what AsStage holds.
+func SizeOf(text string) (size Size, err error) {
+	if err := json.Unmarshal([]byte(text), &size); err != nil {
+		return size, fmt.Errorf("read the size of a cluster from %s: %w", AsStage, err)
+	}
+	return size, nil
+}
+
+// Connection is a kubeconfig for one server; the token may be empty.
+func Connection(server, token string) map[string]any {
+	of := func(kind string, what map[string]any) []any { return []any{map[string]any{"name": "c", kind: what}} }
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"contexts": of("context", map[string]any{"cluster": "c", "user": "c"}),
+		"clusters": of("cluster", map[string]any{"server": server, "insecure-skip-tls-verify": strings.HasPrefix(server, "https:")}),
+		"users":    of("user", map[string]any{"token": token}),
+	}
+}
+
+// Serve makes the cluster, answers with the kubeconfig, and then obeys the
+// lines that it reads, each of which it answers, until there are no more or
+// something fails.
+func (s Stage) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
+	if err := s.fill(); err != nil {
+		return err
+	}
+	kubeconfig, err := json.Marshal(s.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("write a kubeconfig: %w", err)
+	}
+	fmt.Fprintf(answers, "%s%s\n", Prefix, kubeconfig)
+	ctx, stop := context.WithCancelCause(ctx)
+	var playing sync.WaitGroup
+	defer playing.Wait()
+	defer stop(nil)
+	for lines := bufio.NewScanner(orders); lines.Scan() && ctx.Err() == nil; {
+		play := func(rate float64) {
+			playing.Go(func() {
+				if _, err := Play(ctx, s.Size, s.Store, rate); err != nil {
+					stop(err)
+				}
+			})
+		}
+		if err := s.obey(strings.Fields(lines.Text()), play); err != nil {
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(answers, "%sdone\n", Prefix)
+	}
+	return context.Cause(ctx)
+}
+
+// fill makes the cluster. What belongs together is put in its order.
+func (s Stage) fill() error {
+	work := make(chan []Object)
+	failed := make(chan error, max(s.Parallel, 1))
+	for range max(s.Parallel, 1) {
+		go func() {
+			var first error
+			for objects := range work {
+				if first == nil {
+					first = s.Store.Put(objects...)
+				}
+			}
+			failed <- first
+		}()
+	}
+	err := s.Size.Each(time.Now().Add(-time.Hour), func(objects ...Object) error {
+		work <- objects
+		return nil
+	})
+	close(work)
+	for range max(s.Parallel, 1) {
+		if one := <-failed; err == nil {
+			err = one
+		}
+	}
+	return err
+}
+
+// obey carries out one order: "play RATE", "probe NAME", "taint", "untaint".
+func (s Stage) obey(words []string, play func(rate float64)) error {
+	switch {
+	case len(words) == 2 && words[0] == "play": // changes of claims a second
+		rate, err := strconv.ParseFloat(words[1], 64)
+		if err != nil {
+			return fmt.Errorf("obey %q: %w", words, err)
+		}
+		play(rate)
+		return nil
+	case len(words) == 2 && words[0] == "probe": // a pod that waits
+		of := metav1.ObjectMeta{Namespace: "probe", Name: words[1]}
+		pod := NewPod(of)
+		Claiming(pod, words[1])
+		return s.Store.Put(pod, NewClaim(of, 1))
+	case len(words) == 1 && words[0] == "taint":
+		return s.Store.Put(taintOfAll())
+	case len(words) == 1 && words[0] == "untaint":
+		return s.Store.Delete(taintOfAll())
+	default:
+		return fmt.Errorf("obey %q: unknown", words)
+	}
+}
+
+// taintOfAll keeps every device from being allocated, and so changes the
+// verdict on each reference that waits.
+func taintOfAll() *resourcev1.DeviceTaintRule {
+	driver := driver
+	return &resourcev1.DeviceTaintRule{
+		ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		Spec: resourcev1.DeviceTaintRuleSpec{
+			DeviceSelector: &resourcev1.DeviceTaintSelector{Driver: &driver},
+			Taint:          resourcev1.DeviceTaint{Key: "example.com/maintenance", Effect: resourcev1.DeviceTaintEffectNoSchedule},
+		},
+	}
+}
