@@ -83,7 +83,9 @@ func (c *Cluster) podDiffers(before, after *podItem, live bool) {
 	c.tellPod(before, after, live)
 }
 
-// tellPod tells of the pod so far as it concerns devices.
+// tellPod tells of the pod so far as it concerns devices. One that has been
+// there and comes to concern them is not told of as it happens: it was made
+// before.
 func (c *Cluster) tellPod(before, after *podItem, live bool) {
 	if after != nil {
 		after.told = c.asking.concern(after.asked)
@@ -93,13 +95,18 @@ func (c *Cluster) tellPod(before, after *podItem, live bool) {
 		journal: c.journal,
 		uid:     func(life *dra.PodLife) string { return life.UID },
 		change:  func(life *dra.PodLife) Change { return Change{Pod: life} },
-	}.tell(was, is, live)
+	}.tell(was, is, live && !emerges(before, after))
 	if is != nil && is.value != after.told {
 		if after.asked == after.told {
 			after.asked = is.value
 		}
 		after.told = is.value
 	}
+}
+
+// emerges reports whether a pod that was there, and was not told of, is now.
+func emerges(before, after *podItem) bool {
+	return before != nil && before.told == nil && after != nil && before.asked.UID == after.asked.UID
 }
 
 func (p *podItem) item() *item[dra.PodLife] {

@@ -127,6 +127,32 @@ func TestTellsOfPodsThatAskForWhatAClassStandsFor(t *testing.T) {
 	f.until("nobody asks for devices", func() bool { return len(f.state) == 1 })
 }
 
+// A pod that comes to concern devices by a change was made before it.
+func TestAPodThatComesToConcernDevicesIsNotNew(t *testing.T) {
+	uid := func(uid string) *corev1.Pod { return asker("late", uid, map[string]string{"example.com/gpu": "1"}) }
+	f := startAudience(t, nil, uid("pod-1"))
+	f.untilSynced()
+	named := uid("pod-1")
+	named.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "made"}
+	before := len(f.changes)
+	f.put(named)
+	f.until("it is told", func() bool { return len(f.changes) > before })
+	ended := named.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	f.put(ended)
+	f.until("what happens next is told", func() bool { return len(f.changes) > before+1 })
+	f.put(uid("pod-2"))
+	f.until("it is gone", func() bool { return len(f.changes) > before+2 })
+	again := uid("pod-3")
+	again.Status = named.Status
+	f.put(again)
+	f.until("one made anew under its name is told", func() bool { return len(f.changes) > before+3 })
+	want := []string{"pod lab/late", "pod lab/late live", "pod lab/late live gone", "pod lab/late live"}
+	if got := f.since(before); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
 func TestAContainerThatStartsAgainHasStartedBefore(t *testing.T) {
 	started := func(n int) *corev1.Pod {
 		pod := user("train", "pod-1", "gpu")

@@ -228,6 +228,35 @@ func TestDecodesTheLifeOfAPod(t *testing.T) {
 	}
 }
 
+// Of a container that could not be started runtimes say that it started when
+// computers' time began.
+func TestAContainerThatCouldNotStart(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(9)}}
+	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128, StartedAt: metav1.Unix(0, 0)}}
+	for name, c := range map[string]struct {
+		statuses []corev1.ContainerStatus
+		want     time.Time
+	}{
+		"alone":                {[]corev1.ContainerStatus{{State: failed}}, time.Time{}},
+		"and is tried again":   {[]corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, LastTerminationState: failed}}, time.Time{}},
+		"and did":              {[]corev1.ContainerStatus{{State: running, LastTerminationState: failed}}, on(9)},
+		"beside one that runs": {[]corev1.ContainerStatus{{State: failed}, {State: running}}, on(9)},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: c.statuses}}
+		data, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told corev1.Pod // as it comes over the wire
+		if err := told.Unmarshal(data); err != nil {
+			t.Fatal(err)
+		}
+		if got := decodePodLife(&told).Started; !got.Equal(c.want) {
+			t.Errorf("%s: started %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestDecodesWhatKeepsAPodFromRunning(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}}

@@ -117,11 +117,12 @@ func asksExtended(pod *corev1.Pod) bool {
 }
 
 // firstStart is when the first container of any kind started, as far as the
-// status still knows: it remembers the last two starts of each.
+// status still knows: it remembers the last two starts of each. Of a container
+// that could not be started the runtime says that it did so in 1970.
 func firstStart(pod *corev1.Pod) time.Time {
 	var first time.Time
 	note := func(at time.Time) {
-		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at.Unix() > 0 && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

@@ -47,19 +47,24 @@ func (m *marks) each(show func(*claimEntry, *metric.Labels)) {
 }
 
 // evictions counts, by namespace, the pods that the taint of a device evicted.
-// The counter of a namespace exists from 0 once a pod of it is known.
+// The counter of a namespace exists from 0 once a pod of it is known, and for as
+// long as one is; one that has counted stays.
 type evictions struct {
 	counts map[string]*evictionCount
-	order  []string // sorted; nil: a namespace has come since
+	idle   map[string]struct{} // that may have no pods any more
+	order  []string            // sorted; nil: a namespace has come or gone since
 }
 
 type evictionCount struct {
+	pods   int
 	total  float64
 	start  time.Time
 	labels *metric.Labels
 }
 
-func newEvictions() evictions { return evictions{counts: make(map[string]*evictionCount)} }
+func newEvictions() evictions {
+	return evictions{counts: make(map[string]*evictionCount), idle: make(map[string]struct{})}
+}
 
 // notice takes in that a pod has changed. One that is first heard of when it
 // has been evicted may have been so before the exporter started.
@@ -73,6 +78,34 @@ func (e *evictions) notice(before, now *dra.PodLife, at time.Time) {
 	if before != nil && !before.Evicted && now.Evicted {
 		count.total++
 	}
+}
+
+// follow keeps the number of the namespace's pods. All that were told of have
+// been noticed.
+func (e *evictions) follow(p *podEntry) {
+	count := e.counts[p.ref.Namespace]
+	switch there := p.life != nil; {
+	case there && !p.waiting.counted:
+		count.pods++
+	case !there && p.waiting.counted:
+		count.pods--
+	}
+	p.waiting.counted = p.life != nil
+	if count.pods == 0 {
+		e.idle[p.ref.Namespace] = struct{}{}
+	}
+}
+
+// forget drops the counters of namespaces that have no pods any more and in
+// which nothing was ever counted. It runs once all pods have been followed.
+func (e *evictions) forget() {
+	for namespace := range e.idle {
+		if count := e.counts[namespace]; count.pods == 0 && count.total == 0 {
+			delete(e.counts, namespace)
+			e.order = nil
+		}
+	}
+	clear(e.idle)
 }
 
 func (e *evictions) rows(b *metric.Builder, f *families) {

@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // Driver and kubelet disagree only where both speak, and of one device.
@@ -109,4 +112,73 @@ func TestMarks(t *testing.T) {
 	h.tell(q)
 	h.step(time.Second)
 	h.expect("", "dra_claim_orphaned", "dra_claim_terminating")
+}
+
+// Namespaces and classes come and go for as long as the exporter runs. Their
+// counters go with them, unless they have counted.
+func TestCountersOfWhatIsGone(t *testing.T) {
+	h := newHall(t)
+	series := func() (evictions, failures int) {
+		for _, row := range h.last.Rows {
+			switch row.Family.Name {
+			case "dra_pod_taint_evictions_total":
+				evictions++
+			case "dra_allocation_failures_total":
+				if row.Labels.Get("deviceclass") != "" { // that of what has none is always there
+					failures++
+				}
+			}
+		}
+		return evictions, failures
+	}
+	h.tell(pod("keeps/p", 1))
+	for i := range 20 {
+		p, c := pod(fmt.Sprintf("ci-%d/p", i), 10, "gpu=c"), claim(fmt.Sprintf("ci-%d/c", i), 11)
+		c.Classes = []string{fmt.Sprintf("class-%d", i)}
+		h.tell(p, c)
+		h.step(time.Second)
+		if evictions, failures := series(); evictions != 2 || failures != len(failureReasons()) {
+			t.Fatalf("%d namespaces, %d failures", evictions, failures)
+		}
+		h.lose(p, c)
+		if i%2 == 0 {
+			h.tell(pod("brief/p", 12))
+			h.lose(pod("brief/p", 12))
+		}
+		h.step(time.Second)
+	}
+	h.expect(`dra_pod_taint_evictions_total{namespace="keeps"} 0`, "dra_pod_taint", `dra_allocation_failures_total{deviceclass="c`)
+
+	p, c := pod("a/p", 10, "gpu=c"), claim("a/c", 11)
+	h.tell(p, c)
+	h.judge(p, dra.ReasonInsufficient)
+	h.step(time.Second)
+	p.Evicted = true
+	h.tell(p)
+	h.step(2 * time.Second)
+	h.lose(p, c, pod("keeps/p", 1))
+	h.step(time.Second)
+	h.expectOnsets("gpu.example.com/insufficient_devices=1")
+	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
+}
+
+// A namespace that loses its last pod as another comes, and a class likewise,
+// goes on.
+func TestCountersOfWhatIsReplaced(t *testing.T) {
+	h := newHall(t)
+	h.tell(pod("a/p", 1, "gpu=c"), claim("a/c", 1))
+	h.step(time.Second)
+	began := h.last.Rows
+	h.lose(pod("a/p", 1), claim("a/c", 1))
+	h.tell(pod("a/q", 2, "gpu=d"), claim("b/d", 2))
+	h.step(time.Second)
+	for _, name := range []string{"dra_pod_taint_evictions_total", "dra_allocation_failures_total"} {
+		of := func(row metric.Row) bool {
+			return row.Family.Name == name && (row.Family != h.state.families.failures || row.Labels.Get("deviceclass") != "")
+		}
+		was, is := slices.IndexFunc(began, of), slices.IndexFunc(h.last.Rows, of)
+		if is < 0 || !h.last.Rows[is].Start.Equal(began[was].Start) {
+			t.Errorf("%s began anew", name)
+		}
+	}
 }

@@ -114,18 +114,23 @@ func (c *claimEntry) reservedFor(p *podEntry) bool {
 		return false
 	}
 	for i := range c.life.ReservedFor {
-		switch consumer := &c.life.ReservedFor[i]; consumer.Resource {
-		case "pods":
-			if consumer.UID == p.life.UID {
-				return true
-			}
-		case "podgroups":
-			if p.life.Group != "" && consumer.Name == p.life.Group {
-				return true
-			}
+		if p.isFor(&c.life.ReservedFor[i]) {
+			return true
 		}
 	}
 	return false
+}
+
+// isFor reports whether a reservation is for the pod, or for its group.
+func (p *podEntry) isFor(consumer *dra.Consumer) bool {
+	switch consumer.Resource {
+	case "pods":
+		return consumer.UID == p.life.UID
+	case "podgroups":
+		return p.life.Group != "" && consumer.Name == p.life.Group
+	default:
+		return false
+	}
 }
 
 // since is the API server's time since when a reference of the pod waits, or

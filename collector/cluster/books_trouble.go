@@ -8,7 +8,7 @@ import (
 // of so far, and what the last one about each pod said.
 type troubles struct {
 	counted  map[string]int64                  // by the event's name
-	creation map[string]map[string]dra.Trouble // by the pod's UID and the event's name
+	creation map[string]map[string]dra.Trouble // by the UID of the pod, or of the group, and the event's name
 }
 
 func newTroubles() troubles {
@@ -16,10 +16,14 @@ func newTroubles() troubles {
 }
 
 // applyTrouble counts what an event tells of anew. What a list holds was
-// there before.
+// there before. An event that comes anew has happened once, whatever it says:
+// after it has expired, it is written again with what had been counted before.
 func (s *State) applyTrouble(change *Change) {
 	t, trouble := &s.books.trouble, change.Trouble
 	if p, known := s.books.pods[trouble.Pod]; known {
+		s.touched.pods[p] = struct{}{}
+	}
+	for _, p := range s.books.members[trouble.Pod] { // it may be a group's
 		s.touched.pods[p] = struct{}{}
 	}
 	t.keep(trouble, change.Gone)
@@ -27,16 +31,20 @@ func (s *State) applyTrouble(change *Change) {
 		delete(t.counted, trouble.Name)
 		return
 	}
-	more := trouble.Count - t.counted[trouble.Name]
+	counted, known := t.counted[trouble.Name]
+	more := trouble.Count - counted
+	if !known {
+		more = 1
+	}
 	t.counted[trouble.Name] = trouble.Count
 	if !change.Live || more <= 0 {
 		return
 	}
-	reason := failurePreparation
 	if trouble.Kind == dra.TroubleCreation {
-		reason = failureCreation
+		s.failures.owed = append(s.failures.owed, owed{trouble, more, change.At})
+		return
 	}
-	s.failures.add(s.classOfTrouble(trouble), reason, more, change.At.Wall)
+	s.failures.add(s.classOfTrouble(trouble), failurePreparation, more, change.At.Wall)
 }
 
 // keep remembers events about claims that cannot be made, for as long as the

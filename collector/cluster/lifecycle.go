@@ -25,9 +25,6 @@ type course struct {
 	allocated mark
 	bound     mark // all its binding conditions are true
 
-	lost   clock.Instant // when it was last seen to lose an allocation
-	lostBy []string      // UIDs of those that it was reserved for then
-
 	allocationDone, bindingDone bool // observed, or never to be
 }
 
@@ -40,10 +37,11 @@ type journey struct {
 	sandbox mark
 	started mark
 
-	direct         bool // bound from the start: nobody scheduled it
-	prompt         bool // its kubelet tells of sandboxes at once
-	together       bool // sandbox and start were told of in one
-	schedulingDone bool // observed, or never to be
+	direct         bool            // bound from the start: nobody scheduled it
+	prompt         bool            // its kubelet tells of sandboxes at once
+	together       bool            // sandbox and start were told of in one
+	schedulingDone bool            // observed, or never to be
+	lost           map[string]mark // by a claim's UID: when it was reserved for the pod no more
 	rows           []phaseRow
 }
 
@@ -57,14 +55,19 @@ func (s *State) followClaim(c *claimEntry, before *dra.ClaimLife, change *Change
 		}
 	}
 	was := before != nil && before.Allocated
+	if was {
+		c.loseConsumers(before, change)
+	}
 	if was && (!c.life.Allocated || (!change.Live && !sameAllocation(before, c.life))) {
-		s.unallocate(c, before, change)
+		c.course = course{made: c.course.made}
 		was = false
 	}
 	if !c.life.Allocated {
 		return
 	}
-	if !was {
+	if was {
+		s.endAllocation(c, c.users...) // it may be reserved for others now
+	} else {
 		s.allocate(c, change)
 	}
 	s.followBinding(c, before, change)
@@ -77,15 +80,27 @@ func (s *State) allocate(c *claimEntry, change *Change) {
 	if change.Live {
 		s.clocks.hear(clockScheduler, "", c.life.AllocatedAt, change.At)
 	}
-	s.endAllocation(c)
+	s.endAllocation(c, c.users...)
 }
 
-// unallocate notes that those that had the claim wait for it again, if they
-// still do, from now on.
-func (s *State) unallocate(c *claimEntry, before *dra.ClaimLife, change *Change) {
-	c.course = course{made: c.course.made, lost: change.At}
-	for _, consumer := range before.ReservedFor {
-		c.course.lostBy = append(c.course.lostBy, consumer.UID)
+// loseConsumers notes of the pods for which the claim is not reserved any more
+// that they wait for it again, if they still do, from now on. The scheduler
+// takes a reservation back before it takes the devices back.
+func (c *claimEntry) loseConsumers(before *dra.ClaimLife, change *Change) {
+	for i := range before.ReservedFor {
+		consumer := &before.ReservedFor[i]
+		if c.life.Allocated && slices.Contains(c.life.ReservedFor, *consumer) {
+			continue
+		}
+		for _, p := range c.users {
+			if p.life == nil || !p.isFor(consumer) {
+				continue
+			}
+			if p.journey.lost == nil {
+				p.journey.lost = make(map[string]mark)
+			}
+			p.journey.lost[c.life.UID] = markOf(change)
+		}
 	}
 }
 
@@ -128,7 +143,7 @@ func (s *State) followPod(p *podEntry, before *dra.PodLife, change *Change) {
 	if !p.life.Started.IsZero() && !j.started.set() {
 		j.started = at
 		s.endStart(p)
-		s.hear(clockNode, p.life.Node, p.life.Started, change)
+		s.hearLate(p.life.Node, p.life.Started, change)
 	}
 	s.followUnder(p)
 }
@@ -160,6 +175,14 @@ func (s *State) hear(which clockKind, node string, stamp time.Time, change *Chan
 	}
 }
 
+// hearLate takes a stamp that its kubelet may have told of long after: so it
+// shows a clock that is ahead, but none that is behind.
+func (s *State) hearLate(node string, stamp time.Time, change *Change) {
+	if stamp.After(change.At.Wall) {
+		s.hear(clockNode, node, stamp, change)
+	}
+}
+
 // followPhases looks at what depends on both the pod and its claims: the two
 // are told of by different watches, in whichever order.
 func (s *State) followPhases(p *podEntry) {
@@ -168,7 +191,7 @@ func (s *State) followPhases(p *podEntry) {
 	}
 	for i := range p.refs {
 		if c := p.refs[i].claim; c != nil && c.life != nil {
-			s.endAllocation(c)
+			s.endAllocation(c, p)
 		}
 	}
 	s.endScheduling(p)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -21,6 +22,11 @@ const (
 // that are cut to seconds, one for the way to us.
 const clockSlack = 2 * time.Second
 
+// clockGrain is by how much stamps of two clocks that agree may be in the
+// wrong order: cut to seconds, milliseconds become one. API servers are
+// several, with a clock each.
+const clockGrain = time.Second
+
 // clockWindow is for how long a stamp is evidence of where its clock stands.
 const clockWindow = 15 * time.Minute
 
@@ -31,6 +37,7 @@ const clockWindow = 15 * time.Minute
 type clocks struct {
 	server, scheduler skew
 	nodes             map[string]*skew
+	swept             time.Duration // when nodes was rid of those that tell nothing any more
 }
 
 // skew is what is known of one clock: by how much it is ahead of our steady
@@ -45,9 +52,19 @@ func newClocks() clocks { return clocks{nodes: make(map[string]*skew)} }
 
 // hear notes a stamp that was told live. The zero stamp says nothing.
 func (c *clocks) hear(which clockKind, node string, stamp time.Time, at clock.Instant) {
-	if !stamp.IsZero() {
-		c.of(which, node, true).hear(stamp.Add(-at.Elapsed), at.Elapsed)
+	if stamp.IsZero() {
+		return
 	}
+	c.of(which, node, true).hear(stamp.Add(-at.Elapsed), at.Elapsed)
+	if at.Elapsed-c.swept > clockWindow {
+		c.swept = at.Elapsed
+		maps.DeleteFunc(c.nodes, func(_ string, s *skew) bool { return !s.knownAt(at.Elapsed) })
+	}
+}
+
+// known reports whether there is evidence of where the clock stands.
+func (c *clocks) known(m moment, now clock.Instant) bool {
+	return c.of(m.by, m.node, false).knownAt(now.Elapsed)
 }
 
 func (c *clocks) of(which clockKind, node string, keep bool) *skew {
@@ -73,7 +90,7 @@ func (c *clocks) forget(node string) { delete(c.nodes, node) }
 
 func (s *skew) hear(origin time.Time, at time.Duration) {
 	switch {
-	case !s.known:
+	case !s.knownAt(at):
 		s.known, s.opened, s.best, s.before = true, at, origin, origin
 	case at-s.opened > clockWindow:
 		s.opened, s.before, s.best = at, s.best, origin
@@ -82,19 +99,27 @@ func (s *skew) hear(origin time.Time, at time.Duration) {
 	}
 }
 
+// knownAt reports whether some of the evidence is not too old.
+func (s *skew) knownAt(at time.Duration) bool { return s.known && at-s.opened <= 2*clockWindow }
+
+// latest is the best evidence that is not too old.
+func (s *skew) latest(at time.Duration) time.Time {
+	if at-s.opened <= clockWindow && s.before.After(s.best) {
+		return s.before
+	}
+	return s.best
+}
+
 // elapsed is when, on our steady clock, the other clock showed the stamp. Our
 // own wall clock stands for the other as long as nothing that the other has
 // told contradicts it.
 func (c *clocks) elapsed(which clockKind, node string, stamp time.Time, now clock.Instant) time.Duration {
 	ours := now.Wall.Add(-now.Elapsed)
 	s := c.of(which, node, false)
-	if !s.known {
+	if !s.knownAt(now.Elapsed) {
 		return stamp.Sub(ours)
 	}
-	theirs := s.best
-	if s.before.After(theirs) {
-		theirs = s.before
-	}
+	theirs := s.latest(now.Elapsed)
 	if ahead := theirs.Sub(ours); ahead > 0 || ahead < -clockSlack {
 		return stamp.Sub(theirs)
 	}

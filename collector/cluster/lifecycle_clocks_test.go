@@ -46,6 +46,11 @@ func TestClocksThatAreMinutesApart(t *testing.T) {
 			s.pod("a", uses("c")).claim("c").at(10).restart()
 			s.at(60).claim("c", s.allocated("a"), func(c *dra.ClaimLife) { c.AllocatedAt = time.Time{} }).saw().anomalies("allocation", 1)
 		},
+		"nor by dates that two of them wrote": func(s *saga) {
+			s.off["server"], s.off["scheduler"] = 5*time.Minute, 7*time.Minute
+			s.pod("a", uses("c")).claim("c").at(10).restart()
+			s.at(60).claim("c", s.allocated("a")).saw().anomalies("allocation", 1)
+		},
 		"nor a binding by a scheduler's clock that the driver's contradicts": func(s *saga) {
 			s.off["scheduler"] = -5 * time.Minute
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))

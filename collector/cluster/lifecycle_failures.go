@@ -23,6 +23,7 @@ type failures struct {
 	counts  map[failureKey]*failureCount
 	classes map[string]bool
 	order   []*failureCount // as pages show them; nil: to be made anew
+	owed    []owed
 }
 
 type failureKey struct{ class, reason string }

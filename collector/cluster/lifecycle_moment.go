@@ -52,12 +52,19 @@ func (s *State) laterStamp(a, b moment) moment {
 // between is the time from one stamp to another, as far as is known how their
 // clocks stand to each other.
 func (s *State) between(a, b moment) time.Duration {
-	first, second := s.clocks.of(a.by, a.node, false), s.clocks.of(b.by, b.node, false)
-	if (a.by == b.by && a.node == b.node) || !first.known || !second.known {
+	if a.sameClock(b) || !s.clocks.known(a, b.told) || !s.clocks.known(b, b.told) {
 		return b.stamp.Sub(a.stamp)
 	}
 	return s.clocks.elapsed(b.by, b.node, b.stamp, b.told) - s.clocks.elapsed(a.by, a.node, a.stamp, b.told)
 }
+
+// sameClock reports whether one clock stamped both, or several that are taken
+// for one.
+func (m moment) sameClock(other moment) bool { return m.by == other.by && m.node == other.node }
+
+// contradicts reports whether the stamp of what came later is before that of
+// what came earlier by more than clocks that agree can be apart.
+func contradicts(earlier, later time.Time) bool { return later.Before(earlier.Add(-clockGrain)) }
 
 // instant is the moment on our own steady clock; false if nobody can tell.
 func (s *State) instant(m moment, now clock.Instant) (time.Duration, bool) {
@@ -93,13 +100,13 @@ func (s *State) waitMoment(p *podEntry, r *reference) moment {
 // allocatedMoment is when the claim was allocated.
 func (c *claimEntry) allocatedMoment() moment {
 	at := c.life.AllocatedAt
-	return moment{mark: c.course.allocated, stamp: at, by: clockScheduler, doubt: at.Before(c.life.Created)}
+	return moment{mark: c.course.allocated, stamp: at, by: clockScheduler, doubt: contradicts(c.life.Created, at)}
 }
 
 // conditionsMoment is when the claim's binding conditions became true.
 func (c *claimEntry) conditionsMoment() moment {
 	at := c.life.BindingSince
-	return moment{mark: c.course.bound, stamp: at, by: clockDriver, doubt: at.Before(c.life.AllocatedAt) || at.Before(c.life.Created)}
+	return moment{mark: c.course.bound, stamp: at, by: clockDriver, doubt: contradicts(c.life.AllocatedAt, at) || contradicts(c.life.Created, at)}
 }
 
 // usableMoment is when a pod could be bound as far as the claim goes: its
@@ -110,7 +117,7 @@ func (c *claimEntry) usableMoment(p *podEntry) moment {
 	if c.course.bound.set() {
 		m = c.conditionsMoment()
 	}
-	if first := c.life.ReservedFor; len(first) > 0 && first[0].UID == p.life.UID && m.stamp.Before(p.life.Created) {
+	if first := c.life.ReservedFor; len(first) > 0 && first[0].UID == p.life.UID && contradicts(p.life.Created, m.stamp) {
 		m.doubt = true
 	}
 	return m
@@ -120,7 +127,7 @@ func (c *claimEntry) usableMoment(p *podEntry) moment {
 // together with the start of a container, the kubelet's own stamps tell the
 // two apart.
 func (s *State) sandboxMoment(p *podEntry) moment {
-	m := moment{mark: p.journey.sandbox, stamp: p.life.Sandbox, by: clockNode, node: p.life.Node, doubt: p.life.Sandbox.Before(p.life.Scheduled)}
+	m := moment{mark: p.journey.sandbox, stamp: p.life.Sandbox, by: clockNode, node: p.life.Node, doubt: contradicts(p.life.Scheduled, p.life.Sandbox)}
 	if m.live && p.journey.together {
 		between := max(0, p.life.Started.Sub(p.life.Sandbox))
 		m.told = s.startedMoment(p).told.Add(-between)

@@ -125,7 +125,9 @@ func (c *chronicle) noise(at, clockOff float64) {
 	allocated.Allocated, allocated.AllocatedAt = true, c.stamp("scheduler")
 	c.tellAt(Change{Live: true, Claim: &allocated}, at, clockOff)
 	for _, node := range sorted(c.nodes) {
-		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: node}, UID: fmt.Sprint(at), Created: c.stamp("server"), Node: node, Started: c.stamp("kubelet")}
+		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: node}, UID: fmt.Sprint(at), Created: c.stamp("server"), Node: node}
+		c.sandbox(&pod)
+		c.started(&pod)
 		c.tellAt(Change{Live: true, Pod: &pod}, at, clockOff)
 	}
 }

@@ -279,6 +279,14 @@ func (s *saga) bound(node string) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Node, p.Scheduled = node, s.stamp("server") }
 }
 
-func (s *saga) sandbox(p *dra.PodLife) { p.Sandbox = s.stamp("kubelet") }
+func (s *saga) sandbox(p *dra.PodLife) { p.Sandbox = s.stamp(s.kubelet(p.Node)) }
 
-func (s *saga) started(p *dra.PodLife) { p.Started = s.stamp("kubelet") }
+func (s *saga) started(p *dra.PodLife) { p.Started = s.stamp(s.kubelet(p.Node)) }
+
+// kubelet is whose clock a node has: its own if that is set.
+func (s *saga) kubelet(node string) string {
+	if _, own := s.off[node]; own {
+		return node
+	}
+	return "kubelet"
+}

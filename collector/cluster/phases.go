@@ -63,12 +63,13 @@ func (p *phases) contradict(phase string) {
 }
 
 // endAllocation observes how long those that wait for a claim had to wait, once
-// its allocation and one of them are known.
-func (s *State) endAllocation(c *claimEntry) {
+// its allocation and one of them are known. Only the pods that are given are
+// looked at: of the others that name the claim it is known that they did not.
+func (s *State) endAllocation(c *claimEntry, pods ...*podEntry) {
 	if c.course.allocationDone || !c.course.allocated.set() {
 		return
 	}
-	begin, found := s.longestWait(c)
+	begin, found := s.longestWait(c, pods)
 	if !found {
 		return
 	}
@@ -78,11 +79,12 @@ func (s *State) endAllocation(c *claimEntry) {
 
 // longestWait is since when somebody waited for the claim that has just been
 // allocated: the first of those that are alive, name it, and were there then.
-// Who had it before and lost it waits since.
-func (s *State) longestWait(c *claimEntry) (longest moment, found bool) {
+// Who had it before and lost it waits since. One behind a gate makes nobody
+// else's wait longer.
+func (s *State) longestWait(c *claimEntry, pods []*podEntry) (longest moment, found bool) {
 	var first time.Duration
-	for _, p := range c.users {
-		if p.life == nil || (!p.alive() && !c.reservedFor(p)) || !p.wasThere(c.course.allocated, c) {
+	for _, p := range pods {
+		if p.life == nil || p.life.Gated || (!p.alive() && !c.reservedFor(p)) || !p.wasThere(c.course.allocated, c) {
 			continue
 		}
 		for i := range p.refs {
@@ -90,8 +92,8 @@ func (s *State) longestWait(c *claimEntry) (longest moment, found bool) {
 				continue
 			}
 			wait := s.waitMoment(p, &p.refs[i])
-			if slices.Contains(c.course.lostBy, p.life.UID) {
-				wait = moment{mark: mark{c.course.lost, true}}
+			if lost, had := p.journey.lost[c.life.UID]; had {
+				wait = moment{mark: lost}
 			}
 			if at, known := s.instant(wait, c.course.allocated.told); known && (!found || at < first) {
 				longest, first, found = wait, at, true
@@ -102,11 +104,20 @@ func (s *State) longestWait(c *claimEntry) (longest moment, found bool) {
 }
 
 // wasThere reports whether the pod can have waited when the claim was
-// allocated. One that was told of later, in a list, was there if the claim was
-// allocated for it.
+// allocated. One that was told of later was there if the claim was allocated
+// for it: if it has it, and servers say that it is the older of the two. Where
+// they do not, one found in a list is believed.
 func (p *podEntry) wasThere(allocated mark, c *claimEntry) bool {
-	late := p.journey.made.told.Since(allocated.told)
-	return late <= 0 || (late <= disorder && p.journey.made.live) || c.reservedFor(p)
+	made := p.journey.made
+	late := made.told.Since(allocated.told)
+	switch {
+	case late <= 0 || (late <= disorder && made.live):
+		return true
+	case c.life.AllocatedAt.IsZero():
+		return !made.live && c.reservedFor(p)
+	default:
+		return !p.life.Created.After(c.life.AllocatedAt) && c.reservedFor(p)
+	}
 }
 
 // endBinding observes how long binding conditions took to become true.
@@ -132,6 +143,9 @@ func (s *State) endScheduling(p *podEntry) {
 	begin, claims := p.madeMoment(), 0
 	for i := range p.refs {
 		c := p.refs[i].claim
+		if c == nil && p.refs[i].extended > 0 {
+			continue // a device plugin's: else the scheduler had named the claim by now
+		}
 		if c == nil || !c.reservedFor(p) || c.life.Binding == dra.BindingWaiting {
 			return // not known yet
 		}
@@ -176,6 +190,9 @@ func (s *State) endStart(p *podEntry) {
 func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, found bool) {
 	var first time.Duration
 	for i := range p.refs {
+		if p.refs[i].claim == nil {
+			continue // a device plugin's
+		}
 		wait := s.waitMoment(p, &p.refs[i])
 		if at, known := s.instant(wait, now); known && (!found || at < first) {
 			begin, first, found = wait, at, true

@@ -67,8 +67,12 @@ func (o *openings) hear(prompt bool) {
 
 // openHistograms lists the histograms that ought to exist, where some are new.
 // Binding has one only where it has been observed: few claims have conditions.
-func (s *State) openHistograms() []Observation {
+// Where nodes cannot be read, each kubelet is taken for one of the tardy kind.
+func (s *State) openHistograms(synced Synced) []Observation {
 	o := &s.phases.open
+	if synced.Pods && !synced.Nodes {
+		o.hear(false)
+	}
 	if !o.changed && o.classes == len(s.failures.classes) {
 		return nil
 	}

@@ -26,10 +26,7 @@ func (s *State) observe(phase, class string, begin, end moment) {
 	if !known || class == "" {
 		return
 	}
-	took := end.told.Elapsed - from
-	if begin.live && took < 0 && took > -disorder {
-		took = 0
-	}
+	took := s.inOrder(begin, end, end.told.Elapsed-from)
 	contradicted := s.contradicted(begin, end, took)
 	if took < 0 || contradicted {
 		s.phases.contradict(phase)
@@ -44,6 +41,26 @@ func (s *State) observe(phase, class string, begin, end moment) {
 	s.phases.observed = append(s.phases.observed, o)
 }
 
+// inOrder is the duration where the end was told before the beginning. Watches
+// tell in any order; one that lags far behind another is known by the stamps,
+// which are in order. Then they say how long it took, as far as is known how
+// their clocks stand; of a driver's nothing is.
+func (s *State) inOrder(begin, end moment, took time.Duration) time.Duration {
+	stamped := !begin.stamp.IsZero() && !end.stamp.IsZero() && !contradicts(begin.stamp, end.stamp)
+	switch {
+	case took >= 0:
+		return took
+	case took > -disorder:
+		return 0
+	case !begin.live || !stamped:
+		return took
+	case begin.by == clockDriver || end.by == clockDriver:
+		return 0
+	default:
+		return max(0, s.between(begin, end))
+	}
+}
+
 // contradicted reports whether the stamps of begin and end say otherwise. While
 // nothing is known of the clock that stamped the beginning, our own is taken
 // for it, and the stamps must agree with what follows.
@@ -51,11 +68,15 @@ func (s *State) contradicted(begin, end moment, took time.Duration) bool {
 	if begin.stamp.IsZero() || end.stamp.IsZero() {
 		return false
 	}
+	tolerated := clockGrain
+	if begin.by == clockNode && begin.sameClock(end) {
+		tolerated = 0
+	}
 	between := end.stamp.Sub(begin.stamp)
-	if between < 0 || (begin.doubt && !begin.live) {
+	if between < -tolerated || (begin.doubt && !begin.live) {
 		return true
 	}
-	if begin.live || s.clocks.of(begin.by, begin.node, false).known {
+	if begin.live || s.clocks.known(begin, end.told) {
 		return false
 	}
 	return (between - took).Abs() > time.Second+clockSlack

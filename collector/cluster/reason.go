@@ -15,6 +15,7 @@ type evidence struct {
 	said      statement    // by the scheduler, of the pod
 	message   string       // its words
 	trouble   string       // the controller manager's words on why it could not make the claim; empty: it has none
+	nodeless  bool         // no node can be read
 }
 
 // reasonOf says why a reference waits: the first that applies in the order of
@@ -25,14 +26,16 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	switch {
 	case e.pod.life.Gated:
 		return dra.ReasonGated, "the pod has scheduling gates"
-	case r.extended == 0 && (r.claim == nil || r.claim.life == nil):
+	case r.extended == 0 && !r.present():
 		return e.absentClaim()
 	case r.vanishing():
 		return r.absent(), fmt.Sprintf("resourceclaim %s is being deleted", r.claim.ref.Name)
-	case r.extended == 0 && !r.claim.madeFor(e.pod):
+	case r.template != "" && r.foreign(e.pod):
 		return r.absent(), fmt.Sprintf("resourceclaim %s was made for another pod", r.claim.ref.Name)
-	case r.claim != nil && r.claim.life != nil && r.claim.life.Allocated:
+	case r.present() && !r.foreign(e.pod) && r.claim.life.Allocated:
 		return e.allocated()
+	case e.nodeless && takesNodes(e.verdict):
+		return e.onNoNode()
 	case e.verdict != nil && e.verdict.Reason != dra.ReasonNone && e.verdict.Reason != dra.ReasonUnknown:
 		return e.verdict.Reason, e.verdict.Message
 	case e.verdict == nil:
@@ -62,6 +65,8 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 		return dra.ReasonQuota, e.trouble
 	case e.trouble != "":
 		return dra.ReasonClaimNotCreated, e.trouble
+	case r.claim != nil:
+		return dra.ReasonClaimNotCreated, fmt.Sprintf("resourceclaim %s, which the pod's status names, is not there", r.claim.ref.Name)
 	default:
 		return dra.ReasonClaimNotCreated, fmt.Sprintf("no resourceclaim has been made from template %s yet", r.template)
 	}
@@ -71,11 +76,19 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 // ResourceQuota (k8s.io/apiserver, pkg/admission/plugin/resourcequota).
 const quotaWords = "exceeded quota"
 
-// madeFor reports whether the pod may use the claim: one that was made for a
-// pod is that pod's alone, though another may have taken its name.
-func (c *claimEntry) madeFor(p *podEntry) bool {
-	owner := &c.life.MadeFor
-	return owner.Resource != "pods" || owner.UID == p.life.UID
+// present reports whether the claim that the reference stands for is there.
+func (r *reference) present() bool { return r.claim != nil && r.claim.life != nil }
+
+// foreign reports whether the claim under the reference's name was made for
+// another pod, and so is not the one that the reference stands for. A pod that
+// names a claim itself may name that of another, as the scheduler has it: it
+// asks for the owner only where the claim is made for the pod.
+func (r *reference) foreign(p *podEntry) bool {
+	if !r.present() || r.template == "" && r.extended == 0 {
+		return false
+	}
+	owner := &r.claim.life.MadeFor
+	return owner.Resource == "pods" && owner.UID != p.life.UID
 }
 
 // allocated is why a reference waits whose claim has its devices.
@@ -86,8 +99,10 @@ func (e *evidence) allocated() (dra.PendingReason, string) {
 		return dra.ReasonBinding, "allocated; the binding conditions of its devices are not all true yet"
 	case life.Binding == dra.BindingFailed:
 		return dra.ReasonBinding, "allocated; a binding condition of a device has failed, and the scheduler will try again"
-	case e.said.speaks():
+	case e.said.ofOthersAlone():
 		return dra.ReasonOther, "allocated, but not for this pod yet: " + e.message
+	case e.said.speaks():
+		return dra.ReasonUnknown, "allocated, but not for this pod yet: " + e.message
 	default:
 		return dra.ReasonUnknown, "allocated, but not for this pod yet"
 	}
@@ -99,7 +114,7 @@ func (e *evidence) unjudged() (dra.PendingReason, string) {
 	switch {
 	case e.said.about(aboutClass):
 		return dra.ReasonNoDeviceClass, e.said.words[aboutClass]
-	case e.said.about(aboutOthers) && !e.said.aboutDRA():
+	case e.said.ofOthersAlone():
 		return dra.ReasonOther, e.said.words[aboutOthers]
 	case e.said.speaks():
 		return dra.ReasonUnknown, "the scheduler says: " + e.message
@@ -108,11 +123,39 @@ func (e *evidence) unjudged() (dra.PendingReason, string) {
 	}
 }
 
-// unopposed is for devices that suffice, as far as they go. Where the
-// scheduler says of all nodes that they do not, one of the two has yet to see
-// what the other has: that is no reason but a contradiction.
+// takesNodes reports whether a verdict could only be made by what one node can
+// reach. Without the nodes none reaches anything.
+func takesNodes(v *dra.Verdict) bool {
+	if v == nil {
+		return false
+	}
+	switch v.Reason {
+	case dra.ReasonNone, dra.ReasonFragmented, dra.ReasonConstraints:
+		return true
+	default:
+		return false
+	}
+}
+
+// onNoNode is for devices that suffice as far as they can be counted without
+// the nodes.
+func (e *evidence) onNoNode() (dra.PendingReason, string) {
+	message := "the nodes cannot be read, so that nobody can judge which devices one of them reaches"
+	if e.said.speaks() {
+		message += "; the scheduler says: " + e.message
+	}
+	return dra.ReasonUnknown, message
+}
+
+// unopposed is for devices that suffice, as far as they go. A verdict that has a
+// message nevertheless says that they do not for another claim of the pod, with
+// which the reason stands, or that it cannot be told. Where the scheduler says of all nodes that they do not, one
+// of the two has yet to see what the other has: that is no reason but a
+// contradiction.
 func (e *evidence) unopposed() (dra.PendingReason, string) {
 	switch {
+	case e.verdict.Message != "":
+		return dra.ReasonUnknown, e.verdict.Message
 	case e.said.about(aboutOthers):
 		return dra.ReasonOther, e.said.words[aboutOthers]
 	case e.said.speaks():

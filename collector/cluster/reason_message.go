@@ -98,6 +98,10 @@ func (s *statement) speaks() bool {
 
 func (s *statement) about(subject subject) bool { return s.count[subject] > 0 }
 
+// ofOthersAlone reports whether it speaks of what is no device's fault, and of
+// nothing else.
+func (s *statement) ofOthersAlone() bool { return s.about(aboutOthers) && !s.aboutDRA() }
+
 // aboutDRA reports whether it speaks of devices, classes, claims or bindings.
 func (s *statement) aboutDRA() bool {
 	return s.about(aboutDevices) || s.about(aboutClass) || s.about(aboutClaim) || s.about(aboutBinding)

@@ -22,6 +22,7 @@ type reasonCase struct {
 	said    string
 	trouble string
 	verdict []dra.PendingReason // none: not judged
+	judged  string              // the words of the verdict; empty: some where devices do not suffice
 	synced  func(*Synced)
 	want    dra.PendingReason
 	message string
@@ -70,6 +71,16 @@ func TestReasons(t *testing.T) {
 		{name: "a contradiction", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "devices would suffice now, but the scheduler said: " + saysDevices},
 		{name: "for others", claim: allOf(given("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
+		{name: "for others, and a claim beside it cannot be", claim: allOf(given("gpu-0"), reserved("q")), said: saysDevices, want: dra.ReasonUnknown,
+			message: "allocated, but not for this pod yet: " + saysDevices},
+		{name: "for others, and both", claim: allOf(given("gpu-0"), reserved("q")), said: saysBoth, want: dra.ReasonUnknown},
+		{name: "made for another pod, and named all the same", claim: allOf(madeForAnother, given("gpu-0"), reserved("q")), want: dra.ReasonUnknown,
+			message: "allocated, but not for this pod yet"},
+		{name: "made for another pod, named and judged", claim: madeForAnother, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, judged: "its devices could be allocated, but not those of another claim of the pod",
+			verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "its devices could be allocated, but not those of another claim of the pod"},
+		{name: "it cannot be told", claim: exists, said: saysCPU, judged: "cannot be told: judging was cut short",
+			verdict: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
 		{name: "for others so far", claim: allOf(given("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
 		{name: "silence", claim: exists, want: dra.ReasonUnknown, message: "the scheduler has not said anything yet"},
 		{name: "silence, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "devices would suffice; the scheduler has not said anything yet"},
@@ -106,8 +117,8 @@ func (test reasonCase) run(t *testing.T) {
 		h.tell(dra.Trouble{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.trouble, Count: 1, Last: second(12)})
 	}
 	for _, reason := range test.verdict {
-		message := ""
-		if reason != dra.ReasonNone {
+		message := test.judged
+		if message == "" && reason != dra.ReasonNone {
 			message = "so it is judged"
 		}
 		h.facts.Verdicts = append(h.facts.Verdicts, judged(p, "gpu", reason, message))
@@ -129,11 +140,42 @@ func (test reasonCase) run(t *testing.T) {
 	}
 }
 
+func madeForAnother(c *dra.ClaimLife) {
+	c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "q", UID: "uid-q"}, "gpu"
+}
+
 func allOf(all ...func(*dra.ClaimLife)) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) {
 		for _, f := range all {
 			f(c)
 		}
+	}
+}
+
+// The controller manager tells of the group, not of its pods, why a claim of
+// the group cannot be made; whichever comes first.
+func TestTroubleOfAGroup(t *testing.T) {
+	group := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one"}}}
+	trouble := dra.Trouble{Name: "a/e", Pod: group.Ref, PodUID: group.UID, Count: 1, Last: second(12),
+		Message: `PodGroupResourceClaim gpu: failed to create resource claim: forbidden: exceeded quota: gpus`}
+	p := pod("a/p", 10, "gpu<one")
+	p.Group = "gang"
+	for name, steps := range map[string][][]any{"the pod first": {{group, p}, {trouble}}, "the event first": {{trouble}, {group, p}}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t)
+			for _, told := range steps {
+				h.tell(told...)
+				h.step(time.Second)
+			}
+			if w := h.one(); w.Reason != dra.ReasonQuota || w.Message != trouble.Message {
+				t.Errorf("%s: %s", w.Reason, w.Message)
+			}
+			h.lose(trouble)
+			h.step(time.Second)
+			if w := h.one(); w.Reason != dra.ReasonClaimNotCreated {
+				t.Errorf("without the event %s: %s", w.Reason, w.Message)
+			}
+		})
 	}
 }
 

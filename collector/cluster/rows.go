@@ -50,7 +50,7 @@ func (s *State) markRows(pods bool) {
 	s.waits.terminating.each(func(c *claimEntry, labels *metric.Labels) {
 		b.Add(labels, float64(c.life.Deleted.Unix()))
 	})
-	if !pods {
+	if !pods || !s.waits.watches.agree {
 		return
 	}
 	b.In(f.orphaned)

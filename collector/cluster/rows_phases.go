@@ -74,15 +74,14 @@ func (s *State) phasesUnder(p *podEntry) []phaseRow {
 }
 
 // phaseUnder is the phase under way and since when, by servers' stamps alone,
-// so that a restart of the exporter moves nothing.
+// so that a restart of the exporter moves nothing. A pod that joins a claim is
+// in none before it waits.
 func (s *State) phaseUnder(p *podEntry, r *reference) (phase string, since time.Time) {
-	allocated := r.claim.life.AllocatedAt
-	if allocated.IsZero() {
-		allocated = p.since(r) // before Kubernetes 1.36 nobody writes when
-	}
+	waits := p.since(r)
+	allocated := latest(r.claim.life.AllocatedAt, waits) // before Kubernetes 1.36 nobody writes when
 	usable := allocated
 	if r.claim.life.Binding == dra.BindingDone && !r.claim.life.BindingSince.IsZero() {
-		usable = r.claim.life.BindingSince
+		usable = latest(r.claim.life.BindingSince, waits)
 	}
 	bound := p.life.Scheduled
 	if bound.IsZero() {
@@ -100,6 +99,13 @@ func (s *State) phaseUnder(p *podEntry, r *reference) (phase string, since time.
 	default:
 		return phaseStart, p.life.Sandbox
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // phaseRows adds the phases under way, the longest first.

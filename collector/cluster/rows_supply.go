@@ -68,7 +68,9 @@ func (l *supplyLabels) capacityRows(b *metric.Builder, f *families, consumed boo
 	b.In(f.capacity)
 	for i, pool := range l.from.Pools {
 		for j := range pool.Capacity {
-			b.Add(l.pools[i].capacity[j], pool.Capacity[j].Total)
+			if labels := l.pools[i].capacity[j]; labels != nil {
+				b.Add(labels, pool.Capacity[j].Total)
+			}
 		}
 	}
 	if !consumed {
@@ -77,7 +79,9 @@ func (l *supplyLabels) capacityRows(b *metric.Builder, f *families, consumed boo
 	b.In(f.capacityConsumed)
 	for i, pool := range l.from.Pools {
 		for j := range pool.Capacity {
-			b.Add(l.pools[i].capacity[j], pool.Capacity[j].Consumed)
+			if labels := l.pools[i].capacity[j]; labels != nil {
+				b.Add(labels, pool.Capacity[j].Consumed)
+			}
 		}
 	}
 }

@@ -101,6 +101,7 @@ func TestForbiddenKinds(t *testing.T) {
 		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total"})},
 		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"})},
 		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"}},
+		"nodes":   {func(s *Synced) { s.Nodes = false }, nil},
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *State) waitingRows() {
 	}
 	b.In(f.pendingCandidates)
 	for _, wr := range order {
-		wr.candidateRows(b)
+		wr.candidateRows(b, s.waits.synced.Nodes)
 	}
 }
 
@@ -65,9 +65,10 @@ func (wr *waiter) requestedRows(b *metric.Builder) {
 	}
 }
 
-func (wr *waiter) candidateRows(b *metric.Builder) {
+// candidateRows leaves out what one node can reach where no node can be read.
+func (wr *waiter) candidateRows(b *metric.Builder, nodes bool) {
 	for i, labels := range wr.labels.candidates {
-		if labels != nil {
+		if labels != nil && (nodes || dra.Stage(i%dra.Stages) != dra.StageBestNode) {
 			b.Add(labels, float64(wr.verdict.Funnel[i/dra.Stages].Left[i%dra.Stages]))
 		}
 	}

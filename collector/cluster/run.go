@@ -47,6 +47,8 @@ type Runner struct {
 	now       clock.Clock
 	log       *slog.Logger
 	state     State
+	asked     *dra.Question // the first of what the judge was asked last
+	asks      int           // how many that were; -1: nothing was asked yet
 	durations durations
 	latest    atomic.Pointer[Published]
 }
@@ -60,7 +62,7 @@ type Published struct {
 // NewRunner returns a Runner that has published nothing yet. Its histograms
 // live in the registry that it is given.
 func NewRunner(config Config, inputs Inputs, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*Runner, error) {
-	r := &Runner{config: config, inputs: inputs, now: now, log: log, state: NewState(config)}
+	r := &Runner{config: config, inputs: inputs, now: now, log: log, state: NewState(config), asks: -1}
 	r.durations = newDurations(r.state.families)
 	for _, histogram := range r.durations {
 		if err := registry.Register(histogram); err != nil {
@@ -123,11 +125,26 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	r.state = state
 	r.durations.enter(&snapshot)
 	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
-	r.inputs.Ask(snapshot.Questions)
+	r.ask(snapshot.Questions)
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}
 	return r.now().Since(now)
+}
+
+// ask tells the judge what he is asked now, where that is another list: he looks
+// everything up anew each time. Lists are immutable, and one that has not changed
+// is the same one.
+func (r *Runner) ask(questions []dra.Question) {
+	var first *dra.Question
+	if len(questions) > 0 {
+		first = &questions[0]
+	}
+	if first == r.asked && len(questions) == r.asks {
+		return
+	}
+	r.asked, r.asks = first, len(questions)
+	r.inputs.Ask(questions)
 }
 
 // wait reports whether the pause passed before the context ended.

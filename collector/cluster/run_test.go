@@ -21,13 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A feed is what a Runner asks, in the hands of a test.
 type feed struct {
-	mu      sync.Mutex
-	changes []Change
-	settled bool
-	takes   []time.Time
-	asked   int
-	slow    time.Duration // that each step takes
-	wake    chan struct{}
+	mu        sync.Mutex
+	changes   []Change
+	settled   bool
+	takes     []time.Time
+	asked     int
+	questions []dra.Question // that it was asked last
+	slow      time.Duration  // that each step takes
+	wake      chan struct{}
 }
 
 func (f *feed) inputs() Inputs {
@@ -43,7 +44,7 @@ func (f *feed) inputs() Inputs {
 		Synced:   func() Synced { return Synced{true, true, true, true, true, true} },
 		Supply:   func() *dra.Supply { time.Sleep(f.slow); return nil },
 		Verdicts: func() []dra.Verdict { return nil },
-		Ask:      func([]dra.Question) { f.mu.Lock(); f.asked++; f.mu.Unlock() },
+		Ask:      func(q []dra.Question) { f.mu.Lock(); f.asked++; f.questions = q; f.mu.Unlock() },
 		Statuses: func() []source.Status { return nil },
 		Settled:  func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
 		Wake:     f.wake,
@@ -140,6 +141,28 @@ func TestItStepsWithoutAnyChange(t *testing.T) {
 		stop()
 		if len(f.takes) != 7 {
 			t.Errorf("%d steps in 65 seconds, want one every ten", len(f.takes))
+		}
+	})
+}
+
+// The judge is asked when there is something else to ask, and not at each step.
+func TestTheJudgeIsNotAskedTheSameAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{settled: true}
+		_, _, stop := run(t, f)
+		defer stop()
+		p := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Claims: []dra.PodClaim{{Name: "r", Template: "one"}}}
+		for i, step := range []struct {
+			changes   []Change
+			asked     int
+			questions int
+		}{{nil, 1, 0}, {nil, 1, 0}, {[]Change{{Pod: &p}}, 2, 1}, {nil, 2, 1}, {[]Change{{Pod: &p, Gone: true}}, 3, 0}, {nil, 3, 0}} {
+			f.tell(step.changes...)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if _, asked := f.seen(); asked != step.asked || len(f.questions) != step.questions {
+				t.Errorf("%d: asked %d times, %+v last", i, asked, f.questions)
+			}
 		}
 	})
 }

@@ -41,8 +41,14 @@ type claimBook struct {
 
 // states counts claims by namespace, device class and state.
 type states struct {
-	counts map[stateKey]*stateCount
-	order  []*stateCount // sorted; nil: a count has come or gone since
+	counts  map[stateKey]*stateCount
+	order   []*stateCount       // sorted; nil: a count has come or gone since
+	classes map[string]int      // how many counts a class has
+	idle    map[string]struct{} // classes that may have none any more
+}
+
+func newStates() states {
+	return states{counts: make(map[stateKey]*stateCount), classes: make(map[string]int), idle: make(map[string]struct{})}
 }
 
 type stateKey struct{ namespace, class string }
@@ -65,6 +71,10 @@ func (st *states) recount(c *claimEntry) {
 	if was := c.state.count; was != nil && was != now && was.all == 0 {
 		delete(st.counts, was.key)
 		st.order = nil
+		if st.classes[was.key.class]--; st.classes[was.key.class] == 0 {
+			delete(st.classes, was.key.class)
+			st.idle[was.key.class] = struct{}{}
+		}
 	}
 	if c.state.count = now; now != nil {
 		c.state.state = stateOf(c)
@@ -84,8 +94,36 @@ func (st *states) countOf(c *claimEntry) *stateCount {
 		count = &stateCount{key: key}
 		st.counts[key] = count
 		st.order = nil
+		st.classes[key.class]++
 	}
 	return count
+}
+
+// forgetClasses drops the counters of failures with classes that no claim has any
+// more and of which nothing was ever counted. It runs once all claims have been
+// counted.
+func (s *State) forgetClasses() {
+	st, f := &s.waits.states, &s.failures
+	for class := range st.idle {
+		if st.classes[class] > 0 || !f.classes[class] || f.anyOf(class) {
+			continue
+		}
+		for _, reason := range failureReasons() {
+			delete(f.counts, failureKey{class, reason})
+		}
+		delete(f.classes, class)
+		f.order = nil
+		s.phases.open.changed = true // it goes by the number of classes
+	}
+	clear(st.idle)
+}
+
+// anyOf reports whether any failure of the class has been counted.
+func (f *failures) anyOf(class string) bool {
+	return slices.ContainsFunc(failureReasons(), func(reason string) bool {
+		counter, known := f.counts[failureKey{class, reason}]
+		return known && counter.total > 0
+	})
 }
 
 func stateOf(c *claimEntry) claimState {

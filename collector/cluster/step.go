@@ -18,13 +18,14 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	s.followPrompted()
 	waiting, questions, events := s.settleWaits(facts, now)
+	s.settleOwed(now)
 	snapshot := Snapshot{
 		At:           now,
 		Rows:         s.allRows(facts),
 		Questions:    questions,
 		Waiting:      waiting,
 		Observations: s.phases.observed,
-		Opened:       s.openHistograms(),
+		Opened:       s.openHistograms(facts.Synced),
 	}
 	s.last = now
 	return s, snapshot, events
@@ -37,6 +38,7 @@ func (s *State) clear(now clock.Instant) {
 	}
 	s.touched.clear()
 	s.phases.observed = nil
+	s.failures.open("", now.Wall) // of what fails before its class is known
 }
 
 func (s *State) apply(change *Change) {

@@ -21,7 +21,7 @@ type supplyLabels struct {
 type poolLabels struct {
 	pool     *metric.Labels
 	states   [dra.DeviceStates]*metric.Labels
-	capacity []*metric.Labels // as the pool's Capacity
+	capacity []*metric.Labels // as the pool's Capacity; nil for one that is there twice
 }
 
 type classLabels struct {
@@ -53,6 +53,11 @@ func (l *supplyLabels) takePools(before *supplyLabels, f *families) {
 	l.pools = make([]poolLabels, len(l.from.Pools))
 	j := 0
 	for i, pool := range l.from.Pools {
+		if j < len(old) && old[j] == pool { // nearly always: only few pools change at once
+			l.pools[i] = before.pools[j]
+			j++
+			continue
+		}
 		for j < len(old) && comparePools(old[j], pool) < 0 {
 			j++
 		}
@@ -89,9 +94,20 @@ func labelPool(pool *dra.PoolSupply, f *families) poolLabels {
 	return labels
 }
 
+// labelCapacity labels what a pool says once. A pool that contradicts itself may
+// have a device twice: which of the two it means nobody knows, and a page that
+// has a label set twice is not read at all.
 func labelCapacity(pool *dra.PoolSupply, f *families) []*metric.Labels {
+	type key struct{ device, capacity string }
+	told := make(map[key]int, len(pool.Capacity))
+	for _, c := range pool.Capacity {
+		told[key{c.Device, c.Capacity}]++
+	}
 	labels := make([]*metric.Labels, len(pool.Capacity))
-	for i := range pool.Capacity {
+	for i, c := range pool.Capacity {
+		if told[key{c.Device, c.Capacity}] > 1 {
+			continue
+		}
 		labels[i] = metric.NewLabels(f.capacity.Labels, pool.Driver, pool.Pool, pool.Capacity[i].Device, pool.Capacity[i].Capacity)
 	}
 	return labels

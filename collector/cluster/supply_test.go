@@ -79,6 +79,21 @@ func TestSupplyLabels(t *testing.T) {
 	}
 }
 
+// A pool that has a device twice tells nothing of its capacities, and nobody
+// loses the page for it.
+func TestADeviceThatIsThereTwice(t *testing.T) {
+	h := newHall(t)
+	h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "p", Slices: 2, Capacity: []dra.CapacitySupply{
+		{Device: "twice", Capacity: "memory", Total: 1}, {Device: "twice", Capacity: "cores", Total: 3}, {Device: "twice", Capacity: "memory", Total: 2},
+		{Device: "once", Capacity: "memory", Total: 4, Consumed: 1},
+	}}}}
+	h.step(time.Second)
+	h.expect(`dra_capacity{capacity="cores",device="twice",driver="gpu.example.com",pool="p"} 3
+		dra_capacity{capacity="memory",device="once",driver="gpu.example.com",pool="p"} 4
+		dra_capacity_consumed{capacity="cores",device="twice",driver="gpu.example.com",pool="p"} 0
+		dra_capacity_consumed{capacity="memory",device="once",driver="gpu.example.com",pool="p"} 1`, "dra_capacity")
+}
+
 // A supply that is not known, or not any more, shows nothing.
 func TestNoSupply(t *testing.T) {
 	h := townHall(t)

@@ -25,6 +25,7 @@ type waits struct {
 	young   map[*waiter]struct{}
 	stale   map[*waiter]struct{} // whose reason must be found again
 	synced  Synced
+	watches watches
 
 	waiting   []Waiting // as last told; nil: something has changed
 	questions []dra.Question
@@ -42,6 +43,7 @@ type podWaiting struct {
 	reviewed bool
 	words    []kubeletWord
 	question bool // has been listed in the questions being made
+	counted  bool // among the pods of its namespace
 }
 
 // waiter is a reference that waits.
@@ -52,6 +54,7 @@ type waiter struct {
 	name      string // of the reference
 	reference reference
 	claim     string // name of the claim, once it is there
+	claimUID  string // its UID
 	class     string
 	since     time.Time
 	gone      bool
@@ -61,6 +64,7 @@ type waiter struct {
 	message string
 	known   clock.Instant // since when the reason is this one
 	silent  bool          // found in a list: its first reason is no onset
+	mixed   bool          // the scheduler speaks of devices, whatever else it speaks of
 	counted map[dra.PendingReason]struct{}
 
 	labels waiterLabels
@@ -77,7 +81,7 @@ type waiterLabels struct {
 func newWaits() waits {
 	return waits{
 		listener:    newListener(),
-		states:      states{counts: make(map[stateKey]*stateCount)},
+		states:      newStates(),
 		young:       make(map[*waiter]struct{}),
 		stale:       make(map[*waiter]struct{}),
 		backing:     newBacking(),
@@ -94,6 +98,7 @@ func newWaits() waits {
 // tells who waits for what, and what is to be judged.
 func (s *State) settleWaits(facts Facts, now clock.Instant) ([]Waiting, []dra.Question, []Event) {
 	w := &s.waits
+	w.watches.look(facts.Sources, now)
 	first := s.noteFirstSight(facts.Changes)
 	s.reviewBacking(facts)
 	if len(s.touched.pods) > 0 {
@@ -106,14 +111,19 @@ func (s *State) settleWaits(facts Facts, now clock.Instant) ([]Waiting, []dra.Qu
 		_, found := first[p]
 		s.reviewPod(p, found)
 	}
-	s.hearVerdicts(facts)
-	s.reviewReasons(facts.Synced, now)
-	s.countOnsets(now)
+	w.evictions.forget()
+	s.forgetClasses()
+	known := facts.Synced.Claims && facts.Synced.Pods
+	if known {
+		s.hearVerdicts(facts)
+		s.reviewReasons(facts.Synced, now)
+		s.countOnsets(now)
+	}
 	w.arrange()
 	w.supply.take(facts.Supply, s.families)
 	events := w.health.compare(facts)
-	if !facts.Synced.Claims || !facts.Synced.Pods {
-		return nil, nil, events
+	if !known {
+		return nil, nil, events // nobody can say who waits
 	}
 	if w.waiting == nil {
 		w.waiting, w.questions = s.tell()
@@ -132,7 +142,7 @@ func (s *State) noteFirstSight(changes []Change) map[*podEntry]struct{} {
 			continue
 		}
 		p, known := s.books.pods[change.Pod.Ref]
-		if !known || p.waiting.reviewed {
+		if !known || p.waiting.reviewed || p.life.UID != change.Pod.UID {
 			continue
 		}
 		if found == nil {
@@ -195,6 +205,7 @@ func (s *State) reviewPod(p *podEntry, found bool) {
 	p.waiting.reviewed = true
 	w.backing.follow(p)
 	w.health.hear(p)
+	w.evictions.follow(p)
 }
 
 // waits reports whether the reference of a pod that may still be scheduled is
@@ -210,38 +221,3 @@ func (r *reference) vanishing() bool {
 
 // is reports whether the waiter stands for the reference.
 func (r *reference) is(w *waiter) bool { return r.name == w.name }
-
-// review takes in what a reference is now.
-func (s *State) review(wr *waiter, r *reference) {
-	w := &s.waits
-	claim, class, since := "", w.backing.classOf(r), wr.pod.since(r)
-	if c := r.claim; c != nil && c.life != nil {
-		claim = c.ref.Name
-		if r.extended == 0 {
-			class = c.state.class
-		}
-		if shared := c.state.since; r.extended == 0 && !c.life.Allocated && !shared.IsZero() && shared.Before(since) {
-			since = shared
-		}
-	}
-	if class == "" && wr.verdict != nil {
-		class = classOfVerdict(wr.verdict)
-	}
-	w.resort = w.resort || !wr.since.IsZero() && !since.Equal(wr.since)
-	if claim != wr.claim || class != wr.class {
-		wr.labels.since = nil
-	}
-	wr.reference, wr.claim, wr.class, wr.since = *r, claim, class, since
-	w.stale[wr] = struct{}{}
-	w.waiting = nil
-}
-
-// classOfVerdict is the class of what a reference asks for, where the claim
-// that would say so does not exist yet.
-func classOfVerdict(v *dra.Verdict) string {
-	classes := make([]string, len(v.Funnel))
-	for i := range v.Funnel {
-		classes[i] = v.Funnel[i].Class
-	}
-	return dra.OneClass(classes)
-}

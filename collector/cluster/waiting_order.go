@@ -53,14 +53,16 @@ func merge(a, b []*waiter) []*waiter {
 
 // tell lists who waits, and what is to be judged: one question for each pod
 // with a reference that a judge can say something of, at the place of its
-// oldest wait.
+// oldest wait. As long as what he judges by cannot be read nothing is to be: he
+// would go by an empty inventory, and be believed once it is read.
 func (s *State) tell() ([]Waiting, []dra.Question) {
 	w := &s.waits
+	judged := judgeable(w.synced)
 	told := make([]Waiting, len(w.order))
 	var questions []dra.Question
 	for i, wr := range w.order {
 		told[i] = wr.tell()
-		if p := wr.pod; !p.waiting.question && wr.askable() {
+		if p := wr.pod; judged && !p.waiting.question && wr.askable() {
 			p.waiting.question = true
 			questions = append(questions, s.question(p))
 		}
@@ -90,8 +92,8 @@ func (wr *waiter) askable() bool {
 	switch {
 	case wr.pod.life.Gated || r.vanishing():
 		return false
-	case r.claim != nil && r.claim.life != nil:
-		return !r.claim.life.Allocated && r.claim.madeFor(wr.pod)
+	case r.present() && !r.foreign(wr.pod):
+		return !r.claim.life.Allocated
 	default:
 		return r.template != "" || r.extended > 0
 	}
@@ -104,7 +106,7 @@ func (s *State) question(p *podEntry) dra.Question {
 	for i := range p.refs {
 		r := &p.refs[i]
 		asked := dra.Asked{PodClaim: r.name, Template: r.template, Extended: r.extended}
-		if r.claim != nil && r.claim.life != nil && r.claim.madeFor(p) {
+		if r.present() && !r.foreign(p) {
 			asked.Claim = r.claim.ref.Name
 		}
 		if (asked.Claim != "" || asked.Template != "" || asked.Extended > 0) && s.waits.backing.asks(r) {

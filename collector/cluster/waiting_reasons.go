@@ -13,8 +13,15 @@ import (
 // pods and of claims tell of one moment in any order.
 const onsetDelay = 2 * time.Second
 
+// mixedDelay is how long it must last that something other than devices is in
+// the way while the scheduler speaks of devices, too. Once devices suffice, the
+// scheduler's next attempt may well succeed, and it comes no later than the end
+// of the pod's backoff, which is at most ten seconds by default
+// (k8s.io/kubernetes, pkg/scheduler/apis/config/v1, PodMaxBackoffSeconds).
+const mixedDelay = 15 * time.Second
+
 // hearVerdicts takes in what the judge says. A verdict stays until another
-// comes, as long as its reference waits. While slices or classes cannot be
+// comes, as long as its reference waits for devices. While slices or classes cannot be
 // read, the judge has judged by an empty inventory, and is not heard.
 func (s *State) hearVerdicts(facts Facts) {
 	if !judgeable(facts.Synced) {
@@ -27,7 +34,7 @@ func (s *State) hearVerdicts(facts Facts) {
 			continue
 		}
 		for _, wr := range p.waiting.waiters {
-			if wr.name != verdict.PodClaim || wr.verdict != nil && sameVerdict(wr.verdict, verdict) {
+			if wr.name != verdict.PodClaim || !wr.askable() || wr.verdict != nil && sameVerdict(wr.verdict, verdict) {
 				continue
 			}
 			heard := *verdict
@@ -56,15 +63,16 @@ func (s *State) reviewReasons(synced Synced, now clock.Instant) {
 				continue
 			}
 			if !judgeable(synced) {
-				wr.verdict = nil
-				wr.labels.requested, wr.labels.candidates = nil, nil
+				wr.forgetVerdict()
 			}
 			w.stale[wr] = struct{}{}
 		}
-		w.synced = synced
+		w.synced, w.waiting = synced, nil
 	}
 	for wr := range w.stale {
-		if reason, message := reasonOf(s.evidenceOf(wr)); reason != wr.reason || message != wr.message {
+		evidence := s.evidenceOf(wr)
+		wr.mixed = evidence.said.aboutDRA()
+		if reason, message := reasonOf(evidence); reason != wr.reason || message != wr.message {
 			wr.message, w.waiting = message, nil
 			if reason != wr.reason {
 				wr.begin(reason, now)
@@ -81,28 +89,39 @@ func (s *State) evidenceOf(wr *waiter) evidence {
 		extended = wr.name
 	}
 	message := wr.pod.life.Unschedulable
+	trouble := s.books.trouble.creationOf(wr.uid, wr.name)
+	if group := s.books.group(wr.pod); trouble == "" && group != nil {
+		trouble = s.books.trouble.creationOf(group.UID, wr.name)
+	}
 	return evidence{
 		reference: wr.reference, pod: wr.pod, verdict: wr.verdict,
 		said: s.waits.listener.understand(message, extended), message: message,
-		trouble: s.books.trouble.creationOf(wr.uid, wr.name),
+		trouble: trouble, nodeless: !s.waits.synced.Nodes,
 	}
 }
 
-// begin notes that the reference waits for another reason from now on.
+// begin notes that the reference waits for another reason from now on. What
+// comes after a gate was not there before the exporter.
 func (wr *waiter) begin(reason dra.PendingReason, now clock.Instant) {
+	wr.silent = wr.silent && wr.reason != dra.ReasonGated
 	wr.reason, wr.known, wr.labels.reason = reason, now, nil
 }
 
 // countOnsets counts the reasons that have lasted. Each counts once for each
 // wait, however often it comes back, and the first one of a wait that was
-// found in a list does not: it was counted before this exporter started.
+// found in a list does not: it was counted before this exporter started. As
+// long as the watches contradict each other nothing is counted; afterwards
+// what is then still so.
 func (s *State) countOnsets(now clock.Instant) {
+	if !s.waits.watches.agree {
+		return
+	}
 	for wr := range s.waits.young {
 		if wr.gone || !isFailure(wr.reason) {
 			delete(s.waits.young, wr)
 			continue
 		}
-		if now.Since(wr.known) < onsetDelay && !wr.silent {
+		if s.unheard(wr) || now.Since(wr.known) < wr.onsetDelay() && !wr.silent {
 			continue
 		}
 		delete(s.waits.young, wr)
@@ -118,6 +137,20 @@ func (s *State) countOnsets(now clock.Instant) {
 		}
 		wr.silent = false
 	}
+}
+
+// unheard reports whether the reason is only what the scheduler says, and the
+// judge, whose word goes before, has yet to speak.
+func (s *State) unheard(wr *waiter) bool {
+	said := wr.reason == dra.ReasonOther || wr.reason == dra.ReasonNoDeviceClass
+	return said && wr.verdict == nil && wr.askable() && judgeable(s.waits.synced)
+}
+
+func (wr *waiter) onsetDelay() time.Duration {
+	if wr.reason == dra.ReasonOther && wr.mixed {
+		return mixedDelay
+	}
+	return onsetDelay
 }
 
 // compareWaiters puts the oldest wait first, and the rest in an order that is
