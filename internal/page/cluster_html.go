@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	_ "embed" // for the page
 	"html/template"
 	"log/slog"
@@ -55,19 +54,11 @@ func (s *clusterSite) view() (ClusterView, bool) {
 
 func (s *clusterSite) servePage(w http.ResponseWriter, _ *http.Request) {
 	view, ready := s.view()
-	var html bytes.Buffer
-	err := s.html.Execute(&html, struct {
+	writeHTML(w, s.log, s.html, struct {
 		ClusterView
 		Ready       bool
 		MetricsPath string
 	}{view, ready, s.config.MetricsPath})
-	if err != nil {
-		s.log.Error("render the page", "error", err.Error())
-		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(html.Bytes()) // fails only if the client left
 }
 
 // How much a page shows of what there may be very much of; JSON and metrics

@@ -10,19 +10,7 @@ import (
 // FromRows does for a node.
 func ClusterFromRows(rows []metric.Row, at time.Time) ClusterView {
 	r := newClusterReader(at)
-	readers := clusterReaders()
-	var (
-		family *metric.Family
-		read   func(*clusterReader, metric.Row)
-	)
-	for _, row := range rows {
-		if row.Family != family { // the rows of a family stand together
-			family, read = row.Family, readers[row.Family.Name]
-		}
-		if read != nil {
-			read(r, row)
-		}
-	}
+	readRows(rows, r, clusterReaders())
 	return r.finish()
 }
 

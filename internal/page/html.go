@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed" // for the page
 	"fmt"
@@ -65,19 +64,11 @@ func (s *site) view() (View, bool) {
 
 func (s *site) servePage(w http.ResponseWriter, _ *http.Request) {
 	view, ready := s.view()
-	var html bytes.Buffer
-	err := s.html.Execute(&html, struct {
+	writeHTML(w, s.log, s.html, struct {
 		View
 		Ready       bool
 		MetricsPath string
 	}{view, ready, s.config.MetricsPath})
-	if err != nil {
-		s.log.Error("render the page", "error", err.Error())
-		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(html.Bytes()) // fails only if the client left
 }
 
 func constant(contentType, text string) http.Handler {

@@ -12,10 +12,15 @@ import (
 // families that it does not know are passed over.
 func FromRows(rows []metric.Row, at time.Time) View {
 	r := newReader(at)
-	readers := familyReaders()
+	readRows(rows, r, familyReaders())
+	return r.finish()
+}
+
+// readRows gives each row to the one who reads its family, if there is one.
+func readRows[R any](rows []metric.Row, r R, readers map[string]func(R, metric.Row)) {
 	var (
 		family *metric.Family
-		read   func(*reader, metric.Row)
+		read   func(R, metric.Row)
 	)
 	for _, row := range rows {
 		if row.Family != family { // the rows of a family stand together
@@ -25,7 +30,6 @@ func FromRows(rows []metric.Row, at time.Time) View {
 			read(r, row)
 		}
 	}
-	return r.finish()
 }
 
 // familyReaders says what each family adds to a view.

@@ -1,10 +1,13 @@
 package page
 
 import (
+	"bytes"
 	_ "embed" // for the parts
 	"fmt"
 	"html/template"
+	"log/slog"
 	"maps"
+	"net/http"
 )
 
 //go:embed parts.html
@@ -30,4 +33,16 @@ func parse(text string, functions ...template.FuncMap) (*template.Template, erro
 		}
 	}
 	return page, nil
+}
+
+// writeHTML answers with a page of what there is to show.
+func writeHTML(w http.ResponseWriter, log *slog.Logger, page *template.Template, shown any) {
+	var html bytes.Buffer
+	if err := page.Execute(&html, shown); err != nil {
+		log.Error("render the page", "error", err.Error())
+		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(html.Bytes()) // fails only if the client left
 }
