@@ -149,9 +149,9 @@ func (e *evidence) onNoNode() (dra.PendingReason, string) {
 
 // unopposed is for devices that suffice, as far as they go. A verdict that has a
 // message nevertheless says that they do not for another claim of the pod, with
-// which the reason stands, or that it cannot be told. Where the scheduler says of all nodes that they do not, one
-// of the two has yet to see what the other has: that is no reason but a
-// contradiction.
+// which the reason stands, or that it cannot be told. Where the scheduler says
+// of all nodes that they do not, one of the two has yet to see what the other
+// has: that is no reason but a contradiction.
 func (e *evidence) unopposed() (dra.PendingReason, string) {
 	switch {
 	case e.verdict.Message != "":
