@@ -41,7 +41,7 @@ func wantedWaits() []wantedWait {
 		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerate it"}},
 		{"insufficient", "device", "insufficient", "plain.pending", cannot, "insufficient_devices", one(2, 2, 2, 2, 1), []string{"asks for 3 devices"}},
 		{"waiter", "device", "waiter", "single.pending", cannot, "insufficient_devices", one(1, 1, 1, 0, 0), []string{"pending/holder"}},
-		{"fragmented", "device", "fragmented", "plain.pending", cannot, "fragmented", one(2, 2, 2, 2, 1), []string{"on one node", "lacks 1"}},
+		{"fragmented", "device", "fragmented", "plain.pending", cannot, "fragmented", one(2, 2, 2, 2, 1), []string{"on one node", "no node has 2 such devices"}},
 		{"constraints", "device", "constraints", "pair.pending", cannot, "constraints_unsatisfiable", one(2, 2, 2, 2, 2), []string{"relax the constraint", "pending.example.com/root"}},
 		{"incomplete", "device", "incomplete", "incomplete.pending", cannot, "pool_incomplete", one(1, 1, 1, 0, 0), []string{"incomplete"}},
 		{"all-mode", "device", "all-mode", "incomplete.pending", "is currently being updated", "pool_incomplete", one(1, 1, 1, 0, 0), []string{"incomplete"}},
@@ -175,24 +175,26 @@ func schedulerSays(ctx context.Context, namespace, pod, words string) error {
 }
 
 // waitsSince is max(the claim's creation, its oldest living consumer's), as the
-// API server tells.
+// API server tells. For a claim that others have been given already, a pod has
+// waited since its own creation alone.
 func waitsSince(ctx context.Context, namespace, pod, claim string) (float64, error) {
 	pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
-	oldest, made := math.Inf(1), math.Inf(-1)
-	for _, p := range pods.Items {
-		if p.Name == pod || claim != "" && len(p.Spec.ResourceClaims) == 1 && named(p.Spec.ResourceClaims[0]) == claim {
-			oldest = min(oldest, float64(p.CreationTimestamp.Unix()))
-		}
-	}
+	oldest, made, given := math.Inf(1), math.Inf(-1), false
 	if claim != "" {
 		found, err := shared.Client().ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 		if err != nil {
 			return 0, err
 		}
-		made = float64(found.CreationTimestamp.Unix())
+		made, given = float64(found.CreationTimestamp.Unix()), found.Status.Allocation != nil
+	}
+	for _, p := range pods.Items {
+		names := claim != "" && len(p.Spec.ResourceClaims) == 1 && named(p.Spec.ResourceClaims[0]) == claim
+		if p.Name == pod || names && !given {
+			oldest = min(oldest, float64(p.CreationTimestamp.Unix()))
+		}
 	}
 	return max(oldest, made), nil
 }
