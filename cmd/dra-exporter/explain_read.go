@@ -126,7 +126,6 @@ func reachable(host string, statuses []source.Status) error {
 // namespaces, so that it is worth asking for one alone.
 func confined(statuses []source.Status) bool {
 	return slices.ContainsFunc(statuses, func(status source.Status) bool {
-		return status.Reason == source.ReasonPermission && status.LastSuccess.IsZero() &&
-			slices.Contains([]string{"pods", "resourceclaims", "resourceclaimtemplates", "events", "podgroups"}, status.Name)
+		return status.Reason == source.ReasonPermission && status.LastSuccess.IsZero() && explain.Namespaced(status.Name)
 	})
 }

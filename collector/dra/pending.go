@@ -120,11 +120,14 @@ type Removal struct {
 	Request  string
 	Stage    Stage
 	Count    int
-	Because  string // the expression, the taint, "held"
+	Because  string // the expression, the taint, "held", BecauseIncomplete
 	Taint    *Taint // at StageUntainted; nil: it stands for several that are not told one by one
 	Rule     string // the DeviceTaintRule that the taint comes from; empty: slices
 	Examples []DeviceID
 }
+
+// BecauseIncomplete removes, at StageFree, what is in a pool that may yet grow.
+const BecauseIncomplete = "pool incomplete"
 
 // Holder is a claim that holds devices which would fit.
 type Holder struct {

@@ -63,7 +63,7 @@ const (
 	WhyCapacity   Why = "capacity"            // what is left of its capacity does not suffice
 	WhyCounters   Why = "counters"            // what it is cut from is spent
 	WhyGroups     Why = "compatibility group" // does not go together with what is allocated from its counter set
-	WhyIncomplete Why = "pool incomplete"
+	WhyIncomplete Why = dra.BecauseIncomplete
 	WhyInvalid    Why = "pool invalid" // contradicts itself: the scheduler allocates nothing from it
 )
 

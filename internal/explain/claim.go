@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
-
-// deletionProtection keeps a claim while it is allocated or reserved; the
-// controller manager takes it off.
-const deletionProtection = "resource.kubernetes.io/delete-protection"
 
 // claimOf tells of a claim that exists.
 func (a account) claimOf(life *dra.ClaimLife, users []*dra.PodLife) Claim {
@@ -49,12 +47,15 @@ func (a account) claimState(life *dra.ClaimLife, users []*dra.PodLife) string {
 		return StateReserved
 	case life.Allocated:
 		return StateAllocated
-	case len(users) > 0 || !a.seesUsers(life):
+	case slices.ContainsFunc(users, stays) || !a.seesUsers(life):
 		return StatePending
 	default:
 		return StateUnused
 	}
 }
+
+// stays reports whether a pod that has not ended is not being deleted either.
+func stays(pod *dra.PodLife) bool { return pod.Deleted.IsZero() }
 
 // remark says what is odd about a claim, and what to do about it.
 func (a account) remark(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
@@ -62,7 +63,7 @@ func (a account) remark(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) 
 	case told.State == StateTerminating:
 		a.remarkTerminating(told, life, users)
 	case told.State == StateUnused:
-		a.remarkUnused(told, life)
+		a.remarkUnused(told, life, users)
 	case told.State == StateAllocated:
 		a.remarkUnreserved(told, life)
 	case a.orphaned(life):
@@ -78,8 +79,12 @@ func (a account) remark(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) 
 // orphanHelp is what to do about reservations for pods that are gone.
 const orphanHelp = "the controller manager's resourceclaim controller takes such reservations back: see whether it runs, and its log"
 
-func (a account) remarkUnused(told *Claim, life *dra.ClaimLife) {
-	told.Remarks = append(told.Remarks, "no pod refers to it, so nothing allocates it: it does not wait")
+func (a account) remarkUnused(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
+	who := "no pod refers to it"
+	if len(users) > 0 {
+		who = "only what is being deleted refers to it, " + pods(podNames(users))
+	}
+	told.Remarks = append(told.Remarks, who+", so nothing allocates it: it does not wait")
 	if life.MadeFor.Name != "" {
 		return // it comes and goes with what it was made for
 	}
@@ -106,7 +111,7 @@ func (a account) remarkUnreserved(told *Claim, life *dra.ClaimLife) {
 }
 
 func (a account) remarkTerminating(told *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
-	foreign := slices.DeleteFunc(slices.Clone(life.Finalizers), func(name string) bool { return name == deletionProtection })
+	foreign := slices.DeleteFunc(slices.Clone(life.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:
 		told.Remarks = append(told.Remarks, fmt.Sprintf("it is being deleted and goes once it is used no more: %s still %s it", pods(podNames(users)), verb(len(users), "uses", "use")))

@@ -36,7 +36,7 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 		gaps = append(gaps, gapOf(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
-		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
+		if missing(status) && !gaps.lack(status.Name) && Namespaced(status.Name) {
 			gap := gapOf(status, partialConsequence(status.Name))
 			gap.Only = namespace
 			gaps = append(gaps, gap)
@@ -103,7 +103,9 @@ func partialConsequence(name string) string {
 	}
 }
 
-func namespaced(name string) bool {
+// Namespaced reports whether a source has its objects in namespaces, so that
+// one of these can be read alone.
+func Namespaced(name string) bool {
 	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
 }
 
@@ -114,7 +116,7 @@ func (g Gaps) toList() string {
 	for _, gap := range g {
 		switch {
 		case gap.Reason != string(source.ReasonPermission):
-		case namespaced(gap.Source):
+		case Namespaced(gap.Source):
 			local = append(local, gap.Source)
 		default:
 			global = append(global, gap.Source)

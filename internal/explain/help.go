@@ -64,8 +64,8 @@ func (a account) helpMissing(w Reference) []string {
 
 // helpNotCreated looks for what keeps the controller manager.
 func (a account) helpNotCreated(w Reference, told *Waiting) []string {
-	if trouble := a.facts.World.trouble(w.Pod, w.PodUID, dra.TroubleCreation); trouble != nil {
-		return []string{"mend what the controller manager says: " + trouble.Message}
+	if a.facts.World.tells(w.Message) {
+		return []string{"mend what the controller manager says: " + w.Message}
 	}
 	_, known := a.facts.Templates[Template{a.namespace, told.Template}]
 	if told.Template != "" && !known && !a.facts.Gaps.lack(sourceTemplates) {

@@ -55,9 +55,6 @@ func (w *Waiting) oneNode(funnel Funnel) []string {
 // not complete.
 func (w *Waiting) growing(funnel Funnel) bool {
 	return slices.ContainsFunc(w.Removed, func(removal Removal) bool {
-		return removal.Request == funnel.Request && removal.Stage == dra.StageFree.String() && removal.Because == poolIncomplete
+		return removal.Request == funnel.Request && removal.Stage == dra.StageFree.String() && removal.Because == dra.BecauseIncomplete
 	})
 }
-
-// poolIncomplete is the judge's word for what is in such a pool.
-const poolIncomplete = "pool incomplete"

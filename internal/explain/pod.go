@@ -67,7 +67,7 @@ func (a account) underWay(life *dra.PodLife, phases []PodPhase) (message string,
 		messages, help = append(messages, text), append(help, hint)
 	}
 	if seen[phasePreparation] || seen[phasePreparationStart] {
-		if trouble := a.facts.World.trouble(life.Ref, life.UID, dra.TroublePreparation); trouble != nil {
+		if trouble := a.facts.World.unprepared(life.Ref, life.UID); trouble != nil {
 			messages = append(messages, fmt.Sprintf("the kubelet says, %s by now: %s", counted(max(trouble.Count, 1), "time", "times"), trouble.Message))
 		}
 	}

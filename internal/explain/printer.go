@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,14 +81,14 @@ func (p *printer) table(indent int, rows [][]string, numbers ...int) {
 		for i, cell := range row[:len(row)-1] {
 			cell = printable(cell)
 			padding := blanks(widths[i] - utf8.RuneCountInString(cell))
-			if contains(numbers, i) {
+			if slices.Contains(numbers, i) {
 				line.WriteString(padding + cell + "  ")
 			} else {
 				line.WriteString(cell + padding + "  ")
 			}
 		}
 		last, text := len(row)-1, row[len(row)-1]
-		if contains(numbers, last) {
+		if slices.Contains(numbers, last) {
 			text = blanks(widths[last]-utf8.RuneCountInString(text)) + text
 			p.line(line.String()+text, "")
 			continue
@@ -135,15 +136,6 @@ func columnWidths(rows [][]string) []int {
 		}
 	}
 	return widths
-}
-
-func contains(numbers []int, column int) bool {
-	for _, number := range numbers {
-		if number == column {
-			return true
-		}
-	}
-	return false
 }
 
 func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }

@@ -34,7 +34,7 @@ const (
 	StateRunning     = "running"   // a container has started
 	StateUnknown     = "unknown"   // no container has started; whether all are satisfied is not known
 	StateFinished    = "finished"  // succeeded or failed
-	StateUnused      = "unused"    // no pod refers to the claim
+	StateUnused      = "unused"    // no pod that stays refers to the claim
 	StatePending     = "pending"   // some does, and it is not allocated
 	StateAllocated   = "allocated" // for nobody
 	StateReserved    = "reserved"  // for somebody

@@ -21,10 +21,7 @@ func gpu(node, name string) dra.DeviceID {
 // another namespace whose pod holds devices.
 func world() *explain.World {
 	w := explain.NewWorld()
-	w.Claim(&dra.ClaimLife{
-		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
-		MadeFor: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"}, PodClaim: "gpus", Classes: []string{"gpu.example.com"},
-	}, false)
+	w.Claim(madeClaim(), false)
 	w.Pod(&dra.PodLife{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
 		Claims:        []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
@@ -48,6 +45,14 @@ func world() *explain.World {
 		Results: []dra.AllocatedDevice{{Request: "gpu", Class: "gpu.example.com", Device: gpu("node-a", "gpu-2")}},
 	}, false)
 	return w
+}
+
+// madeClaim was made for the waiting pod.
+func madeClaim() *dra.ClaimLife {
+	return &dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
+		MadeFor: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"}, PodClaim: "gpus", Classes: []string{"gpu.example.com"},
+	}
 }
 
 // spec asks for a number of GPUs with much memory.

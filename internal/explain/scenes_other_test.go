@@ -16,15 +16,18 @@ func otherScenes() map[string]scene {
 	missingFacts.World.Pod(&dra.PodLife{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
 	notMade := waits(dra.ReasonClaimNotCreated, "", nil)
 	notMade.Claim, notMade.DeviceClass = "", ""
-	noTemplate := facts(2, notMade)
+	noTemplate := unmade(facts(2, notMade))
 	noTemplate.World.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
-	notMadeYet := facts(2, notMade)
+	const denied = "admission webhook \"policy.example.com\" denied the request"
+	refused := notMade
+	refused.Message = denied
+	notMadeYet := unmade(facts(2, refused))
 	notMadeYet.World.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	notMadeYet.World.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
-	notMadeYet.World.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "admission webhook \"policy.example.com\" denied the request", Count: 4, Last: ago(time.Minute)}, false)
+	notMadeYet.World.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
 	quota := waits(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
-	quotaFacts := facts(2, quota)
+	quotaFacts := unmade(facts(2, quota))
 	quotaFacts.World.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
 	quotaFacts.World.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	binding := facts(2, waits(dra.ReasonBinding, "", nil))
@@ -51,6 +54,12 @@ func otherScenes() map[string]scene {
 		"nodes-forbidden":      {pod, nodesForbidden()},
 		"waits-under-the-line": {pod, hostile()},
 	}
+}
+
+// unmade takes the waiting pod's claim out of the world.
+func unmade(f explain.Facts) explain.Facts {
+	f.World.Claim(madeClaim(), true)
+	return f
 }
 
 // forbidden is what somebody sees who may read one namespace alone.

@@ -169,9 +169,9 @@ func phaseText(phase string) string {
 	case "scheduling":
 		return "Waits for the scheduler to bind the pod."
 	case "preparation":
-		return "Waits for its driver to prepare the devices, and for the sandbox."
+		return "Waits for its volumes, for its driver to prepare the devices, and for the sandbox."
 	case "start":
-		return "Waits for its first container: images, volumes."
+		return "Waits for its first container, such as for its image."
 	case "preparation_start":
 		return "Waits for its devices, its sandbox and its first container."
 	default:

@@ -148,7 +148,7 @@ func behave(t *testing.T, yaml string) {
 }
 
 // explain runs `dra-exporter explain` as a person with a kubeconfig would, and
-// returns what it prints.
+// returns what it prints, with its line breaks undone.
 func explain(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"explain", "--kubeconfig=" + shared.Kubeconfig()}, args...)
@@ -159,7 +159,7 @@ func explain(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Fatalf("dra-exporter %s: %v\n%s%s", strings.Join(args, " "), err, output, complaints.String())
 	}
-	return string(output)
+	return strings.Join(strings.Fields(string(output)), " ")
 }
 
 // twoNodes adds the node without a kubelet and the slices without a driver, and

@@ -99,7 +99,7 @@ func testOrphaned(t *testing.T) {
 	}
 	orphaned := scrape.Labels{"namespace": "sick", "resourceclaim": "orphan"}
 	clusterSays(t, "an orphan", func(p *scrape.Page) error { return gauge(p, "dra_claim_orphaned", orphaned, 1) })
-	if text := explain(t, "claim", "sick/orphan"); !strings.Contains(text, "leaver") {
+	if text := explain(t, "claim", "sick/orphan"); !strings.Contains(text, "reserved for pod leaver, which does not exist") {
 		t.Errorf("explain does not name the pod that is gone:\n%s", text)
 	}
 	start(t, manager)

@@ -3,11 +3,12 @@ package generator
 import (
 	"context"
 	"fmt"
-	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // Store is where objects are put and deleted: an API server.
