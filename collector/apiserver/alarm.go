@@ -97,13 +97,17 @@ func (w *watched) untilNextWatch() time.Duration {
 }
 
 // replaced is called once a list has been taken over. Only a streamed one
-// is sure to be followed by a watch.
+// is sure to be followed by a watch. What has happened while a long one came
+// has waited behind it.
 func (w *watched) replaced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listed = true
 	if w.streaming {
 		w.unfinished = false
+		if now := w.now(); now.Since(w.opened) > catchUp {
+			w.caughtUp = now.Add(catchUp)
+		}
 		w.conclude(nil)
 	}
 }

@@ -126,6 +126,12 @@ func (f *audience) intercept(r simulated.Request) int {
 	return f.refusals[r.Resource]
 }
 
+func (f *audience) refuse(resource string, status int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refusals[resource] = status
+}
+
 func (f *audience) times(request string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

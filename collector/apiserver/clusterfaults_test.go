@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -87,6 +89,18 @@ func TestWhatAPermissionLacksDoesNotStopTheOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was there while a kind was served is not in force when it is not.
+func TestWhatIsNoLongerServedIsGone(t *testing.T) {
+	rule := &resourcev1.DeviceTaintRule{}
+	rule.Name = "rule"
+	f := startAudience(t, nil, rule)
+	f.untilSynced()
+	f.until("the rule is known", func() bool { return f.shelf.get("rule rule") != nil })
+	f.refuse("devicetaintrules", http.StatusNotFound)
+	f.server.EndWatches()
+	f.until("it is gone", func() bool { return f.shelf.get("rule rule") == nil })
 }
 
 func TestSaysOnceThatTheClusterIsTooOld(t *testing.T) {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -64,7 +65,11 @@ func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] 
 	}
 	w.watch = at.watch
 	w.list = func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-		return at.list(ctx, query, func(object runtime.Object) runtime.Object { return kept.admit(object) })
+		list, err := at.list(ctx, query, func(object runtime.Object) runtime.Object { return kept.admit(object) })
+		if errors.Is(err, errNotServed) {
+			kept.exchange(nil) // what was there while it was served is not in force
+		}
+		return list, err
 	}
 	c.kinds = append(c.kinds, &followed{watched: w, store: kept, ofDRA: k.ofDRA})
 	return kept
@@ -115,6 +120,9 @@ func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(run
 			return nil
 		})
 	})
+	if query.Continue != "" && isExpired(err) {
+		err = &finalError{cause: err} // else the pager would ask for all at once, and take one page for that
+	}
 	return standIns, err
 }
 

@@ -310,7 +310,8 @@ func TestWhatAWatchTellsAtFirstAfterAGapIsNotPrompt(t *testing.T) {
 		before func(*watched)
 		want   bool
 	}{
-		"a streamed list":                {func(w *watched) { open(w, stream) }, true},
+		"a streamed list":                {func(w *watched) { open(w, stream); w.replaced() }, true},
+		"a streamed list that took long": {func(w *watched) { open(w, stream); time.Sleep(3 * time.Second); w.replaced() }, false},
 		"a list":                         {func(w *watched) { w.beginList(); w.replaced(); open(w, within(300)) }, false},
 		"a watch that ended at its time": {func(w *watched) { open(w, stream); time.Sleep(5 * time.Minute); open(w, within(300)) }, true},
 		"two of them": {func(w *watched) {

@@ -15,9 +15,9 @@
 // as a stream of changes rather than as a state: each with the instant at
 // which it was told, and whether it has happened just then. What a list brings
 // has happened before, and so may have what a watch tells in its first second
-// after a gap. Objects of a list are taken in one by one as they come, so that
-// a large one is never held as a whole. The objects that only judging needs
-// are handed to a Keeper.
+// after a gap or a long list. Objects of a list are taken in one by one as they
+// come, so that a large one is never held as a whole. The objects that only
+// judging needs are handed to a Keeper.
 //
 // Everything is read-only: get, list and watch. Of a node: pods,
 // resourceclaims and resourceslices. Of the cluster: list and watch of these,

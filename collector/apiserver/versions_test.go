@@ -19,6 +19,7 @@ import (
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -208,12 +209,12 @@ func TestGarbageStopsOnlyWhatItIsOf(t *testing.T) {
 	}
 }
 
-// TestReadsListsInPages has an API server that does not stream lists.
-func TestReadsListsInPages(t *testing.T) {
-	const count = 1200
+// inPages serves claims without streaming their list. It notes how it is asked
+// for pages; forgets is how often the place to continue at is too old.
+func inPages(count, forgets int) (answer http.HandlerFunc, asked func() []string) {
 	var mu sync.Mutex
 	var pages []string
-	f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": func(w http.ResponseWriter, r *http.Request) {
+	answer = func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if query.Get("sendInitialEvents") != "" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -225,7 +226,19 @@ func TestReadsListsInPages(t *testing.T) {
 		}
 		mu.Lock()
 		pages = append(pages, query.Get("limit")+"/"+query.Get("continue")+"/"+query.Get("resourceVersion"))
+		forgotten := query.Get("continue") != "" && forgets > 0
+		if forgotten {
+			forgets--
+		}
 		mu.Unlock()
+		if forgotten {
+			status := apierrors.NewResourceExpired("the provided continue parameter is too old").Status()
+			status.APIVersion, status.Kind = "v1", "Status"
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+			w.WriteHeader(http.StatusGone)
+			_ = json.NewEncoder(w).Encode(status)
+			return
+		}
 		limit, _ := strconv.Atoi(query.Get("limit"))
 		begin, _ := strconv.Atoi(query.Get("continue"))
 		list := resourcev1.ResourceClaimList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimList"}}
@@ -238,14 +251,31 @@ func TestReadsListsInPages(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 		_ = json.NewEncoder(w).Encode(list)
-	}})
+	}
+	return answer, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(pages) }
+}
+
+func TestReadsListsInPages(t *testing.T) {
+	answer, asked := inPages(1200, 0)
+	f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
 	f.untilSynced()
-	if len(f.state) != count {
+	if len(f.state) != 1200 {
 		t.Errorf("told of %d claims", len(f.state))
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if want := []string{"1//", "500//", "500/500/", "500/1000/"}; !slices.Equal(pages, want) {
-		t.Errorf("asked for %q", pages)
+	if want := []string{"1//", "500//", "500/500/", "500/1000/"}; !slices.Equal(asked(), want) {
+		t.Errorf("asked for %q", asked())
+	}
+}
+
+// A list of which the rest can no longer be read is no list.
+func TestAListOfWhichPagesAreLackingIsReadAgain(t *testing.T) {
+	answer, asked := inPages(1200, 1)
+	f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
+	f.untilSynced()
+	if len(f.state) != 1200 {
+		t.Errorf("told of %d claims, asked for %q", len(f.state), asked())
+	}
+	if status, _ := f.status("resourceclaims"); status.Errors != 1 {
+		t.Errorf("the source is %+v", status)
 	}
 }

@@ -20,7 +20,9 @@ type kubeletWord struct {
 // say, as far as both speak.
 type healthWords struct {
 	devices map[dra.DeviceID]*deviceWords
-	order   []*deviceWords // sorted; nil: a device has come or gone since
+	order   []*deviceWords // sorted
+	added   []*deviceWords // since order was made
+	changed bool           // what kubelets say, since they were compared
 
 	from   *dra.Supply           // of which the drivers' words were taken
 	driver map[dra.DeviceID]bool // tainted devices: true if a taint calls it sick, false if the driver does not watch it
@@ -59,16 +61,13 @@ func (h *healthWords) count(word kubeletWord, by int) {
 	if !known {
 		d = &deviceWords{device: word.device}
 		h.devices[word.device] = d
-		h.order = nil
+		h.added = append(h.added, d)
 	}
+	h.changed = true
 	if word.healthy {
 		d.well += by
 	} else {
 		d.sick += by
-	}
-	if d.well == 0 && d.sick == 0 {
-		delete(h.devices, word.device)
-		h.order = nil
 	}
 }
 
@@ -123,12 +122,24 @@ func meant(results []dra.AllocatedDevice, said *dra.ResourceHealth) (dra.DeviceI
 // compare sets each kubelet's words against the driver's, and reports those
 // that began to differ.
 func (h *healthWords) compare(facts Facts) []Event {
+	if facts.Supply == h.from && !h.changed {
+		return nil
+	}
 	h.takeTaints(facts.Supply)
+	h.arrange()
+	var pools []*dra.PoolSupply
+	if facts.Supply != nil {
+		pools = facts.Supply.Pools
+	}
 	var events []Event
-	for _, d := range h.sorted() {
+	for _, d := range h.order {
+		for len(pools) > 0 && d.compareToPool(pools[0]) > 0 {
+			pools = pools[1:] // sorted as the devices are
+		}
+		published := len(pools) > 0 && pools[0].Slices > 0 && d.compareToPool(pools[0]) == 0
 		sick, tainted := h.driver[d.device]
 		was := d.disagreement
-		d.spoken = publishes(facts.Supply, d.device) && (!tainted || sick)
+		d.spoken = published && (!tainted || sick)
 		d.disagreement = d.spoken && sick != (d.sick > 0)
 		if d.disagreement && !was {
 			events = append(events, Event{slog.LevelWarn, "driver and kubelet differ on whether a device is well", []slog.Attr{
@@ -163,36 +174,38 @@ func (h *healthWords) takeTaints(supply *dra.Supply) {
 	}
 }
 
-// publishes reports whether the pool of the device is published.
-func publishes(supply *dra.Supply, device dra.DeviceID) bool {
-	if supply == nil {
-		return false
+// arrange brings the order up to date, and forgets devices of which no pod says
+// anything any more: not before all pods have been heard, since what one says no
+// more it or another may say anew.
+func (h *healthWords) arrange() {
+	if !h.changed {
+		return
 	}
-	at, found := slices.BinarySearchFunc(supply.Pools, device, func(pool *dra.PoolSupply, device dra.DeviceID) int {
-		return cmp.Or(cmp.Compare(pool.Driver, device.Driver), cmp.Compare(pool.Pool, device.Pool))
-	})
-	return found && supply.Pools[at].Slices > 0
+	silent := func(d *deviceWords) bool {
+		if d.well > 0 || d.sick > 0 {
+			return false
+		}
+		delete(h.devices, d.device)
+		return true
+	}
+	h.added = slices.DeleteFunc(h.added, silent)
+	slices.SortFunc(h.added, compareDevices)
+	h.order = merge(slices.DeleteFunc(h.order, silent), h.added, compareDevices)
+	clear(h.added)
+	h.added, h.changed = h.added[:0], false
 }
 
-func (h *healthWords) sorted() []*deviceWords {
-	if h.order == nil && len(h.devices) > 0 {
-		h.order = make([]*deviceWords, 0, len(h.devices))
-		for _, d := range h.devices {
-			h.order = append(h.order, d)
-		}
-		slices.SortFunc(h.order, func(a, b *deviceWords) int {
-			return cmp.Or(cmp.Compare(a.device.Driver, b.device.Driver), cmp.Compare(a.device.Pool, b.device.Pool), cmp.Compare(a.device.Name, b.device.Name))
-		})
-	}
-	if len(h.devices) == 0 {
-		h.order = nil
-	}
-	return h.order
+func compareDevices(a, b *deviceWords) int {
+	return cmp.Or(cmp.Compare(a.device.Driver, b.device.Driver), cmp.Compare(a.device.Pool, b.device.Pool), cmp.Compare(a.device.Name, b.device.Name))
+}
+
+func (d *deviceWords) compareToPool(pool *dra.PoolSupply) int {
+	return cmp.Or(cmp.Compare(d.device.Driver, pool.Driver), cmp.Compare(d.device.Pool, pool.Pool))
 }
 
 func (h *healthWords) rows(b *metric.Builder, f *families) {
 	b.In(f.disagreement)
-	for _, d := range h.sorted() {
+	for _, d := range h.order {
 		if !d.spoken {
 			continue
 		}

@@ -69,6 +69,46 @@ func TestHealthDisagreement(t *testing.T) {
 	}
 }
 
+// A disagreement that goes on is no news where something else is said of the
+// pod's devices, or where another pod says the same from now on.
+func TestADisagreementThatGoesOnIsLoggedOnce(t *testing.T) {
+	h := newHall(t)
+	h.facts.Supply = &dra.Supply{}
+	for _, pool := range []string{"node-0", "node-a", "node-b"} {
+		h.facts.Supply.Pools = append(h.facts.Supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: pool, Slices: 1})
+	}
+	say := func(name string, second bool) dra.PodLife {
+		p := pod(name, 1, "gpu=c")
+		p.Node, p.Health = "node-a", []dra.ResourceHealth{
+			{PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-0"}, {PodClaim: "gpu", ResourceID: "gpu.example.com/node-a/gpu-1", Healthy: second},
+		}
+		return p
+	}
+	h.tell(claim("a/c", 0, given("gpu-0", "gpu-1"), reserved("p", "q")), say("a/p", true))
+	first := claim("a/d", 0, given("gpu-9"), reserved("r"))
+	first.Results[0].Device.Pool = "node-0"
+	r := pod("a/r", 1, "gpu=d")
+	r.Node, r.Health = "node-0", []dra.ResourceHealth{{PodClaim: "gpu"}}
+	for i, want := range []int{1, 1, 0, 1, 0} {
+		h.step(time.Second)
+		if len(h.events) != want {
+			t.Errorf("step %d: logged %v, want %d", i, h.events, want)
+		}
+		switch i {
+		case 0:
+			h.tell(say("a/p", false)) // the second differs now, too
+		case 1:
+			h.lose(say("a/p", false))
+			h.tell(say("a/q", false))
+		case 2:
+			h.tell(first, r) // sorted before the others
+		}
+	}
+	h.expect(`dra_device_health_disagreement{device="gpu-0",driver="gpu.example.com",pool="node-a"} 1
+		dra_device_health_disagreement{device="gpu-1",driver="gpu.example.com",pool="node-a"} 1
+		dra_device_health_disagreement{device="gpu-9",driver="gpu.example.com",pool="node-0"} 1`, "dra_device_health_disagreement")
+}
+
 // Who was evicted before we came is not counted, nor is anybody twice.
 func TestEvictions(t *testing.T) {
 	h := newHall(t)
@@ -160,6 +200,31 @@ func TestCountersOfWhatIsGone(t *testing.T) {
 	h.step(time.Second)
 	h.expectOnsets("gpu.example.com/insufficient_devices=1")
 	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
+}
+
+// A claim whose alternatives have several classes is of one while it is
+// allocated, and of several again: then their counters are there again from 0.
+// Of a claim that came and went between two steps none stay.
+func TestCountersOfAClassThatComesBack(t *testing.T) {
+	h := newHall(t)
+	c, brief := claim("a/c", 1), claim("a/brief", 1)
+	c.Classes, brief.Classes = []string{"gpu.example.com", "nic.example.com"}, []string{"brief"}
+	held := c
+	given("gpu-0")(&held)
+	for i, now := range []dra.ClaimLife{c, held, c} {
+		h.tell(now, brief)
+		h.lose(brief)
+		h.step(time.Second)
+		var classes []string
+		for _, row := range h.last.Rows {
+			if row.Family == h.state.families.failures {
+				classes = append(classes, row.Labels.Get("deviceclass"))
+			}
+		}
+		if got, want := slices.Compact(classes), []string{"", now.Class()}; !slices.Equal(got, want) {
+			t.Errorf("step %d: counters of %q, want %q", i, got, want)
+		}
+	}
 }
 
 // A namespace that loses its last pod as another comes, and a class likewise,

@@ -57,6 +57,7 @@ type Snapshot struct {
 	Questions    []dra.Question // for the judge, the oldest wait first
 	Waiting      []Waiting      // every waiting reference, likewise
 	Observations []Observation  // durations that ended since the step before
+	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
 	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
 }
 

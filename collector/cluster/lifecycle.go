@@ -49,7 +49,6 @@ type journey struct {
 func (s *State) followClaim(c *claimEntry, before *dra.ClaimLife, change *Change) {
 	if before == nil {
 		c.course = course{made: markOf(change)}
-		s.failures.open(c.life.Class(), change.At.Wall)
 		if change.Live {
 			s.clocks.hear(clockServer, "", c.life.Created, change.At)
 		}
@@ -76,7 +75,6 @@ func (s *State) followClaim(c *claimEntry, before *dra.ClaimLife, change *Change
 func (s *State) allocate(c *claimEntry, change *Change) {
 	c.course.allocated = markOf(change)
 	c.course.allocationDone, c.course.bindingDone = !change.Live, false
-	s.failures.open(c.life.Class(), change.At.Wall)
 	if change.Live {
 		s.clocks.hear(clockScheduler, "", c.life.AllocatedAt, change.At)
 	}

@@ -38,7 +38,9 @@ type phases struct {
 	rows    []phaseRow
 
 	open     openings
-	prompted bool // a kubelet is known now to tell of sandboxes at once
+	classes  map[string]struct{} // of which anything was ever observed
+	closed   []string            // classes that were forgotten in this step, of which nothing was
+	prompted bool                // a kubelet is known now to tell of sandboxes at once
 }
 
 // anomaly counts the durations of a phase that clocks contradict.
@@ -49,7 +51,7 @@ type anomaly struct {
 }
 
 func newPhases(f *families) phases {
-	p := phases{under: make(map[*podEntry]struct{})}
+	p := phases{under: make(map[*podEntry]struct{}), classes: make(map[string]struct{})}
 	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
 		p.anomalies = append(p.anomalies, anomaly{phase: phase, labels: metric.NewLabels(f.clockOff.Labels, phase)})
 	}

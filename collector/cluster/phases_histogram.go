@@ -25,8 +25,13 @@ func newDurations(f *families) durations {
 	return d
 }
 
-// enter has histograms exist from 0, and then enters durations.
+// enter drops histograms, has others exist from 0, and then enters durations.
 func (d durations) enter(snapshot *Snapshot) {
+	for _, class := range snapshot.Closed {
+		for _, histograms := range d {
+			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": class})
+		}
+	}
 	for i := range snapshot.Opened {
 		d.of(&snapshot.Opened[i])
 	}

@@ -38,6 +38,7 @@ func (s *State) observe(phase, class string, begin, end moment) {
 	if phase == phaseReady {
 		o.Family, o.Phase = s.families.ready, ""
 	}
+	s.phases.classes[class] = struct{}{}
 	s.phases.observed = append(s.phases.observed, o)
 }
 

@@ -108,7 +108,7 @@ func TestNothingIsShownBeforeAllIsListed(t *testing.T) {
 	}
 }
 
-// steps tells the runner of a change every five milliseconds for a second and
+// steps tells the runner of a change every five milliseconds for five seconds and
 // returns how often it stepped.
 func steps(t *testing.T, slow time.Duration) (count int) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,6 +214,43 @@ func TestDurationsAreInHistograms(t *testing.T) {
 			t.Errorf("ready: %d (%v)", count, found)
 		}
 	})
+}
+
+// Histograms of a class go with its last claim, unless something was observed.
+func TestHistogramsOfAClassThatIsGone(t *testing.T) {
+	for name, observed := range map[string]bool{"nothing was observed": false, "something was": true} {
+		synctest.Test(t, func(t *testing.T) {
+			now := clock.System()
+			f := &feed{settled: true}
+			_, registry, stop := run(t, f)
+			defer stop()
+			tell := func(changes ...Change) {
+				for i := range changes {
+					changes[i].Live, changes[i].At = true, now()
+				}
+				f.tell(changes...)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+			}
+			claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
+			pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
+			tell(Change{Claim: &claim}, Change{Pod: &pod})
+			last := claim
+			if observed {
+				last.Allocated, last.Results = true, []dra.AllocatedDevice{{Class: "gpu"}}
+				tell(Change{Claim: &last})
+			}
+			if _, _, found := histogram(t, registry, "dra_allocation_duration_seconds", "allocation"); !found {
+				t.Errorf("%s: no histogram", name)
+			}
+			tell(Change{Claim: &last, Gone: true})
+			for family, phase := range map[string]string{"dra_allocation_duration_seconds": "allocation", "dra_claim_ready_duration_seconds": ""} {
+				if _, _, found := histogram(t, registry, family, phase); found != observed {
+					t.Errorf("%s: %s after the last claim: %v", name, family, found)
+				}
+			}
+		})
+	}
 }
 
 func histogram(t *testing.T, registry *prometheus.Registry, family, phase string) (count uint64, sum float64, found bool) {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -12,8 +11,7 @@ import (
 type State struct {
 	config   Config
 	families *families
-	opened   time.Time     // of the first step: since when our counters count
-	last     clock.Instant // of the step before
+	opened   time.Time // of the first step: since when our counters count
 
 	books    books
 	touched  touched

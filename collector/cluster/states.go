@@ -114,6 +114,9 @@ func (s *State) forgetClasses() {
 		delete(f.classes, class)
 		f.order = nil
 		s.phases.open.changed = true // it goes by the number of classes
+		if _, observed := s.phases.classes[class]; !observed {
+			s.phases.closed = append(s.phases.closed, class)
+		}
 	}
 	clear(st.idle)
 }

@@ -25,9 +25,9 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		Questions:    questions,
 		Waiting:      waiting,
 		Observations: s.phases.observed,
+		Closed:       s.phases.closed,
 		Opened:       s.openHistograms(facts.Synced),
 	}
-	s.last = now
 	return s, snapshot, events
 }
 
@@ -37,7 +37,7 @@ func (s *State) clear(now clock.Instant) {
 		s.opened = now.Wall
 	}
 	s.touched.clear()
-	s.phases.observed = nil
+	s.phases.observed, s.phases.closed = nil, nil
 	s.failures.open("", now.Wall) // of what fails before its class is known
 }
 

@@ -105,7 +105,7 @@ func (s *State) settleWaits(facts Facts, now clock.Instant) ([]Waiting, []dra.Qu
 		maps.Copy(s.touched.claims, w.strays)
 	}
 	for c := range s.touched.claims {
-		s.reviewClaim(c)
+		s.reviewClaim(c, now.Wall)
 	}
 	for p := range s.touched.pods {
 		_, found := first[p]
@@ -154,11 +154,12 @@ func (s *State) noteFirstSight(changes []Change) map[*podEntry]struct{} {
 }
 
 // reviewClaim looks again at a claim that has changed, or whose pods have.
-func (s *State) reviewClaim(c *claimEntry) {
+func (s *State) reviewClaim(c *claimEntry, now time.Time) {
 	b := &c.state
 	class, since := "", c.waitedSince()
 	if c.life != nil {
 		class = c.life.Class()
+		s.failures.open(class, now)
 	}
 	if class != b.class || !since.Equal(b.since) {
 		for _, p := range c.users {

@@ -29,18 +29,18 @@ func (w *waits) arrange() {
 	}
 	if len(w.added) > 0 {
 		slices.SortFunc(w.added, compareWaiters)
-		w.order = merge(w.order, w.added)
+		w.order = merge(w.order, w.added, compareWaiters)
 	}
 	clear(w.added)
 	w.added, w.removed, w.resort = w.added[:0], false, false
 }
 
 // merge joins two sorted lists in the room of the first.
-func merge(a, b []*waiter) []*waiter {
+func merge[T any](a, b []T, compare func(T, T) int) []T {
 	i, j := len(a)-1, len(b)-1
 	a = append(a, b...)
 	for k := len(a) - 1; j >= 0; k-- {
-		if i >= 0 && compareWaiters(a[i], b[j]) > 0 {
+		if i >= 0 && compare(a[i], b[j]) > 0 {
 			a[k] = a[i]
 			i--
 		} else {
