@@ -136,7 +136,7 @@ func (h *healthWords) compare(facts Facts) []Event {
 		for len(pools) > 0 && d.compareToPool(pools[0]) > 0 {
 			pools = pools[1:] // sorted as the devices are
 		}
-		published := len(pools) > 0 && pools[0].Slices > 0 && d.compareToPool(pools[0]) == 0
+		published := len(pools) > 0 && d.compareToPool(pools[0]) == 0 && publishes(pools[0], d.device.Name)
 		sick, tainted := h.driver[d.device]
 		was := d.disagreement
 		d.spoken = published && (!tainted || sick)
@@ -148,6 +148,13 @@ func (h *healthWords) compare(facts Facts) []Event {
 		}
 	}
 	return events
+}
+
+// publishes reports whether the pool has the device: of one that is withdrawn
+// its driver says nothing.
+func publishes(pool *dra.PoolSupply, device string) bool {
+	_, found := slices.BinarySearch(pool.Names, device)
+	return found
 }
 
 // takeTaints takes in what the drivers say: a taint that forbids pods calls

@@ -35,11 +35,14 @@ func TestHealthDisagreement(t *testing.T) {
 		{name: "one of two devices", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=common"}},
 			alter: func(_ *hall, _ *dra.PodLife, c *dra.ClaimLife) { given("gpu-5")(c) }},
 		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *hall, p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true }},
-		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Slices = 0 }},
+		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) {
+			h.facts.Supply.Pools[0].Slices, h.facts.Supply.Pools[0].Names = 0, nil
+		}},
+		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Names = []string{"gpu-5"} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHall(t)
-			h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "node-a", Slices: 1}}}
+			h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "node-a", Slices: 1, Names: []string{"gpu-0", "gpu-5"}}}}
 			if len(test.taints)+len(test.rules) > 0 {
 				h.facts.Supply.Tainted = []dra.TaintedDevice{{Device: deviceOf("gpu-0"), Taints: test.taints, ByRules: test.rules}}
 			}
@@ -75,7 +78,7 @@ func TestADisagreementThatGoesOnIsLoggedOnce(t *testing.T) {
 	h := newHall(t)
 	h.facts.Supply = &dra.Supply{}
 	for _, pool := range []string{"node-0", "node-a", "node-b"} {
-		h.facts.Supply.Pools = append(h.facts.Supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: pool, Slices: 1})
+		h.facts.Supply.Pools = append(h.facts.Supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: pool, Slices: 1, Names: []string{"gpu-0", "gpu-1", "gpu-9"}})
 	}
 	say := func(name string, second bool) dra.PodLife {
 		p := pod(name, 1, "gpu=c")

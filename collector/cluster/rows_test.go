@@ -18,7 +18,7 @@ func supplyOf() *dra.Supply {
 	return &dra.Supply{
 		Version: 7,
 		Pools: []*dra.PoolSupply{
-			{Driver: "gpu.example.com", Pool: "node-a", Node: "node-a", Generation: 3, Slices: 2, Complete: true, Devices: [dra.DeviceStates]int{2, 1, 1},
+			{Driver: "gpu.example.com", Pool: "node-a", Node: "node-a", Generation: 3, Slices: 2, Complete: true, Devices: [dra.DeviceStates]int{2, 1, 1}, Names: []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3"},
 				Capacity: []dra.CapacitySupply{{Device: "gpu-1", Capacity: "memory", Total: 80e9, Consumed: 20e9}}},
 			{Driver: "gpu.example.com", Pool: "node-b", Node: "node-b", Generation: 1, Slices: 1, Devices: [dra.DeviceStates]int{0, 0, 4}},
 			{Driver: "gpu.example.com", Pool: "node-c", Node: "node-c"},

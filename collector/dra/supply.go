@@ -18,6 +18,7 @@ type PoolSupply struct {
 	Slices       int  // of the newest generation; 0: all are gone, and something still holds a device of it
 	Complete     bool // as many slices as the pool says that it has
 	Devices      [DeviceStates]int
+	Names        []string         // of the devices, sorted
 	Capacity     []CapacitySupply // of devices that several claims may share
 }
 

@@ -76,6 +76,7 @@ func (d *docket) refresh() {
 	if len(d.queue) > 0 && now.Since(d.refreshed) < max(publishEach, 10*d.lasted) {
 		return
 	}
+	d.unsaid = d.unsaid || asking != d.asking
 	d.asking, d.version = asking, version
 	d.resolve(asked)
 	d.enqueue()
@@ -105,9 +106,10 @@ func (d *docket) resolve(asked []dra.Question) {
 		if old := before[askerOf(q)]; old != nil {
 			r.shown, r.verdicts = old.shown, stillAsked(old.verdicts, q)
 		}
+		d.unsaid = d.unsaid || r.matter.judged != nil && r.matter.judged != r.shown
 		rows = append(rows, r)
 	}
-	d.rows, d.matters, d.unsaid = rows, matters, true
+	d.rows, d.matters = rows, matters
 }
 
 // stillAsked leaves out verdicts on references that the question has no more.

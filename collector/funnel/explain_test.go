@@ -107,6 +107,16 @@ func TestExplainReasons(t *testing.T) {
 			w.claim("c", spec(request("main", 1)))
 			return question("c")
 		}, []dra.PendingReason{dra.ReasonPoolIncomplete}, "2 more once all slices of their pools are published"},
+		{"admin access to what is held in an incomplete pool", func(w *world) dra.Question {
+			slice := w.pool("d", "n1", devicesNamed(1)...)
+			w.hold("holder", "n1")
+			slice.Spec.Pool.ResourceSliceCount = 2
+			w.inventory.Slice(slice.Name, slice.DeepCopy())
+			s := spec(request("main", 1))
+			s.Devices.Requests[0].Exactly.AdminAccess = &yes
+			w.claim("c", s)
+			return question("c")
+		}, []dra.PendingReason{dra.ReasonPoolIncomplete}, "1 more once all slices of their pools are published"},
 		{"all of a node with an incomplete pool", func(w *world) dra.Question {
 			w.pool("d", "n1", devicesNamed(2)...)
 			slice, node := newSlice("other", "n1", devicesNamed(2)...), "n1"

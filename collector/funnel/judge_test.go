@@ -206,6 +206,60 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 	}
 }
 
+// Who reads verdicts is not woken for what changes none of them, and a pod that
+// comes to ask for what has been judged is told.
+func TestRunTellsOnlyWhatIsNew(t *testing.T) {
+	w := newWorld(t)
+	w.class("gpu", `device.driver == "d"`)
+	w.claim("a", spec(request("main", 1)))
+	j := w.judge()
+	d := newDocket(j)
+	told := func() bool {
+		t.Helper()
+		d.refresh()
+		for m := d.next(); m != nil; m = d.next() {
+			if err := d.hear(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.publish()
+		select {
+		case <-j.Changed():
+			return true
+		default:
+			return false
+		}
+	}
+	ghost := func(devices ...string) {
+		claim := &resourcev1.ResourceClaim{}
+		claim.Status.Allocation = &resourcev1.AllocationResult{}
+		for _, device := range devices {
+			claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
+				resourcev1.DeviceRequestAllocationResult{Driver: "net", Pool: "n1", Device: device})
+		}
+		w.inventory.Claim(testNamespace, "ghost", claim)
+	}
+	ghost("x")
+	j.Ask([]dra.Question{questionOf("p", "a")})
+	if !told() {
+		t.Error("a first verdict is not told")
+	}
+	ghost("x", "y")
+	if told() {
+		t.Error("told anew of a verdict that another driver's claim does not concern")
+	}
+	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(request("main", 1))})
+	ghost("x")
+	if told() {
+		t.Error("told anew though the claim asks for what it asked for before")
+	}
+	w.claim("b", spec(request("main", 1)))
+	j.Ask([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
+	if !told() || reasons(j.Verdicts()) != "a=no_matching_device b=no_matching_device " {
+		t.Errorf("verdicts are %q", reasons(j.Verdicts()))
+	}
+}
+
 // The allocator sees what is published now, though it has been asked about the
 // node before.
 func TestRunSeesNodesAnew(t *testing.T) {

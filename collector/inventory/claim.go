@@ -42,12 +42,13 @@ func (inv *Inventory) Claim(namespace, name string, published *resourcev1.Resour
 		old.reserve(published.Status.ReservedFor)
 		return
 	}
-	inv.dropClaim(old)
 	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(namespace).Value(), Name: strings.Clone(name)}}
 	made.reserve(published.Status.ReservedFor)
 	if published.Status.Allocation == nil {
-		made.spec = inv.specOf(key, &published.Spec)
-	} else {
+		made.spec = inv.specOf(key, &published.Spec) // before the old one is given back, so that an equal one is the same
+	}
+	inv.dropClaim(old)
+	if published.Status.Allocation != nil {
 		inv.allocate(made, published.Status.Allocation)
 	}
 	inv.claims[made.ref] = made

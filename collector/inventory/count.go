@@ -99,7 +99,11 @@ func (t *tally) block(p *pool, b *block) {
 	t.fail(b, failed|failedOwn)
 	mask = p.tolerated(b, mask, t.request)
 	t.leave(dra.StageUntainted, mask)
-	if !p.complete {
+	switch {
+	case p.complete:
+	case t.request.AdminAccess:
+		t.count.Incomplete += bits.OnesCount64(mask)
+	default:
 		t.count.Incomplete += bits.OnesCount64(mask &^ b.taken)
 	}
 	mask = t.inv.available(p, b, mask, t.request)

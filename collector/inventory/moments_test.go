@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,7 @@ func text(supply *dra.Supply) []byte {
 	var to bytes.Buffer
 	for _, p := range supply.Pools {
 		fmt.Fprintf(&to, "pool %s/%s on %q: generation %d, %d slices, complete: %v\n", p.Driver, p.Pool, p.Node, p.Generation, p.Slices, p.Complete)
-		fmt.Fprintf(&to, "  %s\n", stateText(p.Devices))
+		fmt.Fprintf(&to, "  %s: %s\n", stateText(p.Devices), strings.Join(p.Names, " "))
 		for _, c := range p.Capacity {
 			fmt.Fprintf(&to, "  %s %s: %.0f of %.0f\n", c.Device, c.Capacity, c.Consumed, c.Total)
 		}
@@ -157,6 +158,10 @@ func TestKnowsTheObjectsOfAMoment(t *testing.T) {
 	for i := range captured.claims.Items {
 		c := &captured.claims.Items[i]
 		spec, unallocated := inv.ClaimSpec(c.Namespace, c.Name)
+		inv.Claim(c.Namespace, c.Name, c.DeepCopy())
+		if again, _ := inv.ClaimSpec(c.Namespace, c.Name); again != spec {
+			t.Errorf("claim %s is told of again, and asks for something else", c.Name)
+		}
 		if unallocated != (c.Status.Allocation == nil) || unallocated && spec.String() != c.Spec.String() {
 			t.Errorf("claim %s: its specification is known: %v", c.Name, unallocated)
 		}
@@ -167,8 +172,13 @@ func TestKnowsTheObjectsOfAMoment(t *testing.T) {
 	}
 	for i := range captured.templates.Items {
 		template := &captured.templates.Items[i]
-		if spec, known := inv.TemplateSpec(template.Namespace, template.Name); !known || spec.String() != template.Spec.Spec.String() {
+		spec, known := inv.TemplateSpec(template.Namespace, template.Name)
+		if !known || spec.String() != template.Spec.Spec.String() {
 			t.Errorf("template %s is known: %v", template.Name, known)
+		}
+		inv.Template(template.Namespace, template.Name, template.DeepCopy())
+		if again, _ := inv.TemplateSpec(template.Namespace, template.Name); again != spec {
+			t.Errorf("template %s is told of again, and asks for something else", template.Name)
 		}
 	}
 	if len(inv.specs.books) >= len(captured.claims.Items)+len(captured.templates.Items) {

@@ -24,6 +24,7 @@ type pool struct {
 
 	// What is counted, right unless the pool is dirty.
 	current    []*slice // of the newest generation, sorted by name
+	names      []string // of its devices, sorted
 	generation int64
 	complete   bool
 	valid      bool
@@ -95,6 +96,7 @@ func (inv *Inventory) recount(p *pool) {
 // deleted; a pool is complete when as many as they say are there, and is not
 // while they contradict each other.
 func (p *pool) settleGeneration() {
+	before := p.current
 	p.current, p.complete = nil, true
 	for _, s := range p.slices {
 		if len(p.current) > 0 && s.generation > p.generation {
@@ -110,6 +112,24 @@ func (p *pool) settleGeneration() {
 		p.complete = p.complete && s.siblings == int64(len(p.current))
 	}
 	p.complete = p.complete && len(p.current) > 0
+	if !slices.Equal(before, p.current) {
+		p.settleNames()
+	}
+}
+
+// settleNames lists the devices. The list of before stays where it is the same.
+func (p *pool) settleNames() {
+	var names []string
+	for _, s := range p.current {
+		names = slices.Grow(names, len(s.devices))
+		for i := range s.devices {
+			names = append(names, s.devices[i].name.Value())
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, p.names) {
+		p.names = names
+	}
 }
 
 // settleNode finds the only node of the pool's devices. A pool whose slices

@@ -45,7 +45,8 @@ type Count struct {
 	Free     Spread // of the devices that are left at StageFree
 
 	// Incomplete counts the devices that pass all stages before StageFree and
-	// are not allocated, but are in pools that are not complete.
+	// that nobody else's allocation keeps from the request, but are in pools
+	// that are not complete.
 	Incomplete int
 	// Failed counts the devices for which a selector failed, where all
 	// selectors before it matched. Troubles has a few of them, and selectors

@@ -11,7 +11,7 @@ func (inv *Inventory) Template(namespace, name string, published *resourcev1.Res
 	ref := dra.ClaimRef{Namespace: namespace, Name: name}
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	inv.specs.giveBack(inv.templates[ref])
+	defer inv.specs.giveBack(inv.templates[ref]) // at the end, so that an equal one is the same
 	delete(inv.templates, ref)
 	if published == nil {
 		return

@@ -21,6 +21,7 @@ func (p *pool) summarize() {
 		Generation: p.generation,
 		Slices:     len(p.current),
 		Complete:   p.complete,
+		Names:      p.names,
 	}
 	taints := map[dra.Taint]int{}
 	p.marked = nil
