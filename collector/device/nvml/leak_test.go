@@ -16,8 +16,9 @@ import (
 )
 
 // Ten thousand samples and a hundred connections, while MIG devices come and
-// go and calls fail, leave nothing behind: as many event sets, GPM samples and
-// goroutines are held in the end as in the beginning.
+// go and calls fail, leave nothing behind: as many event sets and GPM samples
+// are held in the end as in the beginning, and no more goroutines (there may be
+// fewer: those of the tests before end when they will).
 func TestNothingLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := equip(fitted(dgxh100.New()), 4)
@@ -62,7 +63,7 @@ func TestNothingLeaks(t *testing.T) {
 			}
 		}
 		sets, samples, goroutines := held()
-		if sets != firstSets || samples != firstSamples || goroutines != firstGoroutines {
+		if sets != firstSets || samples != firstSamples || goroutines > firstGoroutines {
 			t.Errorf("%d event sets, %d samples and %d goroutines are held; at first there were %d, %d and %d",
 				sets, samples, goroutines, firstSets, firstSamples, firstGoroutines)
 		}
