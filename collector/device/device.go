@@ -36,9 +36,10 @@ func (d Device) IsPartition() bool { return d.ParentUUID != "" }
 // could be read is still observed: its identity stays known. An observation
 // belongs to whom it was returned to.
 type Observation struct {
-	Device   Device
-	Readings []Reading
-	Slow     []Reading
+	Device    Device
+	Readings  []Reading
+	Slow      []Reading
+	Processes []Process // all that use the device; nil: they could not be listed
 }
 
 // Sample is what is known of a device now: its identity, and the newest
@@ -50,6 +51,9 @@ type Sample struct {
 	Readings  []Reading     // sorted by quantity, then details
 	XIDs      []XID         // sorted by code; nil: nobody listens for them
 	XIDSource string        // name of the source that heard them, set by Merge; empty: nobody listens
+
+	Processes   []Process     // sorted by pid, each once
+	ProcessesAt clock.Instant // when they were listed last; zero: never
 
 	answers quantitySet // what the source has ever read of the device
 	bare    bool        // nothing but the UUID is known: it has not been read yet

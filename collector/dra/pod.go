@@ -16,6 +16,8 @@ type Pod struct {
 	OwnerKind string // of the controller; empty without one
 	OwnerName string
 
+	Labels []string // values of the labels that were asked for, in their order
+
 	Claims     []PodClaim
 	Containers []Container
 	Health     []ResourceHealth // what the kubelet says of the devices
@@ -42,6 +44,7 @@ type PodClaim struct {
 // Container is a container of any kind and the requests it may use.
 type Container struct {
 	Name string
+	ID   string // the runtime's, without its scheme; empty until it is created
 	Uses []Use
 }
 

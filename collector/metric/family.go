@@ -85,4 +85,7 @@ type Row struct {
 	// Start is when a counter that we accrue began at zero; the zero time
 	// where nobody knows (hardware lifetime counters) and for gauges.
 	Start time.Time
+	// Past marks an info row of what has ended: it is shown for as long as
+	// the counters that are joined with it.
+	Past bool
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -19,7 +20,29 @@ type Facts struct {
 	Cluster  Cluster
 	CDI      []dra.CDIDevice
 	Sources  []source.Status
+
+	Processes Processes
 }
+
+// Processes is what is known of whose the processes are that samples name.
+type Processes struct {
+	State  ProcessState
+	Owners map[int]dra.Owner // by pid; one that is missing has not been looked up yet
+}
+
+// ProcessState says whether processes can be told apart by pod, and if not, why.
+type ProcessState uint8
+
+// The states, as dra_exporter_process_attribution names them.
+const (
+	ProcessesOK           ProcessState = iota
+	ProcessesDisabled                  // --no-device.processes
+	ProcessesPIDNamespace              // this program does not see the node's processes
+	ProcessesNoProcfs                  // nor can it read procfs
+	ProcessesNoPods                    // without the API server nobody knows the pods' UIDs
+	ProcessesUnsupported               // no device source here lists processes
+	processStates
+)
 
 // Cluster is what the API server says of this node.
 type Cluster struct {
@@ -28,6 +51,7 @@ type Cluster struct {
 	SlicesFresh bool // and so is the watch of slices
 	Pods        []dra.Pod
 	Claims      []dra.Claim
+	PluginPods  []dra.Pod      // that use device plugins and no claims
 	Unread      []dra.ClaimRef // that pods name, and nobody knows yet what they are
 	Published   []dra.PublishedDevice
 }
@@ -55,6 +79,8 @@ type Config struct {
 	IdleThreshold float64       // utilization ratio below which a claim idles
 	MaxSeries     int           // per family; 0: no cap
 	HealthHold    time.Duration // for how long a signal must have been gone until a device is well again
+	PodLabels     []string      // labels of pods that dra_claim_consumer_info shows, as dra.Pod.Labels has their values
+	Prices        *price.Prices // nil: none are known
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device sick; 0: none does
 }
 
