@@ -1,0 +1,135 @@
+package dcgmnames
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// place is where the value of a row belongs.
+type place struct {
+	index  int    // of the device, or of the holder; -1: nowhere
+	source source // of a device
+	share  share  // of a holder
+	xid    float64
+}
+
+// column reads the rows of one family. It remembers where each belongs for as
+// long as rows come in the same order, with the same labels.
+type column struct {
+	find func(*plan, *metric.Labels) place
+	put  func(*readings, place, float64)
+	memo []memory
+}
+
+type memory struct {
+	labels *metric.Labels
+	place  place
+}
+
+func (c *column) read(p *plan, r *readings, rows []metric.Row) {
+	for i := range rows {
+		if i == len(c.memo) {
+			c.memo = append(c.memo, memory{})
+		}
+		m := &c.memo[i]
+		if m.labels != rows[i].Labels {
+			*m = memory{rows[i].Labels, c.find(p, rows[i].Labels)}
+		}
+		if m.place.index >= 0 {
+			c.put(r, m.place, rows[i].Value)
+		}
+	}
+	clear(c.memo[len(rows):])
+	c.memo = c.memo[:len(rows)]
+}
+
+// newColumn returns what reads the family; nil for one that nothing is made of.
+func newColumn(family string, mode Mode) *column {
+	switch family {
+	case "dra_device_xid_errors_total":
+		return &column{find: findXID, put: putHeard}
+	case "dra_device_xid_last_timestamp_seconds":
+		return &column{find: findXID, put: putXID}
+	}
+	if mode == Split {
+		switch family {
+		case "dra_pod_utilization_ratio":
+			return &column{find: findPod(byUtilization), put: putShare}
+		case "dra_pod_memory_used_bytes":
+			return &column{find: findPod(byMemory), put: putShare}
+		case "dra_claim_utilization_ratio":
+			return &column{find: findClaim(byUtilization), put: putShare}
+		case "dra_claim_memory_used_bytes":
+			return &column{find: findClaim(byMemory), put: putShare}
+		}
+	}
+	return newDeviceColumn(family)
+}
+
+func newDeviceColumn(family string) *column {
+	var label string
+	byValue := map[string]source{}
+	for s, o := range origins() {
+		if o.family == family {
+			label, byValue[o.value] = o.label, source(s)
+		}
+	}
+	if len(byValue) == 0 {
+		return nil
+	}
+	return &column{
+		find: func(p *plan, labels *metric.Labels) place {
+			value := ""
+			if label != "" {
+				value = labels.Get(label)
+			}
+			s, known := byValue[value]
+			if !known {
+				return place{index: -1}
+			}
+			return place{index: p.device(labels.Get("uuid")), source: s}
+		},
+		put: func(r *readings, at place, value float64) { r.devices[at.index].values[at.source] = value },
+	}
+}
+
+func putShare(r *readings, at place, value float64) { r.holders[at.index][at.share] = value }
+
+func findPod(what share) func(*plan, *metric.Labels) place {
+	return func(p *plan, labels *metric.Labels) place {
+		at := p.holderAt(holder{true, labels.Get("namespace"), labels.Get("pod"), labels.Get("uuid")})
+		return place{index: at, share: what}
+	}
+}
+
+// findClaim knows a claim only by what its processes do.
+func findClaim(what share) func(*plan, *metric.Labels) place {
+	return func(p *plan, labels *metric.Labels) place {
+		if labels.Get("attribution") != "process" {
+			return place{index: -1}
+		}
+		at := p.holderAt(holder{false, labels.Get("namespace"), labels.Get("resourceclaim"), labels.Get("uuid")})
+		return place{index: at, share: what}
+	}
+}
+
+func findXID(p *plan, labels *metric.Labels) place {
+	at := place{index: p.device(labels.Get("uuid")), xid: math.NaN()}
+	if code, err := strconv.Atoi(labels.Get("xid")); err == nil {
+		at.xid = float64(code)
+	}
+	return at
+}
+
+func putHeard(r *readings, at place, _ float64) { r.devices[at.index].heard = true }
+
+// putXID keeps the newest. One whose code the rows do not name leaves the
+// code unknown.
+func putXID(r *readings, at place, when float64) {
+	d := &r.devices[at.index]
+	if d.heard = true; when > d.xidAt {
+		d.xidAt, d.values[lastXID] = when, at.xid
+	}
+}

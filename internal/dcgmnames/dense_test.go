@@ -1,0 +1,173 @@
+package dcgmnames
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+)
+
+// dense is a real reducer with the node that speed is measured on: 8 GPUs of
+// 7 partitions, 64 claims (the last 8 share partitions with others), 128
+// containers, every quantity.
+type dense struct {
+	state    node.State
+	facts    node.Facts
+	now      clock.Instant
+	counters float64
+}
+
+func newDense() *dense {
+	d := &dense{now: clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}}
+	d.state = node.NewState(node.Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, HealthHold: time.Minute})
+	d.facts.Cluster = node.Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
+	for g := range 8 {
+		whole := device.Device{
+			UUID: fmt.Sprintf("GPU-%d", g), Vendor: "nvidia", Model: "NVIDIA H100 80GB HBM3", DriverVersion: "580.65.06",
+			PCIBusID: fmt.Sprintf("0000:%02x:00.0", g+16), Minor: g, RenderMinor: device.Unknown, Placement: device.Unknown,
+			GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+		}
+		d.add(whole)
+		for p := range 7 {
+			part := whole
+			part.UUID, part.ParentUUID, part.Profile, part.Placement = fmt.Sprintf("MIG-%d-%d", g, p), whole.UUID, "1g.10gb", p
+			part.GPUInstance, part.ComputeInstance = p+7, 0
+			d.add(part)
+		}
+	}
+	for c := range 64 {
+		d.claim(c, fmt.Sprintf("MIG-%d-%d", c/7%8, c%7))
+	}
+	return d
+}
+
+func (d *dense) add(of device.Device) {
+	d.facts.Samples = append(d.facts.Samples, device.Sample{Device: of, Source: "nvml"})
+	d.facts.Cluster.Published = append(d.facts.Cluster.Published, dra.PublishedDevice{
+		ID: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: of.UUID}, Node: sceneNode,
+		UUID: of.UUID, ParentUUID: of.ParentUUID, Profile: of.Profile, Placement: of.Placement,
+	})
+}
+
+func (d *dense) claim(c int, uuid string) {
+	namespace, name := fmt.Sprintf("team-%d", c%6), fmt.Sprintf("claim-%02d", c)
+	d.facts.Cluster.Claims = append(d.facts.Cluster.Claims, dra.Claim{
+		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-" + name, Allocated: true,
+		Requests:    []dra.Request{{Name: "mig", DeviceClass: "mig.nvidia.com"}},
+		Results:     []dra.Result{{Request: "mig", Device: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: sceneNode, Name: uuid}}},
+		ReservedFor: []dra.Consumer{{Resource: "pods", Name: name, UID: "pod-" + name}},
+	})
+	use := []dra.Use{{Claim: name}}
+	d.facts.Cluster.Pods = append(d.facts.Cluster.Pods, dra.Pod{
+		Ref: dra.PodRef{Namespace: namespace, Name: name}, UID: "pod-" + name, Node: sceneNode,
+		Claims:     []dra.PodClaim{{Name: "mig", Template: "mig", Claim: name}},
+		Containers: []dra.Container{{Name: "server", Uses: use}, {Name: "sidecar", Uses: use}},
+	})
+}
+
+// tick is one second with new readings of everything.
+func (d *dense) tick() []metric.Row {
+	d.now = d.now.Add(time.Second)
+	d.counters += 1000
+	samples := slices.Clone(d.facts.Samples)
+	for i := range samples {
+		samples[i].At, samples[i].Readings = d.now, d.readings()
+		samples[i].XIDs, samples[i].XIDSource = []device.XID{}, "nvml"
+	}
+	d.facts.Samples = samples
+	var snapshot node.Snapshot
+	d.state, snapshot, _ = node.Step(d.state, d.facts, d.now)
+	return snapshot.Rows
+}
+
+func (d *dense) readings() []device.Reading {
+	details := map[device.Quantity][]string{
+		device.EngineActive:   {"copy", "decoder", "dram", "encoder", "fp16", "fp32", "fp64", "graphics", "sm", "tensor"},
+		device.Temperature:    {"gpu", "memory"},
+		device.ClockFrequency: {"memory", "sm"},
+		device.RemappedRows:   {"corrected", "uncorrected"},
+		device.ECCErrors:      {"corrected", "uncorrected"},
+		device.Throttled:      {"hw_thermal", "power_cap", "sync_boost", "thermal"},
+	}
+	var readings []device.Reading
+	for q, spec := range device.Specs() {
+		value := 0.5
+		if spec.Kind == device.Counter {
+			value = d.counters
+		}
+		for _, detail := range append(details[device.Quantity(q)], []string{""}[min(1, len(details[device.Quantity(q)])):]...) {
+			readings = append(readings, device.Reading{Quantity: device.Quantity(q), Details: [2]string{detail}, Value: value})
+		}
+	}
+	return readings
+}
+
+// The reducer's rows in fact have every field, each container's and each free
+// partition's, and the plan holds from one snapshot to the next.
+func TestRowsOfTheReducer(t *testing.T) {
+	d, translator := newDense(), newTranslator(Split)
+	var rows []metric.Row
+	for range 4 {
+		before := translator.plan
+		rows = translator.Rows(d.now.Elapsed, d.tick())
+		if before != nil && translator.plan != before {
+			t.Error("a new plan, though nothing has changed but readings")
+		}
+	}
+	metrictest.Text(t, metric.NewPage(rows), familyNames()...)
+	count := map[string]int{}
+	for _, row := range rows {
+		count[row.Family.Name]++
+	}
+	for _, family := range Families() {
+		if got := count[family.Name]; got != 128 {
+			t.Errorf("%s has %d series, want one of each container", family.Name, got)
+		}
+	}
+	d.facts.Cluster.Pods = d.facts.Cluster.Pods[: len(d.facts.Cluster.Pods)-1 : len(d.facts.Cluster.Pods)-1]
+	d.facts.Cluster.Claims = slices.Clone(d.facts.Cluster.Claims)
+	if rows = translator.Rows(d.now.Elapsed, d.tick()); len(rows) != 126*len(Families()) {
+		t.Errorf("%d rows after a pod has ended, want %d", len(rows), 126*len(Families()))
+	}
+	for _, row := range rows {
+		if row.Labels.Get("pod") == "claim-63" {
+			t.Fatal("the pod that has ended is still shown")
+		}
+	}
+}
+
+// BenchmarkRows is what a snapshot costs in which only readings are new.
+func BenchmarkRows(b *testing.B) {
+	d, translator := newDense(), newTranslator(Split)
+	snapshots := [2][]metric.Row{d.tick(), d.tick()}
+	now, made := time.Duration(0), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		now += time.Second
+		made = len(translator.Rows(now, snapshots[int(now/time.Second)%2]))
+	}
+	b.ReportMetric(float64(len(snapshots[0])), "rows")
+	b.ReportMetric(float64(made), "series")
+}
+
+// BenchmarkRowsAfterChange is what one costs in which a pod came or went.
+func BenchmarkRowsAfterChange(b *testing.B) {
+	d, translator := newDense(), newTranslator(Split)
+	full := d.tick()
+	less := slices.DeleteFunc(slices.Clone(full), func(row metric.Row) bool {
+		return row.Family.Name == "dra_claim_consumer_info" && row.Labels.Get("pod") == "claim-00"
+	})
+	snapshots, now := [2][]metric.Row{full, less}, time.Duration(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += time.Second
+		translator.Rows(now, snapshots[int(now/time.Second)%2])
+	}
+}

@@ -1,0 +1,152 @@
+package dcgmnames
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// facts are what info rows say of devices and of those that use them.
+type facts struct {
+	devices   []hardware
+	instances map[string]string         // the GPU instance's id, by the partition's uuid
+	held      map[holding]bool          // by claims that count
+	published map[holding]publishedName // under which name a claim was given the device
+	consumers map[string][]consumer     // by uuid, in the order of the rows
+}
+
+// hardware is an NVIDIA device.
+type hardware struct {
+	uuid, parent                           string
+	node, model, address, profile, version string
+}
+
+// holding is a claim and a device of it.
+type holding struct{ namespace, claim, uuid string }
+
+// publishedName is that under which a driver publishes a device.
+type publishedName struct{ driver, pool, device string }
+
+// consumer is a container that may use a device: through a claim, or through
+// a device plugin if there is none.
+type consumer struct {
+	container
+	claim string
+}
+
+type container struct{ namespace, pod, name string }
+
+// isFact reports whether rows of the family decide which series there are.
+func isFact(family string) bool {
+	switch family {
+	case "dra_device_info", "dra_device_partition_info", "dra_claim_held", "dra_claim_device_info",
+		"dra_claim_consumer_info", "dra_device_plugin_consumer_info":
+		return true
+	}
+	return false
+}
+
+// fact is a row that decides which series there are.
+type fact struct {
+	family *metric.Family
+	labels *metric.Labels
+}
+
+func newFacts(rows []fact) *facts {
+	f := &facts{
+		instances: map[string]string{}, held: map[holding]bool{},
+		published: map[holding]publishedName{}, consumers: map[string][]consumer{},
+	}
+	seen := map[string]bool{}
+	for _, row := range rows {
+		uuid := row.labels.Get("uuid")
+		switch row.family.Name {
+		case "dra_device_info":
+			if row.labels.Get("vendor") == "nvidia" && !seen[uuid] {
+				seen[uuid] = true
+				f.devices = append(f.devices, newHardware(uuid, row.labels))
+			}
+		case "dra_device_partition_info":
+			f.instances[uuid] = row.labels.Get("gpu_instance_id")
+		default:
+			f.addUse(row, uuid)
+		}
+	}
+	slices.SortStableFunc(f.devices, compareHardware)
+	return f
+}
+
+func (f *facts) addUse(row fact, uuid string) {
+	labels := row.labels
+	user := consumer{container{labels.Get("namespace"), labels.Get("pod"), labels.Get("container")}, labels.Get("resourceclaim")}
+	held := holding{user.namespace, user.claim, uuid}
+	switch row.family.Name {
+	case "dra_claim_held":
+		f.held[held] = true
+	case "dra_claim_device_info":
+		if _, known := f.published[held]; !known {
+			f.published[held] = publishedName{labels.Get("driver"), labels.Get("pool"), labels.Get("device")}
+		}
+	default:
+		f.consumers[uuid] = append(f.consumers[uuid], user)
+	}
+}
+
+// users are the containers that use the device, each once: by the first claim
+// that names it, as dcgm-exporter has it. A claim that does not hold the
+// device (it has admin access, or has let go) does not count.
+func (f *facts) users(uuid string) []consumer {
+	var users []consumer
+	for _, user := range f.consumers[uuid] {
+		if user.claim != "" && !f.held[holding{user.namespace, user.claim, uuid}] {
+			continue
+		}
+		if !slices.ContainsFunc(users, func(other consumer) bool { return other.container == user.container }) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+func newHardware(uuid string, labels *metric.Labels) hardware {
+	return hardware{
+		uuid: uuid, parent: labels.Get("parent_uuid"), node: labels.Get("node"), model: labels.Get("model"),
+		address: longAddress(labels.Get("pci_bus_id")), profile: labels.Get("partition_profile"), version: labels.Get("driver_version"),
+	}
+}
+
+// compareHardware orders whole GPUs as NVIDIA's libraries number them, by
+// their PCI addresses, and puts partitions behind them. A GPU without an
+// address comes last.
+func compareHardware(a, b hardware) int {
+	return cmp.Or(
+		compareFlags(a.parent == "", b.parent == ""),
+		compareFlags(a.address != "", b.address != ""),
+		strings.Compare(a.address, b.address),
+		strings.Compare(a.uuid, b.uuid),
+	)
+}
+
+// compareFlags puts true first.
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// longAddress spells a PCI address as NVIDIA's libraries do, with a domain of
+// eight digits and in upper case: 00000000:1A:00.0.
+func longAddress(address string) string {
+	domain, rest, found := strings.Cut(address, ":")
+	if !found {
+		return address
+	}
+	return strings.ToUpper(strings.Repeat("0", max(0, 8-len(domain))) + domain + ":" + rest)
+}

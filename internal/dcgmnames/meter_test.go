@@ -1,0 +1,132 @@
+package dcgmnames
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// The meters of these tests believe readings for 10 s and wait 3 s for growth.
+func testPace() patience { return patience{quiet: 3 * time.Second, stale: 10 * time.Second} }
+
+func TestMeter(t *testing.T) {
+	unknown := math.NaN()
+	type moment struct {
+		seconds float64
+		value   float64
+		want    float64
+		stale   bool
+	}
+	for _, test := range []struct {
+		name    string
+		moments []moment
+	}{
+		{"the first growth was read at an unknown moment", []moment{
+			{0, 100, unknown, false}, {0.1, 200, unknown, false}, {1.1, 300, 100, false},
+		}},
+		{"growth belongs to the time between the readings, whatever came between", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {1.2, 10, unknown, false}, {1.9, 10, unknown, false},
+			{2, 20, 10, false}, {2.5, 20, 10, false}, {4, 60, 20, false},
+		}},
+		{"a counter that stands still", []moment{
+			{0, 5, unknown, false}, {1, 5, unknown, false}, {3, 5, 0, false}, {4, 5, 0, false},
+		}},
+		{"growth ends", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false}, {3, 20, 10, false}, {4.9, 20, 10, false}, {5, 20, 0, false},
+		}},
+		{"growth begins anew: never more than there was", []moment{
+			{0, 5, unknown, false}, {3, 5, 0, false}, {60, 5, unknown, false}, {63, 5, 0, false}, {63.01, 35, 30 / 3.01, false}, {64.01, 65, 30, false},
+		}},
+		{"it restarts", []moment{
+			{0, 100, unknown, false}, {1, 110, unknown, false}, {2, 120, 10, false}, {3, 7, unknown, false}, {4, 17, 10, false},
+		}},
+		{"nobody reads it for too long", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
+			{13, 130, unknown, false}, {13.1, 140, unknown, false}, {14.1, 150, 10, false},
+		}},
+		{"the device is stale", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
+			{5, 20, unknown, true}, {9, 20, unknown, true}, {11, 110, 10, false},
+		}},
+		{"it vanishes", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {2, 20, 10, false},
+			{3, unknown, unknown, false}, {4, 40, unknown, false}, {5, 50, unknown, false}, {6, 60, 10, false},
+		}},
+		{"two snapshots of one moment", []moment{
+			{0, 0, unknown, false}, {1, 10, unknown, false}, {1, 20, unknown, false}, {2, 20, 10, false},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var m meter
+			for _, at := range test.moments {
+				got := m.take(at.value, !at.stale, time.Duration(at.seconds*float64(time.Second)), testPace())
+				if math.IsNaN(got) != math.IsNaN(at.want) || math.Abs(got-at.want) > 1e-6 {
+					t.Errorf("at %g s: rate %g, want %g", at.seconds, got, at.want)
+				}
+			}
+		})
+	}
+}
+
+// However long the interval is, a counter that grows has a rate, one that
+// stands still has the rate 0, and one that goes on growing no higher rate
+// than before.
+func TestMeterAtIntervals(t *testing.T) {
+	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute} {
+		var (
+			m       meter
+			pace    = newPatience(Options{Interval: interval, Staleness: max(3*interval, 10*time.Second)})
+			now     time.Duration
+			counter float64
+			rate    float64
+		)
+		run := func(readings int, perSecond float64) {
+			for range readings {
+				now += interval + interval/50
+				counter += perSecond * interval.Seconds()
+				m.take(counter, true, now, pace)
+				rate = m.take(counter, true, now+interval/2, pace) // a snapshot between two readings
+			}
+		}
+		run(3, 100)
+		if math.Abs(rate-100) > 3 {
+			t.Errorf("every %v: rate %g of a counter that grows by 100 a second", interval, rate)
+		}
+		run(int(pace.stale/interval)*3, 0)
+		if rate != 0 {
+			t.Errorf("every %v: rate %g of a counter that stands still", interval, rate)
+		}
+		if run(1, 100); !(rate > 0 && rate <= 100) {
+			t.Errorf("every %v: rate %g of a counter that has grown by 100 a second again", interval, rate)
+		}
+	}
+}
+
+// However readings and snapshots fall, no rate is more than a little above
+// the fastest growth that there was.
+func FuzzMeter(f *testing.F) {
+	f.Add([]byte{1, 9, 3, 0, 20, 255, 7})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		const fastest = 1000.0 // a second
+		var (
+			m              meter
+			now, read      time.Duration
+			shown, counter float64
+		)
+		for _, step := range steps {
+			now += time.Duration(step%16+1) * 50 * time.Millisecond
+			for read+time.Second <= now {
+				read += time.Second
+				counter += fastest * float64(step/16) / 15
+				// Every reading is followed by a snapshot at once.
+				shown = counter
+				if rate := m.take(shown, true, read+time.Millisecond, testPace()); rate > fastest*1.01 || rate < 0 {
+					t.Fatalf("rate %g after growth of at most %g a second", rate, fastest)
+				}
+			}
+			if rate := m.take(shown, true, now+2*time.Millisecond, testPace()); rate > fastest*1.01 {
+				t.Fatalf("rate %g after growth of at most %g a second", rate, fastest)
+			}
+		}
+	})
+}

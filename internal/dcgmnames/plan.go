@@ -1,0 +1,127 @@
+package dcgmnames
+
+import (
+	"strconv"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// plan is which series there are. It holds for as long as the facts do.
+type plan struct {
+	facts   []fact // that it was made from
+	devices []entry
+	series  []series
+	index   map[string]int // of a device, by uuid
+	holders map[holder]int // numbered from 0
+	labels  map[identity]*metric.Labels
+}
+
+// entry is a device of the plan.
+type entry struct {
+	uuid   string
+	parent int // index of the GPU that it is a partition of; itself where there is none
+	first  int // of its series
+	end    int
+}
+
+// series has the values of a device, for one container that uses it or for
+// nobody.
+type series struct {
+	labels     *metric.Labels
+	pod, claim int // the holders whose share it shows, in this order; none: -1
+}
+
+// holder is a pod or a claim of which rows may tell what it does with a device.
+type holder struct {
+	pod                   bool // else a claim
+	namespace, name, uuid string
+}
+
+// newPlan plans the series that the facts ask for. Labels of the plan before,
+// if there was one, are used again.
+func newPlan(rows []fact, before *plan) *plan {
+	f := newFacts(rows)
+	p := &plan{
+		facts:   append([]fact(nil), rows...),
+		index:   make(map[string]int, len(f.devices)),
+		holders: map[holder]int{},
+		labels:  map[identity]*metric.Labels{},
+	}
+	partitioned := map[string]bool{}
+	for i, d := range f.devices {
+		p.index[d.uuid] = i
+		if d.parent != "" {
+			partitioned[d.parent] = true
+		}
+	}
+	for i, d := range f.devices {
+		users := f.users(d.uuid)
+		if len(users) == 0 && !partitioned[d.uuid] {
+			users = []consumer{{}}
+		}
+		parent, known := p.index[d.parent]
+		if !known {
+			parent = i
+		}
+		e := entry{uuid: d.uuid, parent: parent, first: len(p.series)}
+		for _, user := range users {
+			p.series = append(p.series, p.newSeries(f, d, f.devices[parent], parent, user, before))
+		}
+		e.end = len(p.series)
+		p.devices = append(p.devices, e)
+	}
+	return p
+}
+
+func (p *plan) newSeries(f *facts, d, gpu hardware, index int, user consumer, before *plan) series {
+	id := identity{whole: gpu, hardware: d, instance: f.instances[d.uuid], consumer: user,
+		published: f.published[holding{user.namespace, user.claim, d.uuid}]}
+	if gpu.parent == "" {
+		id.gpu = strconv.Itoa(index)
+	} else {
+		id.whole = hardware{uuid: d.parent} // all that is known of it
+	}
+	s := series{labels: p.labelsOf(id, before), pod: -1, claim: -1}
+	if user.pod != "" && d.parent == "" {
+		s.pod = p.holder(holder{true, user.namespace, user.pod, d.uuid})
+	}
+	if user.claim != "" && d.parent == "" {
+		s.claim = p.holder(holder{false, user.namespace, user.claim, d.uuid})
+	}
+	return s
+}
+
+func (p *plan) holder(h holder) int {
+	number, known := p.holders[h]
+	if !known {
+		number = len(p.holders)
+		p.holders[h] = number
+	}
+	return number
+}
+
+func (p *plan) labelsOf(id identity, before *plan) *metric.Labels {
+	if before != nil {
+		p.labels[id] = before.labels[id]
+	}
+	if p.labels[id] == nil {
+		p.labels[id] = id.labels()
+	}
+	return p.labels[id]
+}
+
+// device is the index of a device, -1 if it has none.
+func (p *plan) device(uuid string) int {
+	if at, known := p.index[uuid]; known {
+		return at
+	}
+	return -1
+}
+
+// holderAt is the number of a holder, -1 if it has none.
+func (p *plan) holderAt(h holder) int {
+	if at, known := p.holders[h]; known {
+		return at
+	}
+	return -1
+}

@@ -1,0 +1,107 @@
+package dcgmnames
+
+// source is one number that fields are made of.
+type source uint8
+
+// What rows tell of a device, and behind it what is derived from that.
+const (
+	utilization source = iota
+	memoryActivity
+	memoryUsed
+	memorySize
+	memoryReserved
+	power
+	energy
+	gpuTemperature
+	memoryTemperature
+	smClock
+	memoryClock
+	graphicsActive
+	smActive
+	tensorActive
+	fp64Active
+	fp32Active
+	fp16Active
+	dramActive
+	encoderActive
+	decoderActive
+	smOccupancy
+	pcieTransmit
+	pcieReceive
+	nvlinkTransmit
+	nvlinkReceive
+	pcieReplays
+	correctedRows
+	uncorrectedRows
+	rowRemapFailed
+
+	memoryFree
+	lastXID
+	pcieTransmitRate
+	pcieReceiveRate
+	nvlinkTransmitRate
+	nvlinkReceiveRate
+	nvlinkRate
+
+	// sources is how many there are, told how many of them rows tell.
+	sources
+	told = memoryFree
+)
+
+// origin is the family that tells a source and, where the family tells
+// several, the label that tells them apart.
+type origin struct{ family, label, value string }
+
+func origins() [told]origin {
+	return [told]origin{
+		utilization:       {family: "dra_device_utilization_ratio"},
+		memoryActivity:    {family: "dra_device_memory_activity_ratio"},
+		memoryUsed:        {family: "dra_device_memory_used_bytes"},
+		memorySize:        {family: "dra_device_memory_size_bytes"},
+		memoryReserved:    {family: "dra_device_memory_reserved_bytes"},
+		power:             {family: "dra_device_power_watts"},
+		energy:            {family: "dra_device_energy_joules_total"},
+		gpuTemperature:    {family: "dra_device_temperature_celsius", label: "sensor", value: "gpu"},
+		memoryTemperature: {family: "dra_device_temperature_celsius", label: "sensor", value: "memory"},
+		smClock:           {family: "dra_device_clock_hertz", label: "clock", value: "sm"},
+		memoryClock:       {family: "dra_device_clock_hertz", label: "clock", value: "memory"},
+		graphicsActive:    {family: "dra_device_engine_active_ratio", label: "engine", value: "graphics"},
+		smActive:          {family: "dra_device_engine_active_ratio", label: "engine", value: "sm"},
+		tensorActive:      {family: "dra_device_engine_active_ratio", label: "engine", value: "tensor"},
+		fp64Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp64"},
+		fp32Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp32"},
+		fp16Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp16"},
+		dramActive:        {family: "dra_device_engine_active_ratio", label: "engine", value: "dram"},
+		encoderActive:     {family: "dra_device_engine_active_ratio", label: "engine", value: "encoder"},
+		decoderActive:     {family: "dra_device_engine_active_ratio", label: "engine", value: "decoder"},
+		smOccupancy:       {family: "dra_device_sm_occupancy_ratio"},
+		pcieTransmit:      {family: "dra_device_pcie_transmit_bytes_total"},
+		pcieReceive:       {family: "dra_device_pcie_receive_bytes_total"},
+		nvlinkTransmit:    {family: "dra_device_nvlink_transmit_bytes_total"},
+		nvlinkReceive:     {family: "dra_device_nvlink_receive_bytes_total"},
+		pcieReplays:       {family: "dra_device_pcie_replays_total"},
+		correctedRows:     {family: "dra_device_remapped_rows", label: "severity", value: "corrected"},
+		uncorrectedRows:   {family: "dra_device_remapped_rows", label: "severity", value: "uncorrected"},
+		rowRemapFailed:    {family: "dra_device_row_remap_failed"},
+	}
+}
+
+// counted are the counters of which fields show the growth a second.
+func counted() [4]struct{ counter, rate source } {
+	return [4]struct{ counter, rate source }{
+		{pcieTransmit, pcieTransmitRate},
+		{pcieReceive, pcieReceiveRate},
+		{nvlinkTransmit, nvlinkTransmitRate},
+		{nvlinkReceive, nvlinkReceiveRate},
+	}
+}
+
+// lasts reports whether the source is told of a device that cannot be read,
+// too: counters are, gauges are not.
+func (s source) lasts() bool {
+	switch s {
+	case energy, pcieTransmit, pcieReceive, nvlinkTransmit, nvlinkReceive, pcieReplays:
+		return true
+	}
+	return false
+}

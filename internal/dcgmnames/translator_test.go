@@ -1,0 +1,222 @@
+package dcgmnames
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+func wantDistinct(t *testing.T, rows []metric.Row) {
+	t.Helper()
+	seen := map[string]bool{}
+	var families []string
+	for _, row := range rows {
+		if len(families) == 0 || families[len(families)-1] != row.Family.Name {
+			if slices.Contains(families, row.Family.Name) {
+				t.Fatalf("the rows of %s do not stand together", row.Family.Name)
+			}
+			families = append(families, row.Family.Name)
+		}
+		key := fmt.Sprint(row.Family.Name, pairsOf(row.Labels))
+		if seen[key] {
+			t.Fatalf("%s is there twice", key)
+		}
+		seen[key] = true
+		if math.IsNaN(row.Value) || math.IsInf(row.Value, 0) {
+			t.Fatalf("%s is %g", key, row.Value)
+		}
+	}
+}
+
+// randomScene is what a careless writer of rows could come up with: claims
+// that hold what is not there, pods that use everything, partitions without
+// GPUs and GPUs without addresses.
+func randomScene(r *rand.Rand) *scene {
+	s := newScene()
+	names := func(kind string, of int) string { return fmt.Sprint(kind, r.IntN(of)) }
+	for range 1 + r.IntN(8) {
+		uuid := s.gpu(r.IntN(4))
+		if r.IntN(3) == 0 {
+			uuid = s.partition(r.IntN(5), r.IntN(2))
+		}
+		if r.IntN(4) == 0 {
+			s.unset("dra_device_info", "uuid="+uuid)
+			s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid="+parentOf(uuid), "vendor="+[]string{"nvidia", "amd", ""}[r.IntN(3)], "pci_bus_id=")
+		}
+		if r.IntN(3) == 0 {
+			s.unset("dra_device_partition_info", "uuid="+uuid)
+		}
+		s.read(uuid, map[string]float64{"utilization_ratio": r.Float64(), "memory_used_bytes": r.Float64() * gibibyte, "memory_size_bytes": gibibyte})
+		s.traffic(uuid, r.Float64())
+		for range r.IntN(6) {
+			namespace, claim, pod := names("n", 2), names("c", 3), names("p", 3)+"/"+names("k", 2)
+			switch r.IntN(5) {
+			case 0:
+				s.consumers(namespace, claim, uuid, pod)
+			case 1:
+				s.plugin(namespace, uuid, names("p", 3), names("k", 2))
+			default:
+				s.claim(namespace, claim, uuid, pod)
+			}
+			s.splits(namespace, claim, uuid, []string{"process", "shared"}[r.IntN(2)], r.Float64(), r.Float64()*gibibyte)
+			s.podSplits(namespace, names("p", 3), uuid, r.Float64(), r.Float64()*gibibyte)
+		}
+	}
+	return s
+}
+
+func TestNoLabelSetTwice(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		translator := newTranslator(Mode(r.IntN(2)))
+		for second := range 4 {
+			rows := translator.Rows(time.Duration(second)*time.Second, randomScene(r).snapshot())
+			wantDistinct(t, rows)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// What a Translator remembers changes nothing: one that has seen other
+// snapshots before says the same of this one as one that has not.
+func TestMemoryChangesNothing(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		mode := Mode(r.IntN(2))
+		old := newTranslator(mode)
+		for range 3 {
+			old.Rows(0, randomScene(r).snapshot())
+		}
+		s := randomScene(r)
+		for range 2 {
+			got, want := textOf(old.Rows(time.Hour, s.snapshot())), textOf(newTranslator(mode).Rows(time.Hour, s.snapshot()))
+			if got != want {
+				t.Fatalf("seed %d: after other snapshots\n%s\nwithout them\n%s", seed, got, want)
+			}
+			for _, rows := range s.rows { // the same labels in another order
+				r.Shuffle(len(rows), func(i, j int) {
+					if rows[i].Labels.Get("vendor") == "" && rows[i].Labels.Get("pod") == "" && rows[i].Labels.Get("driver") == "" {
+						rows[i], rows[j] = rows[j], rows[i]
+					}
+				})
+			}
+		}
+	}
+}
+
+func textOf(rows []metric.Row) string {
+	var lines []string
+	for _, row := range rows {
+		if !strings.Contains(row.Family.Name, "_BYTES") && !strings.Contains(row.Family.Name, "BANDWIDTH") {
+			lines = append(lines, fmt.Sprint(row.Family.Name, pairsOf(row.Labels), row.Value))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Rows that were handed out stay as they are: a page points into them.
+func TestRowsStay(t *testing.T) {
+	s, translator := wholeNode(), newTranslator(Split)
+	first := translator.Rows(0, s.snapshot())
+	before := slices.Clone(first)
+	busy(s, "GPU-0", 0.123)
+	translator.Rows(time.Second, s.snapshot())
+	if !slices.Equal(first, before) {
+		t.Error("the rows of the first snapshot have changed")
+	}
+}
+
+// Labels live as long as what they describe: those of a pod outlive the
+// coming and going of others.
+func TestLabelsStay(t *testing.T) {
+	s, translator := wholeNode(), newTranslator(Copy)
+	of := func(rows []metric.Row) map[string]*metric.Labels {
+		made := map[string]*metric.Labels{}
+		for _, row := range rows {
+			made[row.Labels.Get("UUID")+row.Labels.Get("pod")+row.Labels.Get("container")+row.Labels.Get("GPU_I_ID")] = row.Labels
+		}
+		return made
+	}
+	first := of(translator.Rows(0, s.snapshot()))
+	s.claim("late", "claim", "GPU-3", "late-0/main")
+	second := of(translator.Rows(0, s.snapshot()))
+	delete(first, "GPU-3")
+	for of, labels := range first {
+		if second[of] != labels {
+			t.Errorf("the labels of %s were made anew", of)
+		}
+	}
+	if second["GPU-3late-0main"] == nil || second["GPU-3"] != nil {
+		t.Error("the new pod is not shown alone")
+	}
+}
+
+// A snapshot with the same labels costs its rows and nothing else.
+func TestSteadyAllocations(t *testing.T) {
+	s, translator := wholeNode(), newTranslator(Split)
+	rows := s.snapshot()
+	translator.Rows(0, rows)
+	translator.Rows(0, rows)
+	if got := testing.AllocsPerRun(20, func() { translator.Rows(0, rows) }); got > 1 {
+		t.Errorf("%g allocations a snapshot, want 1: the rows", got)
+	}
+}
+
+// A device that leaves and comes back begins anew.
+func TestRateOfADeviceThatVanished(t *testing.T) {
+	s, translator := newScene(), newTranslator(Copy)
+	busy(s, s.gpu(0), 0.5)
+	busy(s, s.gpu(1), 0.5)
+	at := func(second int) []metric.Row {
+		s.traffic("GPU-0", 100*float64(second))
+		return translator.Rows(time.Duration(second)*time.Second, s.snapshot())
+	}
+	at(0)
+	at(1)
+	rows := at(2)
+	wantSeries(t, rows, "PROF_PCIE_TX_BYTES", "100")
+	wantSeries(t, rows, "PROF_PCIE_RX_BYTES", "200")
+	wantSeries(t, rows, "DEV_NVLINK_BANDWIDTH_TOTAL", "400")
+	info := s.rows["dra_device_info"]
+	s.rows["dra_device_info"] = info[1:]
+	wantSeries(t, at(3), "PROF_PCIE_TX_BYTES")
+	s.rows["dra_device_info"] = info
+	wantSeries(t, at(4), "PROF_PCIE_TX_BYTES")
+	wantSeries(t, at(5), "PROF_PCIE_TX_BYTES")
+	wantSeries(t, at(6), "PROF_PCIE_TX_BYTES", "100")
+}
+
+// Of a device that cannot be read rows have counters alone: what stands still
+// then is not known to stand still.
+func TestRateOfAStaleDevice(t *testing.T) {
+	s, translator := newScene(), newTranslator(Copy)
+	busy(s, s.gpu(0), 0.5)
+	for second := range 3 {
+		s.traffic("GPU-0", float64(second))
+		translator.Rows(time.Duration(second)*time.Second, s.snapshot())
+	}
+	s.unset("dra_device_utilization_ratio")
+	for second := 3; second < 30; second++ {
+		wantSeries(t, translator.Rows(time.Duration(second)*time.Second, s.snapshot()), "PROF_PCIE_TX_BYTES")
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for _, mode := range []Mode{Copy, Split} {
+		if got, err := ParseMode(mode.String()); got != mode || err != nil {
+			t.Errorf("%s is read as %v, %v", mode, got, err)
+		}
+	}
+	if _, err := ParseMode("Copy"); err == nil || !strings.Contains(err.Error(), `"Copy"`) {
+		t.Errorf("another word: error %v", err)
+	}
+}
