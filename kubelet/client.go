@@ -61,6 +61,7 @@ type Client struct {
 	changed chan struct{}
 	latest  atomic.Pointer[Listing]
 
+	visibility visibility    // of the newest connection
 	connection *connection   // Run's alone; nil until needed and after a failure
 	hungSince  clock.Instant // Run's alone
 }

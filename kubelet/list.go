@@ -69,7 +69,7 @@ func (c *Client) fetch(ctx context.Context) (*podresourcesv1.ListPodResourcesRes
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if c.connection == nil {
-		connection, err := connect(c.socket, 2*c.timeout)
+		connection, err := connect(c.socket, 2*c.timeout, c.visibility.note)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,8 @@ func (c *Client) disconnect() {
 // connection is a gRPC channel to the kubelet's socket that remembers why the
 // socket could not be reached: gRPC itself keeps only the text of that error.
 type connection struct {
-	channel *grpc.ClientConn
+	channel   *grpc.ClientConn
+	connected func(net.Conn) // told of each connection that is made
 
 	mu     sync.Mutex
 	failed error
@@ -106,8 +107,8 @@ type connection struct {
 // patience is how long a server may take for its part of the handshake. It
 // must be longer than a call's deadline, so that a kubelet which accepts and
 // says nothing is seen as one that hangs.
-func connect(socket string, patience time.Duration) (*connection, error) {
-	c := &connection{}
+func connect(socket string, patience time.Duration, connected func(net.Conn)) (*connection, error) {
+	c := &connection{connected: connected}
 	channel, err := grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
@@ -122,6 +123,9 @@ func connect(socket string, patience time.Duration) (*connection, error) {
 
 func (c *connection) dial(ctx context.Context, socket string) (net.Conn, error) {
 	dialed, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err == nil {
+		c.connected(dialed)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = err

@@ -1,0 +1,133 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// errNoHierarchy says that a file is none of /proc/<pid>/cgroup.
+var errNoHierarchy = errors.New("no line has the form hierarchy:controllers:path")
+
+// decodeOwner reads /proc/<pid>/cgroup (cgroups(7)): a line for each
+// hierarchy, of which version 2 has one and version 1 several. They may
+// differ, so the line that tells most counts. Whatever names no pod and no
+// container is the zero Owner: a process of the host.
+func decodeOwner(file []byte) (dra.Owner, error) {
+	var owner dra.Owner
+	told := len(file) == 0 // a kernel without any hierarchy
+	for line := range bytes.Lines(file) {
+		hierarchy, rest, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(":"))
+		_, path, ok := bytes.Cut(rest, []byte(":"))
+		if !ok || !isNumber(hierarchy) {
+			continue
+		}
+		told = true
+		if o := ownerOf(string(path)); rank(o) > rank(owner) {
+			owner = o
+		}
+	}
+	if !told {
+		return dra.Owner{}, errNoHierarchy
+	}
+	return owner, nil
+}
+
+// rank orders owners by how much they tell.
+func rank(o dra.Owner) int {
+	told := 0
+	if o.PodUID != "" {
+		told += 2
+	}
+	if o.ContainerID != "" {
+		told++
+	}
+	return told
+}
+
+// ownerOf finds the pod and the container in a path of a hierarchy. The
+// outermost pod counts, and the container is what lies right in it: what a
+// container makes below its own cgroup is its own affair, and what lies above
+// a pod is what the node itself runs in. As seen from another cgroup
+// namespace a path begins with "..", and from inside the pod itself it names
+// the container alone.
+func ownerOf(path string) dra.Owner {
+	var owner dra.Owner
+	path = strings.TrimSuffix(path, " (deleted)") // version 2, of a process that is about to be reaped
+	elements := strings.Split(path, "/")
+	for i, element := range elements {
+		if uid, inside := podOf(element); uid != "" {
+			if inside == "" && i+1 < len(elements) {
+				inside = elements[i+1]
+			}
+			return dra.Owner{PodUID: uid, ContainerID: containerOf(inside)}
+		}
+		if owner.ContainerID == "" {
+			owner.ContainerID = containerOf(element)
+		}
+	}
+	return owner
+}
+
+// podOf returns the UID of the pod that an element of a path stands for, or
+// nothing, and what the same element says of the container.
+//
+// The kubelet (pkg/kubelet/cm) calls a pod's cgroup pod<UID> below that of its
+// class of service. With the systemd driver the names of all parents stand
+// before it, joined by dashes, and the UID's own dashes are underscores:
+// kubepods-burstable-pod<UID>.slice. A containerd that is not told to use
+// systemd makes of such a parent one element, <slice>:cri-containerd:<id>
+// (internal/cri/server, getCgroupsPath).
+func podOf(element string) (uid, inside string) {
+	name, inside, _ := strings.Cut(element, ":")
+	if slice, ok := strings.CutSuffix(name, ".slice"); ok {
+		slice = slice[strings.LastIndexByte(slice, '-')+1:]
+		name = strings.ReplaceAll(slice, "_", "-")
+	}
+	uid, ok := strings.CutPrefix(name, "pod")
+	if !ok || !isUID(uid) {
+		return "", ""
+	}
+	return uid, inside
+}
+
+// containerOf returns the runtime's id of the container that an element
+// stands for, or nothing. It is the bare id with the cgroupfs driver, behind
+// the runtime's name in a scope with the systemd driver
+// (cri-containerd-<id>.scope, crio-<id>.scope, docker-<id>.scope), and
+// crio-<id> where CRI-O uses cgroupfs. crio-conmon-<id> is where CRI-O's
+// monitor of that container runs, which is not the container.
+func containerOf(element string) string {
+	name := strings.TrimSuffix(element, ".scope")
+	at := strings.LastIndexAny(name, "-:")
+	id := name[at+1:]
+	if !isContainerID(id) || at >= 0 && strings.HasSuffix(name[:at], "conmon") {
+		return ""
+	}
+	return id
+}
+
+// isUID reports whether s is a UID as Kubernetes makes them: a UUID by the
+// API server, or, of a static pod, the kubelet's hash without dashes
+// (pkg/kubelet/config, applyDefaults).
+func isUID(s string) bool {
+	switch len(s) {
+	case 32:
+		return isHex(s)
+	case 36:
+		return s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' &&
+			isHex(s[:8]) && isHex(s[9:13]) && isHex(s[14:18]) && isHex(s[19:23]) && isHex(s[24:])
+	default:
+		return false
+	}
+}
+
+// isContainerID reports whether s is an id as containerd, CRI-O and Docker
+// make them: 32 random bytes in hexadecimal.
+func isContainerID(s string) bool { return len(s) == 64 && isHex(s) }
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+func isNumber(s []byte) bool { return len(s) > 0 && len(bytes.Trim(s, "0123456789")) == 0 }

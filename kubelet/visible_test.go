@@ -1,0 +1,120 @@
+//go:build linux
+
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// asker is the variable that makes a process of this test one that lists once
+// over the socket it names, and says what it has learned.
+const asker = "KUBELET_TEST_ASKER"
+
+// TestAsker is such a process, and nothing otherwise.
+func TestAsker(*testing.T) {
+	if os.Getenv(asker) == "" {
+		return
+	}
+	client := New(Options{Socket: os.Getenv(asker)})
+	_, err := client.fetch(context.Background())
+	client.disconnect()
+	visible, known := client.Visible()
+	fmt.Println("pid", os.Getpid(), "visible", visible, "known", known, "error", err)
+	os.Exit(0)
+}
+
+// asked is what such a process says, in pid namespaces of its own or not.
+func asked(t *testing.T, socket string, namespaces uintptr) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestAsker$")
+	command.Env = append(os.Environ(), asker+"="+socket)
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	out, err := command.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+func TestVisibleInTheSameNamespace(t *testing.T) {
+	_, socket := start(t, simulated.Options{})
+	got, err := asked(t, socket, 0)
+	must(t, err)
+	if !strings.HasSuffix(got, " visible true known true error <nil>") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNotVisibleFromAnotherNamespace has a client whose pid namespace is below
+// the kubelet's, as that of a pod without hostPID.
+func TestNotVisibleFromAnotherNamespace(t *testing.T) {
+	_, socket := start(t, simulated.Options{})
+	got, err := asked(t, socket, syscall.CLONE_NEWPID)
+	if err != nil {
+		t.Skipf("a pid namespace can only be made by root: %v", err)
+	}
+	if got != "pid 1 visible false known true error <nil>" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestVisibleIsRenewed is not known before there is a connection, and stays
+// what it was while there is none.
+func TestVisibleIsRenewed(t *testing.T) {
+	socket := freshSocket(t)
+	client := New(Options{Socket: socket})
+	defer client.disconnect()
+	wants := func(when string, wantVisible, wantKnown bool) {
+		t.Helper()
+		if visible, known := client.Visible(); visible != wantVisible || known != wantKnown {
+			t.Errorf("%s: visible %v, known %v", when, visible, known)
+		}
+	}
+	wants("before", false, false)
+	if _, err := client.fetch(t.Context()); err == nil {
+		t.Fatal("there is no kubelet")
+	}
+	wants("without a kubelet", false, false)
+	kubelet, err := simulated.Start(t.Context(), socket, simulated.Options{})
+	must(t, err)
+	_, err = client.fetch(t.Context())
+	must(t, err)
+	wants("connected", true, true)
+	kubelet.Close()
+	if _, err := client.fetch(t.Context()); err == nil {
+		t.Fatal("the kubelet is stopped")
+	}
+	wants("the kubelet is stopped", true, true)
+
+	hidden := false
+	client.visibility.known.Store(&hidden)
+	kubelet, err = simulated.Start(t.Context(), socket, simulated.Options{})
+	must(t, err)
+	defer kubelet.Close()
+	_, err = client.fetch(t.Context())
+	must(t, err)
+	wants("connected anew", true, true)
+}
+
+// TestVisibleOfNoSocket cannot be told.
+func TestVisibleOfNoSocket(t *testing.T) {
+	client := New(Options{})
+	one, other := net.Pipe()
+	defer one.Close()
+	defer other.Close()
+	visible := true
+	client.visibility.known.Store(&visible)
+	client.visibility.note(one)
+	if visible, known := client.Visible(); visible || known {
+		t.Errorf("visible %v, known %v", visible, known)
+	}
+}
