@@ -38,12 +38,21 @@ func (b *Builder) Add(labels *Labels, value float64) { b.AddFrom(labels, value, 
 
 // AddFrom adds a row to the family: a counter that began at zero at start.
 func (b *Builder) AddFrom(labels *Labels, value float64, start time.Time) {
+	b.add(Row{Family: b.family, Labels: labels, Value: value, Start: start})
+}
+
+// AddPast adds an info row of what has ended.
+func (b *Builder) AddPast(labels *Labels, value float64) {
+	b.add(Row{Family: b.family, Labels: labels, Value: value, Past: true})
+}
+
+func (b *Builder) add(row Row) {
 	b.count++
 	if b.limit > 0 && b.count > b.limit && b.family != b.uncapped {
 		b.dropped[b.family]++
 		return
 	}
-	b.rows = append(b.rows, Row{Family: b.family, Labels: labels, Value: value, Start: start})
+	b.rows = append(b.rows, row)
 }
 
 // Rows returns the rows since Begin. The Builder does not touch them again.

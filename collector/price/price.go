@@ -1,8 +1,10 @@
 // Package price says what an hour of a device costs.
 package price
 
+import "strings"
+
 // Prices is a price list: rules in their order, of which the first that fits a
-// device is its price. It is immutable.
+// device is its price. It is immutable, and nil is a list without rules.
 type Prices struct {
 	Currency string // ISO 4217, or whatever its owner calls it
 	Rules    []Rule
@@ -10,6 +12,7 @@ type Prices struct {
 
 // Rule is a price and what it is for. Empty fields fit everything, but a
 // partition is only meant by a rule that names a profile or a device class.
+// In Model and Profile a * stands for any text, also for none.
 type Rule struct {
 	DeviceClass string
 	Model       string
@@ -17,25 +20,77 @@ type Rule struct {
 	PerHour     float64
 }
 
-// PerHour is what an hour of a device costs, held through the device class
-// (empty while it is free); false if no rule fits.
-func (p *Prices) PerHour(class, model, profile string) (float64, bool) {
+// Device is what is asked for. What is unknown of it is empty, and then no
+// rule fits that names it.
+type Device struct {
+	DeviceClass string // through which it is held; empty while it is free
+	Model       string // of a partition: of the device that it is cut from
+	Profile     string // of a partition
+	Partition   bool   // it is one, though its profile may be unknown
+}
+
+// PerHour is what an hour of the device costs; false if no rule fits.
+func (p *Prices) PerHour(device Device) (float64, bool) {
 	if p == nil {
 		return 0, false
 	}
 	for _, rule := range p.Rules {
-		if rule.fits(class, model, profile) {
+		if rule.fits(device) {
 			return rule.PerHour, true
 		}
 	}
 	return 0, false
 }
 
-func (r Rule) fits(class, model, profile string) bool {
-	if profile != "" && r.Profile == "" && r.DeviceClass == "" {
-		return false
+func (r Rule) fits(device Device) bool {
+	reaches := r.reachesWhole()
+	if device.Partition || device.Profile != "" {
+		reaches = r.reachesPartitions()
 	}
-	return (r.DeviceClass == "" || r.DeviceClass == class) &&
-		(r.Model == "" || r.Model == model) &&
-		(r.Profile == "" || r.Profile == profile)
+	return reaches &&
+		(r.DeviceClass == "" || r.DeviceClass == device.DeviceClass) &&
+		isLike(device.Model, r.Model) && isLike(device.Profile, r.Profile)
+}
+
+// reachesWhole reports whether the rule can mean a device in one piece.
+func (r Rule) reachesWhole() bool { return r.Profile == "" }
+
+// reachesPartitions reports whether it can mean a partition.
+func (r Rule) reachesPartitions() bool { return r.Profile != "" || r.DeviceClass != "" }
+
+// covers reports whether the rule fits everything that the other one fits, so
+// that the other one is never asked where this one goes first.
+func (r Rule) covers(other Rule) bool {
+	return (r.reachesWhole() || !other.reachesWhole()) &&
+		(r.reachesPartitions() || !other.reachesPartitions()) &&
+		(r.DeviceClass == "" || r.DeviceClass == other.DeviceClass) &&
+		isLike(other.Model, r.Model) && isLike(other.Profile, r.Profile)
+}
+
+// isLike reports whether the text is one that the pattern means: any, if it is
+// empty. Of two patterns it reports whether the second means all that the first
+// means: a * is matched by nothing but a *. Brackets and slashes are no signs,
+// as they would be in patterns of files: names of models have them.
+func isLike(text, pattern string) bool {
+	if pattern == "" {
+		return true
+	}
+	begin, rest, starred := strings.Cut(pattern, "*")
+	if !starred {
+		return text == pattern
+	}
+	text, begins := strings.CutPrefix(text, begin)
+	if !begins || text == "" && begin == "" {
+		return false // nothing is known that could be any text
+	}
+	parts := strings.Split(rest, "*")
+	end := parts[len(parts)-1]
+	for _, part := range parts[:len(parts)-1] {
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return strings.HasSuffix(text, end)
 }

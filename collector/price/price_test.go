@@ -1,0 +1,109 @@
+package price
+
+import "testing"
+
+func TestTheFirstRuleThatFitsIsThePrice(t *testing.T) {
+	prices := &Prices{Currency: "EUR", Rules: []Rule{
+		{DeviceClass: "gold", Model: "NVIDIA H100*", PerHour: 9},
+		{DeviceClass: "mig.nvidia.com", Profile: "1g.10gb", PerHour: 0.5},
+		{DeviceClass: "mig.nvidia.com", PerHour: 0.7},
+		{Profile: "2g.*", PerHour: 1},
+		{Model: "NVIDIA H100*", PerHour: 4},
+		{Model: "AMD Instinct [MI300X]", PerHour: 3},
+		{Model: "a/*/c", PerHour: 2},
+		{PerHour: 0},
+	}}
+	none := -1.0
+	for name, c := range map[string]struct {
+		device Device
+		want   float64
+	}{
+		"by class and model":                              {Device{DeviceClass: "gold", Model: "NVIDIA H100 80GB HBM3"}, 9},
+		"by model, held through another class":            {Device{DeviceClass: "gpu.nvidia.com", Model: "NVIDIA H100 PCIe"}, 4},
+		"by model, while it is free":                      {Device{Model: "NVIDIA H100"}, 4},
+		"by class, of another model":                      {Device{DeviceClass: "gold", Model: "NVIDIA B200"}, 0},
+		"of a model in brackets":                          {Device{Model: "AMD Instinct [MI300X]"}, 3},
+		"a bracket is no set of letters":                  {Device{Model: "AMD Instinct M"}, 0},
+		"a slash is text":                                 {Device{Model: "a/b/b/c"}, 2},
+		"of an unknown model":                             {Device{}, 0},
+		"a partition by class and profile":                {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, 0.5},
+		"a partition by class alone":                      {Device{DeviceClass: "mig.nvidia.com", Model: "NVIDIA H100", Profile: "7g.80gb", Partition: true}, 0.7},
+		"a partition by class, of unknown profile":        {Device{DeviceClass: "mig.nvidia.com", Partition: true}, 0.7},
+		"a partition by profile, through any class":       {Device{DeviceClass: "other", Profile: "2g.20gb", Partition: true}, 1},
+		"a partition by profile, while it is free":        {Device{Profile: "2g.20gb", Partition: true}, 1},
+		"a partition has no price of the whole device":    {Device{Model: "NVIDIA H100", Profile: "1g.10gb", Partition: true}, none},
+		"nor if its profile is unknown":                   {Device{Model: "NVIDIA H100", Partition: true}, none},
+		"nor if nothing but its profile tells that it is": {Device{Model: "NVIDIA H100", Profile: "1g.10gb"}, none},
+	} {
+		got, known := prices.PerHour(c.device)
+		if known != (c.want >= 0) || known && got != c.want {
+			t.Errorf("%s: %v (known: %v), want %v", name, got, known, c.want)
+		}
+	}
+}
+
+func TestWithoutAListThereIsNoPrice(t *testing.T) {
+	var prices *Prices
+	if got, known := prices.PerHour(Device{Model: "NVIDIA H100"}); known {
+		t.Errorf("no list says %v", got)
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		text, pattern string
+		want          bool
+	}{
+		{"NVIDIA H100", "", true}, {"", "", true},
+		{"NVIDIA H100", "NVIDIA H100", true}, {"NVIDIA H100 PCIe", "NVIDIA H100", false}, {"nvidia h100", "NVIDIA H100", false},
+		{"NVIDIA H100", "NVIDIA H100*", true}, {"NVIDIA H100 PCIe", "NVIDIA H100*", true}, {"NVIDIA H200", "NVIDIA H100*", false},
+		{"NVIDIA H100 PCIe", "*H100*", true}, {"NVIDIA H100 PCIe", "*PCIe", true}, {"NVIDIA H100 SXM", "*PCIe", false},
+		{"ab", "ab*b", false}, {"abb", "ab*b", true}, {"axbxc", "a*b*c", true}, {"axcxb", "a*b*c", false}, {"abcbc", "a*bc", true},
+		{"anything", "*", true}, {"", "*", false}, {"", "a*", false}, {"anything", "**", true},
+	} {
+		if got := isLike(c.text, c.pattern); got != c.want {
+			t.Errorf("%q is like %q: %v", c.text, c.pattern, got)
+		}
+	}
+}
+
+// TestCovering holds what a rule covers against all devices of a small world:
+// covered is a rule exactly if no device fits it that the other does not fit.
+func TestCovering(t *testing.T) {
+	classes, models, profiles := []string{"", "a", "b"}, []string{"", "h", "hx", "h*", "*", "*x"}, []string{"", "1g", "2g", "*g"}
+	var devices []Device
+	for _, class := range []string{"", "a", "b", "c"} {
+		for _, model := range []string{"", "h", "hx", "h1x", "q", "qx", "h1"} {
+			devices = append(devices, Device{DeviceClass: class, Model: model})
+			for _, profile := range []string{"", "1g", "2g", "3g", "q"} {
+				devices = append(devices, Device{DeviceClass: class, Model: model, Profile: profile, Partition: true})
+			}
+		}
+	}
+	var rules []Rule
+	for _, class := range classes {
+		for _, model := range models {
+			for _, profile := range profiles {
+				rules = append(rules, Rule{DeviceClass: class, Model: model, Profile: profile})
+			}
+		}
+	}
+	covered := 0
+	for _, first := range rules {
+		for _, second := range rules {
+			want := true
+			for _, device := range devices {
+				want = want && (first.fits(device) || !second.fits(device))
+			}
+			if got := first.covers(second); got != want {
+				t.Fatalf("%+v covers %+v: %v, want %v", first, second, got, want)
+			}
+			if want {
+				covered++
+			}
+		}
+	}
+	if covered <= len(rules) || covered == len(rules)*len(rules) {
+		t.Errorf("%d of %d pairs are covered: the world is too small", covered, len(rules)*len(rules))
+	}
+}
