@@ -51,7 +51,7 @@ func startCluster(t *testing.T, refusals map[string]int, objects ...simulated.Ob
 	t.Cleanup(c.server.Stop)
 	c.put(objects...)
 	c.node, err = New(Options{
-		Config: c.server.Config(), Node: "node-a", Clock: clock.System(),
+		Config: c.server.Config(), Node: "node-a", Clock: clock.System(), PodLabels: []string{"team"},
 		Log: slog.New(slog.NewTextHandler(c, nil)),
 	})
 	if err != nil {

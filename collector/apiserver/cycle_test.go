@@ -48,7 +48,8 @@ func (s *scripted) follow(ctx context.Context) (w *watched, ended chan struct{})
 		},
 	}
 	pods := newCollection[*corev1.Pod, podRecord](&sync.Mutex{}, w)
-	pods.strip, pods.decode = stripPod, recordPod
+	pods.strip = func(pod *corev1.Pod) any { return stripPod(pod) }
+	pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod) }
 	pods.changed, pods.settled = func(_, _ *podRecord) {}, func() {}
 	ended = make(chan struct{})
 	go func() { defer close(ended); w.run(ctx, &corev1.Pod{}, pods) }()

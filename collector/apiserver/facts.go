@@ -19,7 +19,22 @@ func (n *Node) Latest() Facts {
 		n.facts.Unread = n.book.unread()
 		n.facts.Published = n.published()
 	}
+	if n.stalePlugins {
+		n.stalePlugins = false
+		n.facts.PluginPods = n.podsWithPlugins()
+	}
 	return n.facts
+}
+
+func (n *Node) podsWithPlugins() []dra.Pod {
+	var pods []dra.Pod
+	for _, record := range n.pods.items {
+		if pod := record.plugins(); pod != nil {
+			pods = append(pods, *pod)
+		}
+	}
+	slices.SortFunc(pods, comparePods)
+	return pods
 }
 
 func (n *Node) podsWithClaims() []dra.Pod {
@@ -49,13 +64,19 @@ func (n *Node) touch() {
 }
 
 // podDiffers is called, under the lock, when a pod has come, changed or gone.
-// The kubelet need not be asked about what it has itself just said.
+// The kubelet need not be asked about what it has itself just said. Pods with
+// device plugins alone are facts by themselves: the lists of all else stay the
+// same lists, so that nobody looks at them again.
 func (n *Node) podDiffers(before, after *podRecord) {
-	if !sameButHealth(before, after) {
+	if !sameToKubelet(before, after) {
 		signal(n.podChanged)
 	}
 	if !reflect.DeepEqual(before.claims(), after.claims()) {
 		n.touch()
+	}
+	if !reflect.DeepEqual(before.plugins(), after.plugins()) {
+		n.stalePlugins = true
+		signal(n.changed)
 	}
 }
 

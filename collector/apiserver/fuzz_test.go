@@ -97,9 +97,9 @@ func FuzzObjects(f *testing.F) {
 			t.Skip()
 		}
 		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
-			checkText(t, decodePod(pod))
-			whole, _ := recordPod(pod)
-			light, _ := recordPod(stripPod(pod).(*corev1.Pod))
+			checkText(t, decodePod(pod, "team"))
+			whole, _ := recordPod(pod, "team")
+			light, _ := recordPod(stripPod(pod, "team").(*corev1.Pod), "team")
 			if fmt.Sprint(whole) != fmt.Sprint(light) {
 				t.Errorf("stripped, the pod decodes to %+v, not %+v", light, whole)
 			}

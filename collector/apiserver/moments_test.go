@@ -52,7 +52,7 @@ func TestDecodesMomentsOfARealCluster(t *testing.T) {
 				Published []dra.PublishedDevice
 			}
 			for i := range captured.pods {
-				decoded.Pods = append(decoded.Pods, decodePod(&captured.pods[i]))
+				decoded.Pods = append(decoded.Pods, decodePod(&captured.pods[i], "app"))
 			}
 			for i := range captured.claims {
 				decoded.Claims = append(decoded.Claims, decodeClaim(&captured.claims[i]))
@@ -94,8 +94,8 @@ func TestStrippedObjectsDecodeToTheSame(t *testing.T) {
 	for _, name := range moments() {
 		captured := readMoment(t, name)
 		for i := range captured.pods {
-			whole, keptWhole := recordPod(&captured.pods[i])
-			light, keptLight := recordPod(stripPod(&captured.pods[i]).(*corev1.Pod))
+			whole, keptWhole := recordPod(&captured.pods[i], "app", "nobody-has-it")
+			light, keptLight := recordPod(stripPod(&captured.pods[i], "app", "nobody-has-it").(*corev1.Pod), "app", "nobody-has-it")
 			if keptWhole != keptLight || !reflect.DeepEqual(whole, light) {
 				t.Errorf("%s: pod %s\n whole %+v\n light %+v", name, captured.pods[i].Name, whole, light)
 			}

@@ -42,6 +42,7 @@ type Node struct {
 	far          *farPools
 	slicesListed bool // at least once
 	stale        bool // facts are behind what is known
+	stalePlugins bool // and so are those of pods with device plugins alone
 	facts        Facts
 }
 
@@ -92,7 +93,8 @@ func (n *Node) follow(options Options) {
 	n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
 	n.podWatch.turned = n.podsTurned
 	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
-	n.pods.strip, n.pods.decode = stripPod, recordPod
+	n.pods.strip = func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) }
+	n.pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod, options.PodLabels...) }
 	n.pods.changed, n.pods.settled = n.podDiffers, n.wantClaims
 
 	slices := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)

@@ -19,7 +19,7 @@ func TestGathersAMomentOfARealCluster(t *testing.T) {
 	named := map[dra.ClaimRef]bool{}
 	for i := range captured.pods {
 		objects = append(objects, &captured.pods[i])
-		if pod := decodePod(&captured.pods[i]); pod.Node == "node-a" {
+		if pod := decodePod(&captured.pods[i], "team"); pod.Node == "node-a" {
 			want.Pods = append(want.Pods, pod)
 			for _, claim := range pod.Claims {
 				named[dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: claim.Claim}] = true

@@ -2,20 +2,26 @@ package apiserver
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Options say what to read and whom to tell. All but Observe are needed.
+// Options say what to read and whom to tell. All but PodLabels and Observe are
+// needed.
 type Options struct {
 	Config *rest.Config
 	Node   string // name of the node
 	Log    *slog.Logger
 	Clock  clock.Clock
+
+	// PodLabels are the labels of pods whose values are wanted, by their keys.
+	PodLabels []string
 
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.
@@ -32,9 +38,13 @@ func (o Options) check() error {
 		return errors.New("read from the API server: no logger is given")
 	case o.Clock == nil:
 		return errors.New("read from the API server: no clock is given")
-	default:
-		return nil
 	}
+	for _, key := range o.PodLabels {
+		if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+			return fmt.Errorf("read from the API server: no label of pods can be %q: %s", key, faults[0])
+		}
+	}
+	return nil
 }
 
 func (o Options) observer(source string) func(seconds float64) {
@@ -47,9 +57,10 @@ func (o Options) observer(source string) func(seconds float64) {
 // Facts are what the API server is known to have said of the node. They are
 // shared between all who ask and must not be changed.
 type Facts struct {
-	Pods      []dra.Pod             // that use claims, sorted by namespace and name
-	Claims    []dra.Claim           // that pods name which have not ended, sorted likewise
-	Published []dra.PublishedDevice // for this node, sorted by driver, pool and name
+	Pods       []dra.Pod             // that use claims, sorted by namespace and name
+	PluginPods []dra.Pod             // that use device plugins and no claims, and have not ended: who they are and their labels, sorted likewise
+	Claims     []dra.Claim           // that pods name which have not ended, sorted likewise
+	Published  []dra.PublishedDevice // for this node, sorted by driver, pool and name
 
 	// PodsFresh reports that the watch of pods is synced and alive: Pods
 	// is all there is, and as new as can be.

@@ -1,15 +1,18 @@
 package apiserver
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// decodePod returns what a pod says about the claims that it uses. A pod
+// decodePod returns what a pod says about the claims that it uses, and the
+// values of the wanted labels, empty for those that it does not have. A pod
 // without claims gives a value without Claims, Containers and Health. It
 // neither keeps nor changes anything of the pod.
-func decodePod(pod *corev1.Pod) dra.Pod {
+func decodePod(pod *corev1.Pod, labels ...string) dra.Pod {
 	decoded := dra.Pod{
 		Ref:      dra.PodRef{Namespace: clean(pod.Namespace), Name: clean(pod.Name)},
 		UID:      clean(string(pod.UID)),
@@ -21,6 +24,9 @@ func decodePod(pod *corev1.Pod) dra.Pod {
 		if owner.Controller != nil && *owner.Controller {
 			decoded.OwnerKind, decoded.OwnerName = clean(owner.Kind), clean(owner.Name)
 		}
+	}
+	for _, key := range labels {
+		decoded.Labels = append(decoded.Labels, clean(pod.Labels[key]))
 	}
 	if len(decoded.Claims) > 0 {
 		decoded.Containers = decodeContainers(pod, decoded.Claims)
@@ -58,13 +64,36 @@ func decodePodClaims(pod *corev1.Pod) []dra.PodClaim {
 // containers, sidecars and main ones, but never ephemeral ones.
 func decodeContainers(pod *corev1.Pod, claims []dra.PodClaim) []dra.Container {
 	containers := make([]dra.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
-	for _, group := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range group {
-			uses := append(usesOf(&group[i], claims), extendedUses(pod, group[i].Name)...)
-			containers = append(containers, dra.Container{Name: clean(group[i].Name), Uses: uses})
+	for _, group := range []struct {
+		containers []corev1.Container
+		statuses   []corev1.ContainerStatus
+	}{
+		{pod.Spec.InitContainers, pod.Status.InitContainerStatuses},
+		{pod.Spec.Containers, pod.Status.ContainerStatuses},
+	} {
+		for i := range group.containers {
+			container := &group.containers[i]
+			containers = append(containers, dra.Container{
+				Name: clean(container.Name), ID: containerID(container.Name, group.statuses),
+				Uses: append(usesOf(container, claims), extendedUses(pod, container.Name)...),
+			})
 		}
 	}
 	return containers
+}
+
+// containerID is the id of the container that runs under the name, or ran last.
+// The kubelet writes <type>://<id> (core/v1, ContainerStatus.ContainerID), of
+// which the type is the runtime's: containerd, cri-o, docker. It is empty
+// until the container is created, and after each restart another.
+func containerID(name string, statuses []corev1.ContainerStatus) string {
+	for i := range statuses {
+		if statuses[i].Name == name {
+			_, id, _ := strings.Cut(statuses[i].ContainerID, "://")
+			return clean(id)
+		}
+	}
+	return ""
 }
 
 // usesOf leaves out claims that are not created yet: they have no name.

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,15 +26,31 @@ func (r *podRecord) claims() *dra.Pod {
 	return &r.pod
 }
 
-// sameButHealth reports whether nothing but the kubelet's word on devices is
-// different.
-func sameButHealth(before, after *podRecord) bool {
-	if before == nil || after == nil {
-		return false
+// plugins is the pod as one that may hold devices through device plugins
+// alone, or nothing.
+func (r *podRecord) plugins() *dra.Pod {
+	if r == nil || len(r.pod.Claims) > 0 || r.pod.Terminal {
+		return nil
 	}
-	a, b := *before, *after
-	a.pod.Health, b.pod.Health = nil, nil
-	return reflect.DeepEqual(a, b)
+	return &dra.Pod{Ref: r.pod.Ref, UID: r.pod.UID, Node: r.pod.Node, Labels: r.pod.Labels}
+}
+
+// sameToKubelet reports whether nothing is different that the kubelet may list
+// otherwise now: not what it has itself said, of devices and of the ids of
+// containers, and no labels.
+func sameToKubelet(before, after *podRecord) bool {
+	return before != nil && after != nil && reflect.DeepEqual(before.listed(), after.listed())
+}
+
+// listed is the record without what makes no difference to the kubelet's List.
+func (r *podRecord) listed() podRecord {
+	listed := *r
+	listed.pod.Health, listed.pod.Labels = nil, nil
+	listed.pod.Containers = slices.Clone(r.pod.Containers)
+	for i := range listed.pod.Containers {
+		listed.pod.Containers[i].ID = ""
+	}
+	return listed
 }
 
 // podActivity is what changes in a pod's status when the kubelet may have
@@ -46,8 +63,8 @@ type podActivity struct {
 
 // recordPod keeps nothing of a pod that uses neither claims nor resources of
 // device plugins.
-func recordPod(pod *corev1.Pod) (podRecord, bool) {
-	record := podRecord{pod: decodePod(pod)}
+func recordPod(pod *corev1.Pod, labels ...string) (podRecord, bool) {
+	record := podRecord{pod: decodePod(pod, labels...)}
 	if len(record.pod.Claims) == 0 && !usesPlugins(pod) {
 		return podRecord{}, false
 	}
@@ -90,8 +107,9 @@ func isExtended(resource string) bool {
 }
 
 // stripPod makes a pod that recordPod finds the same in, without environment,
-// volumes, annotations, managed fields and all else that makes pods heavy.
-func stripPod(pod *corev1.Pod) any {
+// volumes, annotations, other labels, managed fields and all else that makes
+// pods heavy.
+func stripPod(pod *corev1.Pod, labels ...string) any {
 	light := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace:         pod.Namespace,
 		Name:              pod.Name,
@@ -100,6 +118,11 @@ func stripPod(pod *corev1.Pod) any {
 		DeletionTimestamp: pod.DeletionTimestamp,
 		OwnerReferences:   pod.OwnerReferences,
 	}}
+	for _, key := range labels {
+		if value, has := pod.Labels[key]; has {
+			metav1.SetMetaDataLabel(&light.ObjectMeta, key, value)
+		}
+	}
 	light.Spec.NodeName = pod.Spec.NodeName
 	light.Spec.ResourceClaims = pod.Spec.ResourceClaims
 	light.Spec.InitContainers = stripContainers(pod.Spec.InitContainers)
@@ -126,6 +149,7 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	light := make([]corev1.ContainerStatus, len(statuses))
 	for i := range statuses {
+		light[i].Name, light[i].ContainerID = statuses[i].Name, statuses[i].ContainerID
 		light[i].State = statuses[i].State
 		light[i].AllocatedResourcesStatus = statuses[i].AllocatedResourcesStatus
 	}

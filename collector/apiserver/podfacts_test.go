@@ -1,0 +1,152 @@
+package apiserver
+
+import (
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func TestIDsOfContainers(t *testing.T) {
+	for written, want := range map[string]string{
+		"containerd://0a1b": "0a1b", "cri-o://2c": "2c", "docker://3d": "3d",
+		"": "", "0a1b": "", "containerd://": "", "containerd://\xff": "\uFFFD",
+	} {
+		pod := user("train", "pod-1", "gpu")
+		pod.Spec.InitContainers = []corev1.Container{{Name: "sidecar"}, {Name: "init"}}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "containerd://of-init"}, {Name: "main", ContainerID: "containerd://wrong"}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "other", ContainerID: "containerd://wrong"}, {
+			Name: "main", ContainerID: written,
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://before"}},
+		}}
+		got := []string{}
+		for _, container := range decodePod(pod).Containers {
+			got = append(got, container.Name+"="+container.ID)
+		}
+		if text := strings.Join(got, " "); text != "sidecar= init=of-init main="+want {
+			t.Errorf("%q: %s", written, text)
+		}
+	}
+}
+
+func TestValuesOfTheWantedLabels(t *testing.T) {
+	pod := user("train", "pod-1", "gpu")
+	pod.Labels = map[string]string{"team": "vision", "app.kubernetes.io/name": "a\xffb", "pod-template-hash": "5d6f"}
+	wanted := []string{"app.kubernetes.io/name", "nobody", "team"}
+	want := []string{"a\uFFFDb", "", "vision"}
+	if got := decodePod(pod, wanted...).Labels; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	light := stripPod(pod, wanted...).(*corev1.Pod)
+	if got := decodePod(light, wanted...).Labels; !reflect.DeepEqual(got, want) || len(light.Labels) != 2 {
+		t.Errorf("stripped: got %q of %q, want %q", got, light.Labels, want)
+	}
+	if got := decodePod(pod).Labels; got != nil {
+		t.Errorf("unasked for: %q", got)
+	}
+}
+
+func TestRefusesWhatIsNoLabelOfPods(t *testing.T) {
+	for key, want := range map[string]bool{"team": true, "example.com/cost-center": true, "*": false, "": false, "a b": false, "a/b/c": false} {
+		_, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), Log: slog.New(slog.DiscardHandler), PodLabels: []string{"fine", key}})
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), `"`+key+`"`) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// plugin is a pod that got devices from a device plugin, and no claims.
+func plugin(name, uid string) *corev1.Pod {
+	pod := user(name, uid, "")
+	pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources.Claims = nil, nil
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": {}}
+	return pod
+}
+
+func TestKnowsPodsWithDevicePluginsAlone(t *testing.T) {
+	ended := plugin("ended", "pod-4")
+	ended.Status.Phase = corev1.PodSucceeded
+	both := user("both", "pod-3", "gpu")
+	both.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": {}}
+	labelled := plugin("a", "pod-1")
+	labelled.Labels = map[string]string{"team": "vision", "other": "x"}
+	c := startCluster(t, nil, plugin("b", "pod-2"), labelled, both, ended, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-3"))
+	known := func(want ...dra.Pod) func(Facts) bool {
+		return func(f Facts) bool { return f.PodsFresh && len(f.Claims) == 1 && reflect.DeepEqual(f.PluginPods, want) }
+	}
+	pod := func(name, uid, team string) dra.Pod {
+		return dra.Pod{Ref: dra.PodRef{Namespace: "lab", Name: name}, UID: uid, Node: "node-a", Labels: []string{team}}
+	}
+	before := c.until("pods that have not ended are known", known(pod("a", "pod-1", "vision"), pod("b", "pod-2", "")))
+	if podNames(before) != "both" {
+		t.Errorf("pods with claims: %s", podNames(before))
+	}
+
+	relabelled := labelled.DeepCopy()
+	relabelled.Labels["team"] = "speech"
+	c.put(relabelled)
+	c.until("a label has changed", known(pod("a", "pod-1", "speech"), pod("b", "pod-2", "")))
+	c.delete(plugin("b", "pod-2"))
+	c.put(plugin("b", "pod-9"))
+	c.until("one is made again under its name", known(pod("a", "pod-1", "speech"), pod("b", "pod-9", "")))
+	over := relabelled.DeepCopy()
+	over.Status.Phase = corev1.PodFailed
+	c.put(over)
+	after := c.until("one has ended", known(pod("b", "pod-9", "")))
+	if &after.Pods[0] != &before.Pods[0] || &after.Claims[0] != &before.Claims[0] {
+		t.Error("pods of device plugins make the lists of all else anew")
+	}
+	if again := c.node.Latest(); &again.PluginPods[0] != &after.PluginPods[0] {
+		t.Error("the list is made anew though nothing has changed")
+	}
+}
+
+// TestWhatTheKubeletNeedNotBeAskedAbout: labels and ids of containers are new
+// facts, but the kubelet lists nothing else because of them.
+func TestWhatTheKubeletNeedNotBeAskedAbout(t *testing.T) {
+	running := func(id string) *corev1.Pod {
+		pod := user("one", "pod-1", "gpu")
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "main", ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
+		return pod
+	}
+	c := startCluster(t, nil, running("containerd://first"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
+	c.until("all is known", hasClaim("claim-1"))
+	told := func() bool {
+		select {
+		case <-c.node.PodChanged():
+			return true
+		case <-time.After(300 * time.Millisecond):
+			return false
+		}
+	}
+	if !told() {
+		t.Error("the first list is not told")
+	}
+	c.put(running("containerd://second"))
+	c.until("a container has another id", func(f Facts) bool { return f.Pods[0].Containers[0].ID == "second" })
+	labelled := running("containerd://second")
+	labelled.Labels = map[string]string{"team": "vision"}
+	c.put(labelled)
+	facts := c.until("a label has come", func(f Facts) bool { return f.Pods[0].Labels[0] == "vision" })
+	if told() {
+		t.Error("the kubelet is asked about ids and labels")
+	}
+	if facts.Pods[0].Containers[0].ID != "second" || len(facts.PluginPods) != 0 {
+		t.Errorf("facts %+v", facts)
+	}
+	stopped := labelled.DeepCopy()
+	stopped.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	c.put(stopped)
+	if !told() {
+		t.Error("the end of a container is not told")
+	}
+}
