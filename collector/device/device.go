@@ -39,7 +39,7 @@ type Observation struct {
 	Device    Device
 	Readings  []Reading
 	Slow      []Reading
-	Processes []Process // all that use the device; nil: they could not be listed
+	Processes []Process // all that use the device, in any order; nil: they could not be listed
 }
 
 // Sample is what is known of a device now: its identity, and the newest

@@ -24,6 +24,7 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 // one source to another and back, because two sources may count the same
 // thing from different origins. XIDs are those of the first source that tells
 // of them, which XIDSource names, and are never added up for the same reason.
+// Processes are those of the first source that has ever listed them.
 //
 // The UUID stays that of the first source in precedence for as long as that
 // source tells of the device, and a source that fails goes on telling of what
@@ -76,6 +77,9 @@ func (s *sighting) supplement(other Sample, rank int, stale time.Duration) {
 	s.identify(other.Device)
 	if other.XIDs != nil && (s.XIDs == nil || rank < s.heard) {
 		s.XIDs, s.XIDSource, s.heard = other.XIDs, other.Source, rank
+	}
+	if s.ProcessesAt.IsZero() {
+		s.Processes, s.ProcessesAt = other.Processes, other.ProcessesAt
 	}
 	if other.At.IsZero() || s.At.Since(other.At) > stale {
 		return

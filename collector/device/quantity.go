@@ -14,6 +14,7 @@ const (
 	Utilization Quantity = iota
 	EngineActive
 	SMOccupancy
+	MemoryActivity
 	MemoryUsed
 	MemorySize
 	MemoryReserved
@@ -88,6 +89,7 @@ func Specs() [Quantities]Spec {
 		Utilization:        {"utilization", "ratio", Gauge, nil},
 		EngineActive:       {"engine_active", "ratio", Gauge, []string{"engine"}},
 		SMOccupancy:        {"sm_occupancy", "ratio", Gauge, nil},
+		MemoryActivity:     {"memory_activity", "ratio", Gauge, nil},
 		MemoryUsed:         {"memory_used", "bytes", Gauge, nil},
 		MemorySize:         {"memory_size", "bytes", Gauge, nil},
 		MemoryReserved:     {"memory_reserved", "bytes", Gauge, nil},

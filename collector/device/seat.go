@@ -40,6 +40,9 @@ type record struct {
 	slowAt  clock.Instant
 	answers quantitySet
 	made    []Reading // of the present sample; nil: to be made anew
+
+	processes   []Process     // of the last list
+	processesAt clock.Instant // when it was read; zero: never
 }
 
 // busy reports whether a read of the seat's reader has not come back.
@@ -138,6 +141,9 @@ func (r *record) take(o Observation, a answer) {
 		r.slowAt, r.slow = a.at, tidy(o.Slow)
 	}
 	r.answers = r.answers.with(o.Readings).with(o.Slow)
+	if o.Processes != nil {
+		r.processes, r.processesAt = unite(o.Processes), a.at
+	}
 }
 
 // tidy sorts readings and drops those that are no number or come twice.
@@ -163,7 +169,8 @@ func (s *seat) appendSamples(samples []Sample, source string, now clock.Instant,
 			r.made = both(r.fast, r.slow)
 		}
 		samples = append(samples, Sample{
-			Device: r.device, Source: source, At: r.at, Readings: r.made, answers: r.answers,
+			Device: r.device, Source: source, At: r.at, Readings: r.made,
+			Processes: r.processes, ProcessesAt: r.processesAt, answers: r.answers,
 		})
 	}
 	return samples

@@ -22,6 +22,7 @@ const (
 	fabricStatus       = 170 // DCGM_FI_DEV_FABRIC_MANAGER_STATUS: dcgmFabricManagerStatus_t
 	pcieReplays        = 202 // DCGM_FI_DEV_PCIE_REPLAY_TOTAL, DCGM_FI_DEV_PCIE_REPLAY_COUNTER
 	gpuUtilization     = 203 // DCGM_FI_DEV_GPU_UTIL_RATIO, DCGM_FI_DEV_GPU_UTIL: percent under both names
+	memoryUtilization  = 204 // DCGM_FI_DEV_MEM_COPY_UTIL, percent
 	encoderUtilization = 206 // DCGM_FI_DEV_ENC_UTIL, percent
 	decoderUtilization = 207 // DCGM_FI_DEV_DEC_UTIL, percent
 	xidError           = 230 // DCGM_FI_DEV_XID_ERROR, DCGM_FI_DEV_XID_ERRORS: the last one

@@ -48,6 +48,7 @@ func wholeRows() []row {
 	return concat(
 		[]row{
 			number(gpuUtilization, device.Utilization, "", percent),
+			number(memoryUtilization, device.MemoryActivity, "", percent),
 			number(encoderUtilization, device.EngineActive, "encoder", percent),
 			number(decoderUtilization, device.EngineActive, "decoder", percent),
 			number(boardPower, device.Power, "", 1),

@@ -32,7 +32,7 @@ func modes(t *testing.T, node *stubs.Node) map[string]string {
 func script(t *testing.T, node *stubs.Node) {
 	t.Helper()
 	for key, value := range map[string]string{
-		"utilization.gpu": "61", "utilization.encoder": "7", "power.draw": "412.5", "memory.used": "21474836480",
+		"utilization.gpu": "61", "utilization.memory": "23", "utilization.encoder": "7", "power.draw": "412.5", "memory.used": "21474836480",
 		"energy": "1234567.5", "temperature.gpu": "58", "throttle.sw_thermal": "1500000000", "ecc.uncorrected": "2",
 		"remapped_rows.uncorrected": "1", "pcie.replays": "3", "nvlink.4.errors.crc_flit": "9", "nvlink.7.state": "0",
 		"profiling.sm": "0.5", "profiling.dram": "0.25", "recovery_action": "1",

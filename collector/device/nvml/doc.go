@@ -33,6 +33,11 @@
 // own, which end with each initialization. They are counted for the MIG device
 // that an event names, as long as it has been read once, else for the GPU.
 //
+// With Options.Processes the processes that use a GPU which is not in MIG mode
+// are listed in each read, in four calls. What they do is asked for since the
+// read before. Processes are told as the library tells them, and not at all
+// where it cannot list all of them; those of other pid namespaces it leaves out.
+//
 // The library's functions are bound when they are first called, and one that
 // an older library lacks would end the process. So every function outside the
 // oldest core is looked up before it is called. A binary that a toolchain

@@ -47,7 +47,7 @@ func TestLibraryOpenedAtRunTime(t *testing.T) {
 
 // readSparseLibrary leaves what it has read beside the library.
 func readSparseLibrary(t *testing.T, path string) {
-	s := New(Options{Library: path, Profiling: true, Links: true})
+	s := New(Options{Library: path, Profiling: true, Links: true, Processes: always})
 	var text strings.Builder
 	for range 2 { // it can be closed and opened again
 		text.Reset()

@@ -15,4 +15,8 @@ type Options struct {
 	Interval  time.Duration // between two fast reads; 0: the sampler's default
 	Sysfs     string        // where sysfs is mounted; empty: /sys
 	Clock     clock.Clock   // nil: the system's
+
+	// Processes says, at each read, whether to list the processes that use
+	// a GPU. It must be safe for concurrent use; nil: they are not listed.
+	Processes func() bool
 }

@@ -16,6 +16,7 @@ type probe struct {
 	peers  map[string]string // UUIDs of the GPUs that have been seen, by PCI address
 	now    clock.Instant
 
+	rates     asked[nvml.Utilization]
 	memory    asked[nvml.Memory_v2]
 	older     asked[nvml.Memory]
 	rows      asked[remapped]

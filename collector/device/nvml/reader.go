@@ -31,6 +31,7 @@ type reader struct {
 	identity   device.Device
 	whole      *meter
 	activity   *activity // of the whole GPU; nil: not asked for
+	processes  processes // of the whole GPU
 	past       *past     // of the GPU, for as long as it is known
 	enabled    bool      // MIG mode
 	partitions []*partition
@@ -52,7 +53,7 @@ type finding struct {
 func newReader(c *connection, uuid string, o Options) *reader {
 	return &reader{
 		uuid: uuid, connection: c, sysfs: o.Sysfs, perLink: o.Links, profiling: o.Profiling,
-		interval: o.Interval, past: newPast(o.Interval),
+		interval: o.Interval, past: newPast(o.Interval), processes: processes{wanted: o.Processes},
 		identity: device.Device{
 			UUID: uuid, Vendor: "nvidia", Minor: device.Unknown, RenderMinor: device.Unknown,
 			Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
@@ -98,7 +99,7 @@ func (r *reader) read(tier device.Tier) ([]device.Observation, error) {
 	if r.activity != nil {
 		err = errors.Join(err, r.activity.read(&whole, now))
 	}
-	err = errors.Join(err, r.enumerate())
+	err = errors.Join(err, r.divided(&whole))
 	gone := fallen(err)
 	observations := make([]device.Observation, 1, 1+len(r.partitions))
 	for _, p := range r.partitions {
@@ -114,6 +115,19 @@ func (r *reader) read(tier device.Tier) ([]device.Observation, error) {
 	r.room = len(whole.Readings)
 	observations[0] = whole
 	return observations, err
+}
+
+// divided finds the MIG devices of the GPU, or, where it is known to have
+// none, the processes that use it as a whole.
+func (r *reader) divided(whole *device.Observation) error {
+	if err := r.enumerate(); err != nil {
+		return err
+	}
+	if r.enabled {
+		r.processes.work.forget()
+		return nil
+	}
+	return r.processes.read(whole, r.connection.now())
 }
 
 // read reads the MIG device.
@@ -153,6 +167,7 @@ func (r *reader) take(f *finding) {
 	r.past.links.recount()
 	r.past.number = f.connection
 	r.whole = r.meterOf(f)
+	r.processes.take(f)
 	if r.profiling && f.symbols.has(gpmFunctions()...) {
 		if r.activity == nil {
 			r.activity = &activity{connection: r.connection, instance: device.Unknown}

@@ -55,6 +55,7 @@ func valued(q device.Quantity, detail string, tier device.Tier, f field) row {
 func wholeRows(links bool) []row {
 	rows := append(memoryRows(), []row{
 		called(device.Utilization, "", device.Fast, "nvmlDeviceGetUtilizationRates", utilization),
+		called(device.MemoryActivity, "", device.Fast, "nvmlDeviceGetUtilizationRates", memoryActivity),
 		called(device.Power, "", device.Fast, "nvmlDeviceGetPowerUsage", power),
 		called(device.PowerLimit, "", device.Slow, "nvmlDeviceGetEnforcedPowerLimit", powerLimit),
 		called(device.Energy, "", device.Fast, "nvmlDeviceGetTotalEnergyConsumption", energy),
@@ -100,8 +101,14 @@ func reserved(m nvml.Memory_v2) uint64 { return m.Reserved }
 
 // utilization is percent of the time in which a kernel ran.
 func utilization(p *probe) (float64, nvml.Return) {
-	rates, ret := p.device.GetUtilizationRates()
+	rates, ret := p.rates.once(p.device.GetUtilizationRates)
 	return float64(rates.Gpu) / 100, ret
+}
+
+// memoryActivity is percent of the time in which device memory was read or written.
+func memoryActivity(p *probe) (float64, nvml.Return) {
+	rates, ret := p.rates.once(p.device.GetUtilizationRates)
+	return float64(rates.Memory) / 100, ret
 }
 
 // power is in milliwatts, as is its limit.

@@ -61,7 +61,7 @@ func scripted(node *stubs.Node, gpu int, values map[string]string) {
 func TestStubTellsEverything(t *testing.T) {
 	node, from := stubbed(t, 2, Options{Links: true, Profiling: true})
 	scripted(node, 0, map[string]string{
-		"utilization.gpu": "87", "memory.used": "1073741824", "power.draw": "412.5", "energy": "123456.5",
+		"utilization.gpu": "87", "utilization.memory": "41", "memory.used": "1073741824", "power.draw": "412.5", "energy": "123456.5",
 		"pcie.tx_bytes": "1000", "pcie.rx_bytes": "2000", "pcie.replays": "3", "clocks_event_reasons": "0x44",
 		"nvlink.0.tx_bytes": "1048576", "nvlink.1.rx_bytes": "2097152", "nvlink.2.state": "0", "nvlink.3.remote.gpu": "1",
 		"nvlink.4.errors.crc_flit": "4", "nvlink.5.errors.replay": "5", "nvlink.6.errors.recovery": "6", "nvlink.7.errors.crc_data": "7",
@@ -221,8 +221,9 @@ func lostOf(t *testing.T, from *Source) string {
 // A hundred connections and a thousand samples leave no file, goroutine,
 // event set or sample behind.
 func TestStubLeaksNothing(t *testing.T) {
-	node, from := stubbed(t, 2, Options{Profiling: true, Links: true})
+	node, from := stubbed(t, 2, Options{Profiling: true, Links: true, Processes: always})
 	node.CreateMIG(1, "1g.10gb", -1)
+	node.SetProcesses(0, stubs.Process{PID: os.Getpid(), Memory: 1 << 30, Utilization: 30})
 	files := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
 		if err != nil {

@@ -43,6 +43,10 @@ func lookUp(library nvml.ExtendedInterface) symbols {
 	look(migMode, migCount, migHandle, instanceID, computeID, instanceByID, instanceInfo, attributes)
 	look(supportedReasons, remotePCI, remoteType)
 	look(gpmFunctions()...)
+	look(processUtilization)
+	for _, versions := range processLists() {
+		look(versions...)
+	}
 	events, wait := eventFunctions()
 	look(append(events, wait...)...)
 	return found

@@ -26,6 +26,7 @@ type Device struct {
 	Load       float64
 	Partitions []Device
 	Faults     []Fault
+	Processes  []Process // nil: they cannot be listed
 
 	series []series
 }
@@ -49,6 +50,7 @@ type hardwareFile struct {
 	Quantities    map[string]json.RawMessage `json:"quantities"`
 	Partitions    []json.RawMessage          `json:"partitions"`
 	Faults        []Fault                    `json:"faults"`
+	Processes     []Process                  `json:"processes"`
 }
 
 // Parse reads a file. Unknown keys are errors; an error names the device and
@@ -154,6 +156,13 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 	if err := p.behaviour(&d, h); err != nil {
 		return d, err
 	}
+	d.Processes = h.Processes
+	if err := checkProcesses(d.Processes); err != nil {
+		return d, err
+	}
+	if d.Processes != nil && len(h.Partitions) > 0 {
+		return d, errors.New("processes: a device with partitions tells none")
+	}
 	for i, raw := range h.Partitions {
 		partition, err := p.partition(raw, d.Identity)
 		if err != nil {
@@ -190,6 +199,8 @@ func (p parser) partition(raw json.RawMessage, parent device.Device) (Device, er
 		return d, errors.New("a partition has the vendor, driver, address and minors of its device")
 	case len(h.Partitions) > 0 || len(h.Faults) > 0:
 		return d, errors.New("a partition has no partitions, and no faults but those of its device")
+	case h.Processes != nil:
+		return d, errors.New("processes: only whole devices have them")
 	}
 	return d, p.behaviour(&d, h)
 }

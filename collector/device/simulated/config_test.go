@@ -57,6 +57,15 @@ func TestParseErrors(t *testing.T) {
 		"value of an error":      {gpu("faults: [{kind: error, value: 1}]"), `devices[1] (GPU-1): faults[0]: value:`},
 		"details of an error":    {gpu("faults: [{kind: error, details: [x]}]"), `devices[1] (GPU-1): faults[0]: value:`},
 		"too many details":       {gpu("faults: [{kind: set, details: [v, w, x]}]"), `devices[1] (GPU-1): faults: details:`},
+		"no pid":                 {gpu("processes: [{memory: 0.5}]"), `devices[1] (GPU-1): processes: 0 is not a pid`},
+		"pid twice":              {gpu("processes: [{pid: 7}, {pid: 7}]"), `devices[1] (GPU-1): processes: pid 7 is there twice`},
+		"percent of a process":   {gpu("processes: [{pid: 7, utilization: 30}]"), `devices[1] (GPU-1): processes: pid 7: memory and utilization are shares`},
+		"less than nothing":      {gpu("processes: [{pid: 7, memory: -0.1}]"), `devices[1] (GPU-1): processes: pid 7: memory and utilization are shares`},
+		"too much memory":        {gpu("processes: [{pid: 7, memory: 0.6}, {pid: 8, memory: 0.6}]"), `devices[1] (GPU-1): processes: together they use 1.2 of the device's memory`},
+		"too much work":          {gpu("processes: [{pid: 7, utilization: 1}, {pid: 8, utilization: 0.1}]"), `and 1.1 of its utilization`},
+		"key of a process":       {gpu("processes: [{pid: 7, name: x}]"), `devices[1] (GPU-1): unknown field "name"`},
+		"partition's processes":  {gpu("partitions: [{uuid: M, processes: []}]"), `partitions[0] (M): processes: only whole devices`},
+		"processes of parts":     {gpu("processes: [], partitions: [{uuid: M}]"), `devices[1] (GPU-1): processes: a device with partitions`},
 		"code of no XID":         {gpu("faults: [{kind: xid}]"), `devices[1] (GPU-1): faults[0]: code: 0`},
 		"code of an error":       {gpu("faults: [{kind: error, code: 79}]"), `devices[1] (GPU-1): faults[0]: code:`},
 		"error every so often":   {gpu("faults: [{kind: error, every: 1s}]"), `devices[1] (GPU-1): faults[0]: code:`},
@@ -92,7 +101,7 @@ func TestDocumentedExample(t *testing.T) {
 		}
 	}
 	config := parsed(t, example.String())
-	if len(config.Devices) != 1 || len(config.Devices[0].Partitions) != 1 || len(config.Devices[0].Faults) != 3 {
+	if len(config.Devices) != 2 || len(config.Devices[0].Partitions) != 1 || len(config.Devices[0].Faults) != 3 || len(config.Devices[1].Processes) != 2 {
 		t.Errorf("the example is %+v", config)
 	}
 }
@@ -100,6 +109,7 @@ func TestDocumentedExample(t *testing.T) {
 // FuzzParse: what is accepted can be read at any time without a surprise.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(example))
+	f.Add([]byte(used))
 	f.Add([]byte(faulty("[{kind: error, quantity: power, after: 1s}, {kind: reset, after: 2s, for: 1s}]")))
 	f.Add([]byte(sick("[{kind: xid, code: 79, after: 1s, every: 1us, for: 2s}, {kind: set, quantity: lost, value: 1}]")))
 	f.Add([]byte("devices: [{uuid: a, quantities: {energy: {rate: {curve: random, min: 0, max: 1e300, period: 1ns}}}}]"))
@@ -110,6 +120,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var elapsed time.Duration
 		s := New(config, func() clock.Instant { return clock.Instant{Elapsed: elapsed} })
+		s.ListProcesses(func() bool { return true })
 		times := []time.Duration{0, time.Second, time.Hour, 1e6 * time.Hour}
 		reported := make(map[string]uint64)
 		for _, elapsed = range times {
@@ -144,11 +155,26 @@ func checkXIDs(t *testing.T, s *Source, before map[string]uint64) {
 	}
 }
 
+// checkProcessesOf: processes together use no more than their device.
+func checkProcessesOf(t *testing.T, o device.Observation) {
+	var memory, utilization float64
+	for _, p := range o.Processes {
+		memory, utilization = memory+max(p.Memory, 0), utilization+max(p.Utilization, 0)
+	}
+	if most := shown(o, device.MemoryUsed); memory > max(most, 0)*1.000001 {
+		t.Errorf("processes use %g of %g bytes", memory, most)
+	}
+	if most := shown(o, device.Utilization); utilization > max(most, 0)*1.000001 {
+		t.Errorf("processes are busy for %g of %g", utilization, most)
+	}
+}
+
 func checkReader(t *testing.T, r reader, before map[string]float64) {
 	observations, err := r.Read(t.Context(), device.Slow)
 	if err != nil {
 		t.Fatalf("read %s: %v", r.key, err)
 	}
+	checkProcessesOf(t, observations[0])
 	for i, o := range observations {
 		for _, reading := range append(o.Readings, o.Slow...) {
 			spec := device.Specs()[reading.Quantity]

@@ -1,7 +1,7 @@
 // Package simulated is a device.Source without hardware. It is driven by a
 // YAML file, and what it shows is a function of that file, its seed and the
-// time since the source was made, plus what SetLoad and Replace were told.
-// A source that was opened from a file follows it when it changes.
+// time since the source was made, plus what SetLoad, SetProcesses and Replace
+// were told. A source that was opened from a file follows it when it changes.
 //
 //	seed: 7
 //	templates:                    # parts that devices and partitions share
@@ -31,6 +31,11 @@
 //	  - {kind: error, after: 10s, for: 5s}
 //	  - {kind: xid, code: 79, after: 1m, every: 10m}
 //	  - {kind: set, quantity: recovery_action, details: [gpu_reset], value: 1, after: 1m, for: 30s}
+//	- template: h100
+//	  uuid: GPU-4d6f2f0c-0000-0000-0000-000000000002
+//	  processes:                  # of a device without partitions
+//	  - {pid: 4711, memory: 0.5, utilization: 0.3}
+//	  - {pid: 4712, memory: 0.25, utilization: 0.6, proxied: true}
 //	faults: []                    # of the whole source: error and hang
 //
 // Every quantity of device.Specs can be simulated, by its name there. A
@@ -47,6 +52,12 @@
 // is idle + load × (curve - idle). idle is 0 for activity (utilization,
 // memory used, traffic, throttling) and, unless the file says otherwise, the
 // curve itself for everything else.
+//
+// Processes use shares of what their device shows, 0 to 1: of its memory_used
+// and its utilization, of all processes together no more than 1. One that is
+// proxied works through a server, as the clients of MPS do. A device without
+// the key tells nobody its processes, one with an empty list has none. They are
+// told only while ListProcesses lets them be.
 //
 // Faults begin after a time, counted from when the file that has them was
 // read, and last for a time, or for ever. An error makes reads fail, of one

@@ -48,6 +48,9 @@ func (r reader) Read(_ context.Context, tier device.Tier) ([]device.Observation,
 	for i := range d.units {
 		observations[i] = d.units[i].observe(now, d.faults, tier)
 	}
+	if s.listing != nil && s.listing() {
+		d.units[0].list(&observations[0])
+	}
 	return observations, d.failing(now, tier)
 }
 

@@ -31,7 +31,8 @@ type series struct {
 // activity reports whether a quantity is by itself scaled by the load.
 func activity(q device.Quantity) bool {
 	switch q {
-	case device.Utilization, device.EngineActive, device.SMOccupancy, device.MemoryUsed, device.Throttled,
+	case device.Utilization, device.EngineActive, device.SMOccupancy, device.MemoryActivity,
+		device.MemoryUsed, device.Throttled,
 		device.NVLinkTransmit, device.NVLinkReceive, device.NVLinkLinkTransmit, device.NVLinkLinkReceive,
 		device.PCIeTransmit, device.PCIeReceive, device.NetworkTransmit, device.NetworkReceive:
 		return true

@@ -18,12 +18,14 @@ type Source struct {
 	now    clock.Clock
 	origin clock.Instant
 
-	mu      sync.Mutex
-	faults  faults
-	devices []simulatedDevice
-	loads   map[string]float64 // what SetLoad said, by UUID or address
-	changed chan struct{}      // closed when faults change
-	xids    hearing
+	mu        sync.Mutex
+	faults    faults
+	devices   []simulatedDevice
+	loads     map[string]float64   // what SetLoad said, by UUID or address
+	processes map[string][]Process // what SetProcesses said, likewise
+	listing   func() bool          // while it says so processes are listed; nil: never
+	changed   chan struct{}        // closed when faults change
+	xids      hearing
 
 	file file
 }
@@ -38,7 +40,10 @@ type simulatedDevice struct {
 
 // New returns a source whose time begins now.
 func New(config Config, now clock.Clock) *Source {
-	s := &Source{now: now, origin: now(), loads: make(map[string]float64), changed: make(chan struct{})}
+	s := &Source{
+		now: now, origin: now(), changed: make(chan struct{}),
+		loads: make(map[string]float64), processes: make(map[string][]Process),
+	}
 	s.Replace(config)
 	return s
 }
@@ -47,8 +52,8 @@ func New(config Config, now clock.Clock) *Source {
 func (s *Source) Name() string { return "simulated" }
 
 // Replace puts another config in place of the present one. Counters of
-// devices that stay go on, what SetLoad said stays, and faults that are new
-// are counted from now.
+// devices that stay go on, what SetLoad and SetProcesses said stays, and faults
+// that are new are counted from now.
 func (s *Source) Replace(config Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,6 +107,9 @@ func (s *Source) built(d Device, key string, old simulatedDevice, now float64) s
 			u.load = load
 		}
 		built.units = append(built.units, u)
+	}
+	if processes, told := s.processes[name(d.Identity)]; told && len(d.Partitions) == 0 {
+		built.units[0].processes = processes
 	}
 	return built
 }

@@ -16,12 +16,15 @@ type unit struct {
 	reset    float64   // seconds: resets up to then have been heeded
 	base     []float64 // of each counter, by its series: its value at since
 	shown    []float64 // of each counter: the value last shown
+
+	processes []Process // nil: they cannot be listed
 }
 
 func newUnit(d Device, now float64) unit {
 	u := unit{
 		identity: d.Identity, series: d.series, load: d.Load, since: now,
 		base: make([]float64, len(d.series)), shown: make([]float64, len(d.series)),
+		processes: d.Processes,
 	}
 	for i := range u.series {
 		u.base[i] = u.series[i].start

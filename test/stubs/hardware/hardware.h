@@ -70,6 +70,20 @@ void hardware_tell(const char *name, const char *text);
  * "<prefix>return.<name>", whose value it tells. False: no such fault. */
 bool hardware_fault(int gpu, const char *prefix, const char *name, char code[HARDWARE_TEXT]);
 
+/* ── Processes ── */
+
+#define HARDWARE_UNTOLD UINT64_MAX
+
+struct hardware_process {
+    char kind[16]; /* compute, graphics, mps */
+    unsigned pid;
+    uint64_t memory;      /* bytes, or HARDWARE_UNTOLD */
+    unsigned utilization; /* percent */
+};
+
+/* The processes of a GPU, *count of them, all of one moment; to be freed. */
+struct hardware_process *hardware_processes(int gpu, unsigned *count);
+
 /* ── MIG ── */
 
 struct mig_placement {

@@ -155,19 +155,3 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t handle, nvmlEna
         *pending = (nvmlEnableState_t)value;
     return status;
 }
-
-/* No process uses any of the GPUs. */
-#define PROCESSES(function, type)                                                          \
-    nvmlReturn_t function(nvmlDevice_t handle, unsigned int *count, type *infos)           \
-    {                                                                                      \
-        struct device device;                                                              \
-        (void)infos;                                                                       \
-        nvmlReturn_t status = enter_device(__func__, handle, count, &device);              \
-        if (status == NVML_SUCCESS)                                                        \
-            *count = 0;                                                                    \
-        return status;                                                                     \
-    }
-
-PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
-PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
-PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
