@@ -40,6 +40,7 @@ type claimDevice struct {
 type claimConsumer struct {
 	uuid, pod, podUID, container string
 	ownerKind, ownerName         string
+	labels                       podLabels
 }
 
 // The values of the sharing label.
@@ -74,11 +75,12 @@ func describe(claim dra.Claim, template string, devices []claimDevice) claimInfo
 // addConsumers adds the container for each of the claim's devices that the
 // use covers.
 func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
+	labels := podLabelsOf(pod)
 	for _, d := range v.devices {
 		if use.Covers(d.request) {
 			v.consumers = append(v.consumers, claimConsumer{
 				uuid: d.uuid, pod: pod.Ref.Name, podUID: pod.UID, container: container,
-				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName,
+				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName, labels: labels,
 			})
 		}
 	}

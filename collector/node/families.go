@@ -14,9 +14,11 @@ type families struct {
 	specs    [device.Quantities]device.Spec
 	quantity [device.Quantities]*metric.Family // what the hardware does
 
-	deviceInfo, publishedInfo, deviceBusy, deviceHolders *metric.Family
-	deviceHealthy, healthSignal, taintInfo               *metric.Family
-	xidErrors, xidLast, violations                       *metric.Family
+	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
+
+	unattributed, podUse                   [usages]*metric.Family
+	deviceHealthy, healthSignal, taintInfo *metric.Family
+	xidErrors, xidLast, violations         *metric.Family
 
 	claimHeld, claimHeldSeconds, claimDeviceSeconds, claimAllocated   *metric.Family
 	claimUtilization, claimMemory, claimPower, claimEngine, claimIdle *metric.Family
@@ -27,8 +29,11 @@ type families struct {
 
 	namespaceDevice, namespaceShared, namespaceBusy, namespaceEnergy *metric.Family
 
-	sampleTime, unmatched, resets *metric.Family
-	self                          *self.Families
+	devicePrice, namespaceCost *metric.Family
+	podLabels                  int // of claimConsumerInfo, the last ones
+
+	sampleTime, unmatched, resets, processes *metric.Family
+	self                                     *self.Families
 }
 
 // Families returns every family that the node role can show, for the
@@ -36,13 +41,14 @@ type families struct {
 func Families() []*metric.Family {
 	f := newFamilies()
 	list := []*metric.Family{
-		f.deviceInfo, f.publishedInfo, f.deviceBusy, f.deviceHolders,
+		f.deviceInfo, f.publishedInfo, f.partitionInfo, f.deviceBusy, f.deviceHolders,
+		f.unattributed[usedTime], f.unattributed[usedMemory], f.podUse[usedTime], f.podUse[usedMemory],
 		f.deviceHealthy, f.healthSignal, f.taintInfo, f.xidErrors, f.xidLast, f.violations,
 		f.claimHeld, f.claimHeldSeconds, f.claimDeviceSeconds, f.claimAllocated,
 		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
 		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
-		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy,
-		f.sampleTime, f.unmatched, f.resets, self.ReadDuration(),
+		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy, f.namespaceCost, f.devicePrice,
+		f.sampleTime, f.unmatched, f.resets, f.processes, self.ReadDuration(),
 	}
 	list = append(list, f.self.All()...)
 	list = append(list, f.quantity[:]...)
@@ -77,11 +83,13 @@ func counter(name, unit, help string, labels []string) *metric.Family {
 func newFamilies() *families {
 	f := &families{specs: device.Specs()}
 	f.addDevices()
+	f.addProcesses()
 	f.addHealth()
 	f.addQuantities()
 	f.addClaims()
 	f.addFacts()
 	f.addNamespaces()
+	f.addCost()
 	f.addExporter()
 	return f
 }
@@ -91,10 +99,21 @@ func (f *families) addDevices() {
 		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
 	f.publishedInfo = gauge("dra_device_published_info", "", "The name under which a DRA driver publishes the device",
 		deviceLabels("driver", "pool", "device"))
+	f.partitionInfo = gauge("dra_device_partition_info", "", "Which GPU instance and compute instance a MIG partition is",
+		deviceLabels("gpu_instance_id", "compute_instance_id"))
 	f.deviceBusy = counter("dra_device_busy_seconds_total", "seconds", "Integral of the utilization ratio over the time that it was known",
 		deviceLabels())
 	f.deviceHolders = gauge("dra_device_holders", "", "How many hold the device: claims (admin access not counted), and pods with a device plugin",
 		deviceLabels("kind"))
+}
+
+// addProcesses lists the families of what single processes do, summed up.
+func (f *families) addProcesses() {
+	pod := []string{"node", "namespace", "pod", "uuid"}
+	f.unattributed[usedTime] = gauge("dra_device_unattributed_utilization_ratio", "ratio", "The part of the device's utilization that processes of nobody cause who holds it; absent where processes are not told apart", deviceLabels())
+	f.unattributed[usedMemory] = gauge("dra_device_unattributed_memory_bytes", "bytes", "Device memory that processes of nobody use who holds the device; absent where processes are not told apart", deviceLabels())
+	f.podUse[usedTime] = gauge("dra_pod_utilization_ratio", "ratio", "The part of the device's utilization that the pod's processes cause, where several pods use the device and their processes are known", pod)
+	f.podUse[usedMemory] = gauge("dra_pod_memory_used_bytes", "bytes", "Device memory that the pod's processes use, where several pods use the device and their processes are known", pod)
 }
 
 func (f *families) addHealth() {
@@ -122,6 +141,7 @@ func (f *families) addQuantities() {
 		{device.Utilization, "dra_device_utilization_ratio", "ratio", "Share of time with work on the device, 0 to 1"},
 		{device.EngineActive, "dra_device_engine_active_ratio", "ratio", "Share of time in which an engine of the device was active, 0 to 1"},
 		{device.SMOccupancy, "dra_device_sm_occupancy_ratio", "ratio", "Resident warps as a share of the most that fit, 0 to 1"},
+		{device.MemoryActivity, "dra_device_memory_activity_ratio", "ratio", "Share of time in which device memory was being read or written, 0 to 1"},
 		{device.MemoryUsed, "dra_device_memory_used_bytes", "bytes", "Device memory in use"},
 		{device.MemorySize, "dra_device_memory_size_bytes", "bytes", "Device memory in all"},
 		{device.MemoryReserved, "dra_device_memory_reserved_bytes", "bytes", "Device memory that driver and firmware keep for themselves"},
@@ -196,7 +216,7 @@ func (f *families) addFacts() {
 		[]string{"node", "namespace", "resourceclaim", "claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"})
 	f.claimDeviceInfo = gauge("dra_claim_device_info", "", "A device that was allocated to the claim, and by which request",
 		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
-	f.claimConsumerInfo = gauge("dra_claim_consumer_info", "", "A container that may use a device of the claim",
+	f.claimConsumerInfo = gauge("dra_claim_consumer_info", "", "A container that may use a device of the claim; with a label_… more for each label of pods that --labels.pod names",
 		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
 	f.pluginConsumerInfo = gauge("dra_device_plugin_consumer_info", "", "A container that got the device through a device plugin",
 		[]string{"node", "uuid", "namespace", "pod", "container", "resource"})
@@ -213,5 +233,6 @@ func (f *families) addExporter() {
 	f.self = self.NewFamilies()
 	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
+	f.processes = gauge("dra_exporter_process_attribution", "", "Whether the use of shared devices is split by processes: 1 for ok or for what it wants for, 0 for the others", []string{"reason"})
 	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
 }

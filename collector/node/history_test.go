@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type history struct {
 	slices    []dra.PublishedDevice // what takes turns with the published ones: none, then all
 	silentFor map[string]int
 	ailing    *ailing
+	working   *working
 }
 
 const joulesPerSecond = 100
@@ -49,9 +51,13 @@ func newHistory(t testing.TB, seed uint64) *history {
 		offset: map[string]float64{}, before: map[string]float64{}, silentFor: map[string]int{},
 	}
 	h.ailing = newAiling(h.scene, h.random)
+	h.working = newWorking(h.scene, rand.New(rand.NewPCG(seed, 1)))
 	h.began = h.now.Elapsed
 	h.immutable = true
 	h.facts.Cluster.Enabled = seed%3 > 0
+	if !h.facts.Cluster.Enabled {
+		h.facts.Processes.State = ProcessesNoPods
+	}
 	for _, partition := range []device.Device{first, second} {
 		h.facts.Cluster.Published = append(h.facts.Cluster.Published, dra.PublishedDevice{
 			ID: sceneID(h.published(partition.UUID)), UUID: partition.UUID, ParentUUID: partition.ParentUUID, Profile: partition.Profile, Placement: partition.Placement,
@@ -89,12 +95,13 @@ func (h *history) tick() {
 		}
 	}
 	h.change()
+	h.working.change(uuidsAtWork())
 	for uuid, joules := range h.total {
 		h.set(uuid, device.Energy, joules-h.offset[uuid])
 	}
 	h.facts.ListedAt = h.now.Add(pause)
-	h.facts.Listing = h.list()
-	h.step(pause)
+	h.facts.Listing = h.working.list(h.list())
+	h.working.offer(func() { h.step(pause) })
 	h.check()
 }
 
@@ -156,14 +163,19 @@ func (h *history) take(claim, uuid string) {
 		h.admin[claim] = true
 		return
 	}
-	h.holding[tenureKey{c.Ref, uuid}] = true
+	ref := c.Ref
+	h.holding[tenureKey{ref, uuid}] = true
+	if twin := h.working.share(c, devices[0]); twin != "" {
+		h.holding[tenureKey{dra.ClaimRef{Namespace: ref.Namespace, Name: ref.Name + "-twin"}, uuid}] = true
+	}
 }
 
 func (h *history) drop(claim string) {
 	h.release(claim)
+	h.working.leave(claim)
 	delete(h.admin, claim)
 	for key := range h.holding {
-		if key.claim.String() == claim {
+		if key.claim.String() == claim || key.claim.String() == claim+"-twin" {
 			delete(h.holding, key)
 		}
 	}
@@ -179,7 +191,7 @@ func (h *history) list() dra.PodResources {
 	for _, claim := range h.facts.Cluster.Claims {
 		for _, result := range append(claim.Results, claim.Results...) {
 			listing.Assignments = append(listing.Assignments, dra.Assignment{
-				Pod: dra.PodRef(claim.Ref), Container: "main", Claim: claim.Ref, Device: result.Device, ShareID: result.ShareID,
+				Pod: dra.PodRef{Namespace: claim.Ref.Namespace, Name: strings.TrimSuffix(claim.Ref.Name, "-twin")}, Container: "main", Claim: claim.Ref, Device: result.Device, ShareID: result.ShareID,
 			})
 		}
 	}
@@ -200,6 +212,7 @@ func (h *history) check() {
 	h.checkMonotonic(counters)
 	h.checkSums()
 	h.ailing.check()
+	h.working.check()
 	h.before = counters
 }
 
@@ -251,7 +264,7 @@ func (h *history) checkSums() {
 		}
 	}
 	for what, sum := range gauges {
-		if own, known := devices[what]; known && sum > own {
+		if own, known := devices[what]; known && sum > own*(1+1e-9) {
 			h.t.Fatalf("%s: the claims' sum is %v, the device's own is %v", what, sum, own)
 		}
 	}
@@ -281,9 +294,9 @@ func (h *history) checkEnergy(drawn map[tenureKey]float64) {
 
 // TestHistories is the property test of the ledger: over random histories no
 // page holds a label set twice, counters are monotonic, nothing is counted
-// twice, and a device is sick exactly while a critical signal says so. TestHistoriesNoticeMutations shows that it can fail.
+// twice, and a device is sick exactly while a critical signal says so. TestMutants shows that it can fail.
 func TestHistories(t *testing.T) {
-	credited, violated := 0.0, 0.0
+	credited, violated, seen := 0.0, 0.0, map[string]int{}
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			h := newHistory(t, seed)
@@ -293,6 +306,9 @@ func TestHistories(t *testing.T) {
 			for _, totals := range h.state.totals {
 				credited += totals.energy.total
 			}
+			for rule, times := range h.working.seen {
+				seen[rule] += times
+			}
 			for _, v := range h.state.violations {
 				violated += v.tallies[constraintMemory].total
 			}
@@ -301,4 +317,5 @@ func TestHistories(t *testing.T) {
 	if credited < 1e5 || math.IsNaN(credited) || violated < 100 {
 		t.Errorf("only %v J were credited to anybody, and %v memory errors: the histories prove nothing", credited, violated)
 	}
+	mustHaveSeen(t, seen)
 }

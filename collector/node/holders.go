@@ -78,6 +78,7 @@ func (s *State) relate() {
 		if !known {
 			continue
 		}
+		parent.holders.cut = parent.holders.cut || u.present || u.isHeld()
 		parent.holders.related += u.holders.claims + u.holders.plugins
 		u.holders.related += parent.holders.claims + parent.holders.plugins
 	}

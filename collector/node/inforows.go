@@ -52,10 +52,13 @@ func (r *infoRows[T]) forget(now clock.Instant, grace time.Duration) {
 	r.retired = slices.DeleteFunc(r.retired, func(row infoRow[T]) bool { return now.Since(row.retired) > grace })
 }
 
-func (r *infoRows[T]) addTo(b *rowBuilder) {
-	for _, rows := range [][]infoRow[T]{r.live, r.retired} {
-		for i := range rows {
-			b.Add(rows[i].labels, 1)
-		}
+// addTo shows what holds, and what is remembered as past: all of it, unless
+// what the facts are about is there.
+func (r *infoRows[T]) addTo(b *rowBuilder, live bool) {
+	for i := range r.live {
+		b.addFact(r.live[i].labels, live)
+	}
+	for i := range r.retired {
+		b.addFact(r.retired[i].labels, false)
 	}
 }

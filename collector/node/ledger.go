@@ -27,7 +27,8 @@ type tenure struct {
 
 	heldSince   uint64 // step that first saw the present hold
 	attribution attribution
-	activeSince uint64 // step since which the attribution has been this one
+	activeSince uint64      // step since which the attribution has been this one
+	uses        [usages]use // of what processes may split, each with its own attribution
 	weight      float64
 	allocated   float64   // memory, bytes; 0: unknown
 	idling      bool      // it does nothing at present
@@ -58,6 +59,9 @@ type reasonTally struct {
 // hold notes that the claim holds the device in this step.
 func (t *tenure) hold(u *unit, step uint64) {
 	now := u.attribution()
+	for q := range usages {
+		t.uses[q].take(u.use(t.key.claim, q, now), !t.held, step)
+	}
 	if !t.held {
 		t.heldSince, t.activeSince, t.idleSince = step, step, time.Time{}
 	} else if t.attribution != now {
@@ -74,21 +78,21 @@ func (t *tenure) accrue(u *unit, step uint64, elapsed time.Duration, now time.Ti
 	t.deviceSeconds.open(now)
 	totals.device.open(now)
 	totals.sharedDevice.open(now)
+	totals.charge(u, t.class, 0, now)
 	if t.heldSince < step {
 		weighted := t.weight * elapsed.Seconds()
 		t.heldSeconds.total += elapsed.Seconds()
 		t.deviceSeconds.total += weighted
 		totals.device.total += weighted
-		if t.attribution == shared {
+		totals.charge(u, t.class, weighted, now)
+		if t.uses[usedTime].attribution == shared {
 			totals.sharedDevice.total += weighted
 		}
 	}
 	current := &t.accounts[t.attribution]
-	for m := range u.growth {
-		g := &u.growth[m]
-		if g.known {
-			current.tallies[m].open(now)
-			current.tallies[m].total += g.share(t.activeSince)
+	for m := meterBusy + 1; m < meters; m++ {
+		if g := &u.growth[m]; g.known {
+			current.tallies[m].add(g.share(t.activeSince), now)
 		}
 	}
 	for i := range u.reason {
@@ -97,8 +101,26 @@ func (t *tenure) accrue(u *unit, step uint64, elapsed time.Duration, now time.Ti
 		account.open(now)
 		account.total += g.share(t.activeSince)
 	}
-	if t.attribution != shared {
-		totals.credit(u, t.activeSince, now)
+	if g := &u.growth[meterEnergy]; g.known && t.attribution != shared {
+		totals.energy.add(g.share(t.activeSince), now)
+	}
+	t.accrueBusy(&u.growth[meterBusy], now, totals)
+}
+
+// accrueBusy credits the tenure with the integral of its own utilization, over
+// the same time as the device's.
+func (t *tenure) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
+	if !g.known {
+		return
+	}
+	use := &t.uses[usedTime]
+	busy := 0.0
+	if use.known && g.since > 0 && use.activeSince <= g.since {
+		busy = use.value * g.over
+	}
+	t.accounts[use.attribution].tallies[meterBusy].add(busy, now)
+	if use.attribution != shared {
+		totals.busy.add(busy, now)
 	}
 }
 
@@ -123,8 +145,9 @@ func (a *account) reason(name string) *reasonTally {
 // idle keeps since when the device has done nothing for the claim. A gap in
 // reading hides it and forgets nothing.
 func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
-	utilization, known := u.gauge(device.Utilization)
-	t.idling = known && utilization < threshold
+	use := &t.uses[usedTime]
+	known := use.known && u.fresh
+	t.idling = known && use.value < threshold
 	switch {
 	case !known:
 	case !t.idling:
@@ -147,17 +170,8 @@ type namespaceKey struct {
 // namespaceTotals are never taken away while the process lives.
 type namespaceTotals struct {
 	device, sharedDevice, busy, energy tally
+	cost                               costTotal
 	labels                             *metric.Labels
-}
-
-// credit adds what a holder got of a device that it does not share.
-func (n *namespaceTotals) credit(u *unit, activeSince uint64, now time.Time) {
-	for m, total := range map[meter]*tally{meterBusy: &n.busy, meterEnergy: &n.energy} {
-		if g := &u.growth[m]; g.known {
-			total.open(now)
-			total.total += g.share(activeSince)
-		}
-	}
 }
 
 // weight is the share of the device's time that a claim is charged with: its

@@ -49,6 +49,12 @@ func (t *tally) open(now time.Time) {
 	}
 }
 
+// add raises an account by what accrued, and opens it if it is not open yet.
+func (t *tally) add(amount float64, now time.Time) {
+	t.open(now)
+	t.total += amount
+}
+
 func (t tally) isOpen() bool { return !t.start.IsZero() }
 
 // attribution says how a claim's numbers relate to the device's.
@@ -57,10 +63,11 @@ type attribution uint8
 const (
 	exclusive attribution = iota
 	partition
+	process
 	shared
 	attributions
 )
 
 func (a attribution) String() string {
-	return [attributions]string{exclusive: "exclusive", partition: "partition", shared: "shared"}[a]
+	return [attributions]string{exclusive: "exclusive", partition: "partition", process: "process", shared: "shared"}[a]
 }

@@ -34,6 +34,9 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 	for i := range s.views {
 		view := &s.views[i]
 		here[view.ref] = true
+		if view.info.sharing == sharingNone && s.sharesCapacity(view) {
+			view.info.sharing = sharingCapacity
+		}
 		r, known := s.records[view.ref]
 		if !known {
 			r = &record{ref: view.ref}
@@ -55,6 +58,17 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 	return s.meetStrangers(now, events)
 }
 
+// sharesCapacity reports whether the claim holds a device that its driver
+// lets several claims hold, and another one does.
+func (s *State) sharesCapacity(view *claimView) bool {
+	for _, d := range view.devices {
+		if u, known := s.units[d.uuid]; known && !d.admin && u.published.MultipleAllocations && u.holders.claims > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *record) update(view *claimView, now clock.Instant, f *families, node string) {
 	if r.labels == nil || r.info != view.info {
 		r.info = view.info
@@ -72,8 +86,8 @@ func (r *record) update(view *claimView, now clock.Instant, f *families, node st
 			return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
 		},
 		func(c claimConsumer) *metric.Labels {
-			return metric.NewLabels(f.claimConsumerInfo.Labels, node, r.ref.Namespace, r.ref.Name,
-				c.uuid, c.pod, c.podUID, c.container, c.ownerKind, c.ownerName)
+			values := []string{node, r.ref.Namespace, r.ref.Name, c.uuid, c.pod, c.podUID, c.container, c.ownerKind, c.ownerName}
+			return metric.NewLabels(f.claimConsumerInfo.Labels, append(values, c.labels.values(f.podLabels)...)...)
 		})
 }
 

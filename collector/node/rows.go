@@ -14,10 +14,12 @@ import (
 type rowBuilder struct {
 	*metric.Builder
 	families *families
+	states   [processStates]*metric.Labels // of dra_exporter_process_attribution
 }
 
 func newRowBuilder(config Config) rowBuilder {
 	families := newFamilies()
+	families.addPodLabels(config.PodLabels)
 	return rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, families.self.Dropped), families: families}
 }
 
@@ -25,6 +27,15 @@ func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {
 	if t.isOpen() {
 		b.AddFrom(labels, t.total, t.start)
 	}
+}
+
+// addFact adds an info row, of what holds or of what has ended.
+func (b *rowBuilder) addFact(labels *metric.Labels, holds bool) {
+	if holds {
+		b.Add(labels, 1)
+		return
+	}
+	b.AddPast(labels, 1)
 }
 
 // allRows writes down the state: device truth first, then claims, facts to
@@ -38,6 +49,8 @@ func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b.claimRows(s.order.tenures, s.units, s.config)
 	b.factRows(s.order.records, &s.plugins)
 	b.namespaceRows(s.order.totals, s.config)
+	b.costRows(s)
+	b.processRows(s, facts)
 	b.exporterRows(s, facts, now)
 	return b.Rows()
 }

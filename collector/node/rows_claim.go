@@ -37,22 +37,21 @@ func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config
 // claimGauges shows what each holder gets at this moment.
 func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 	f := b.families
-	for _, row := range []struct {
-		family   *metric.Family
-		quantity device.Quantity
-	}{
-		{f.claimUtilization, device.Utilization},
-		{f.claimMemory, device.MemoryUsed},
-		{f.claimPower, device.Power},
-	} {
-		b.In(row.family)
+	for q := range usages {
+		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
 		for _, t := range tenures {
-			if !t.held {
-				continue
+			if use := &t.uses[q]; t.held && use.known && units[t.key.uuid].fresh {
+				b.Add(t.accounts[use.attribution].labels, use.value)
 			}
-			if value, known := units[t.key.uuid].gauge(row.quantity); known {
-				b.Add(t.account().labels, value)
-			}
+		}
+	}
+	b.In(f.claimPower)
+	for _, t := range tenures {
+		if !t.held {
+			continue
+		}
+		if value, known := units[t.key.uuid].gauge(device.Power); known {
+			b.Add(t.account().labels, value)
 		}
 	}
 	b.In(f.claimEngine)
@@ -66,7 +65,7 @@ func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 	b.In(f.claimIdle)
 	for _, t := range tenures {
 		if t.idling {
-			b.Add(t.account().labels, float64(t.idleSince.UnixMilli())/1000)
+			b.Add(t.accounts[t.uses[usedTime].attribution].labels, float64(t.idleSince.UnixMilli())/1000)
 		}
 	}
 }
@@ -93,7 +92,7 @@ func (b *rowBuilder) claimCounters(tenures []*tenure) {
 	}
 }
 
-// account is the one that accrues at present.
+// account is the one that accrues at present what processes do not split.
 func (t *tenure) account() *account { return &t.accounts[t.attribution] }
 
 // label makes the labels of the tenure and of its present account, or keeps
@@ -109,6 +108,11 @@ func (t *tenure) label(f *families, u *unit, node string) {
 	}
 	if a.labels == nil {
 		a.labels = more(f.claimUtilization)
+	}
+	for q := range t.uses {
+		if used := &t.accounts[t.uses[q].attribution]; used.labels == nil {
+			used.labels = metric.NewLabels(f.claimUtilization.Labels, node, claim.Namespace, claim.Name, t.key.uuid, t.uses[q].attribution.String())
+		}
 	}
 	for i := range a.throttled {
 		if a.throttled[i].labels == nil {

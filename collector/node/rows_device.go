@@ -1,6 +1,8 @@
 package node
 
 import (
+	"strconv"
+
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -9,11 +11,12 @@ import (
 // unitLabels are made when the unit is first shown, and again where what
 // they say has changed.
 type unitLabels struct {
-	plain, info, published, byClaim, byPlugin *metric.Labels
+	plain, info, published, place, byClaim, byPlugin *metric.Labels
 
 	parent      string // that all of them name
 	infoOf      deviceIdentity
 	publishedAs dra.DeviceID
+	placedAt    instances
 }
 
 // deviceIdentity is what dra_device_info says.
@@ -36,6 +39,12 @@ func (b *rowBuilder) deviceRows(units []*unit, config Config) {
 			b.Add(u.labels.published, 1)
 		}
 	}
+	b.In(f.partitionInfo)
+	for _, u := range units {
+		if u.labels.place != nil {
+			b.Add(u.labels.place, 1)
+		}
+	}
 	b.In(f.deviceHolders)
 	for _, u := range units {
 		b.Add(u.labels.byClaim, float64(u.holders.claims))
@@ -49,6 +58,8 @@ func (b *rowBuilder) deviceRows(units []*unit, config Config) {
 	for _, u := range units {
 		b.addTally(u.labels.plain, u.busy)
 	}
+	b.strayRows(units)
+	b.podRows(units, config)
 }
 
 // quantityRows shows one quantity of all devices. Gauges vanish when they
@@ -89,7 +100,22 @@ func (u *unit) label(f *families, node string) {
 		u.labels.publishedAs = as
 		u.labels.published = metric.NewLabels(f.publishedInfo.Labels, node, u.uuid, u.device.ParentUUID, as.Driver, as.Pool, as.Name)
 	}
+	u.labelPlace(f, node)
 	u.labelReadings(f, node)
+}
+
+// instances is what dra_device_partition_info says.
+type instances struct{ gpu, compute int }
+
+func (u *unit) labelPlace(f *families, node string) {
+	at := instances{u.device.GPUInstance, u.device.ComputeInstance}
+	switch {
+	case !placed(u.device):
+		u.labels.place = nil
+	case u.labels.place == nil || at != u.labels.placedAt:
+		u.labels.placedAt = at
+		u.labels.place = metric.NewLabels(f.partitionInfo.Labels, node, u.uuid, u.device.ParentUUID, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
+	}
 }
 
 func (u *unit) profile() string {

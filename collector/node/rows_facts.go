@@ -9,18 +9,18 @@ func (b *rowBuilder) factRows(records []*record, plugins *plugins) {
 	f := b.families
 	b.In(f.claimInfo)
 	for _, r := range records {
-		b.Add(r.labels, 1)
+		b.addFact(r.labels, r.live)
 	}
 	b.In(f.claimDeviceInfo)
 	for _, r := range records {
-		r.devices.addTo(b)
+		r.devices.addTo(b, r.live)
 	}
 	b.In(f.claimConsumerInfo)
 	for _, r := range records {
-		r.consumers.addTo(b)
+		r.consumers.addTo(b, r.live)
 	}
 	b.In(f.pluginConsumerInfo)
-	plugins.rows.addTo(b)
+	plugins.rows.addTo(b, true)
 }
 
 func (b *rowBuilder) namespaceRows(entries []namespaceEntry, config Config) {

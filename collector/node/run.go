@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,10 @@ type Inputs struct {
 	Gather  func() Facts    // what is known now
 	Settled func() bool     // every source was read once, or has failed to be
 	Wake    <-chan struct{} // something has changed
+
+	// Derive, which may be nil, makes rows of other families out of each
+	// snapshot, in their order. They are on the page and nowhere else.
+	Derive func(Snapshot) []metric.Row
 }
 
 // Runner runs the node role's reducer and publishes its snapshots.
@@ -84,11 +89,19 @@ func (r *Runner) settle(ctx context.Context) bool {
 
 func (r *Runner) step(ctx context.Context, state State) State {
 	state, snapshot, events := Step(state, r.inputs.Gather(), r.now())
-	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
+	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(r.shown(snapshot))})
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}
 	return state
+}
+
+// shown is all that the snapshot's page shows.
+func (r *Runner) shown(snapshot Snapshot) []metric.Row {
+	if r.inputs.Derive == nil {
+		return snapshot.Rows
+	}
+	return slices.Concat(snapshot.Rows, r.inputs.Derive(snapshot))
 }
 
 // wait reports whether the pause passed before the context ended.

@@ -30,6 +30,7 @@ type scene struct {
 	sampled map[string]map[device.Quantity]float64
 	details map[string]map[device.Reading]float64 // what else is read: readings with details, without their value
 	quiet   map[string]bool                       // devices that cannot be read
+	works   map[string][]device.Process           // of each device; without an entry they cannot be listed
 
 	immutable bool // lists are replaced, never changed in place
 }
@@ -43,7 +44,7 @@ func origin() clock.Instant {
 
 func newScene(t testing.TB, devices ...device.Device) *scene {
 	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{},
-		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}}
+		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}, works: map[string][]device.Process{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
 		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}})
 	s.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
@@ -165,6 +166,9 @@ func (s *scene) step(after time.Duration) {
 	for i, sample := range s.facts.Samples {
 		if !s.quiet[sample.Device.UUID] {
 			sample.At, sample.Readings = s.now, s.read(sample.Device.UUID)
+			if processes, listed := s.works[sample.Device.UUID]; listed {
+				sample.Processes, sample.ProcessesAt = slices.Clone(processes), s.now
+			}
 		}
 		samples[i] = sample
 	}
@@ -180,6 +184,7 @@ func (s *scene) reduce() {
 		s.facts.Cluster.Pods = slices.Clone(s.facts.Cluster.Pods)
 		s.facts.Cluster.Claims = slices.Clone(s.facts.Cluster.Claims)
 		s.facts.Cluster.Published = slices.Clone(s.facts.Cluster.Published)
+		s.facts.Cluster.PluginPods = slices.Clone(s.facts.Cluster.PluginPods)
 	}
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
 }

@@ -40,6 +40,10 @@ type State struct {
 	order           ordered
 	reorder         bool // something came or went since order was made
 
+	listed     bool // a source has listed the processes of a device
+	splits     int  // made so far
+	userCauses userCauses
+
 	resets    tally
 	unmatched unmatched
 	rows      rowBuilder
@@ -100,6 +104,8 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		s.hearKubelet(facts)
 	}
 	events = s.warnOfStrangers(now, events)
+	s.splitUse(facts, joined, now)
+	s.priceDevices(now)
 	s.keepLedger(now, elapsed)
 	events = s.judge(facts.Cluster, now, events)
 	s.evict(now)
@@ -137,6 +143,7 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 			s.hardwareChanges++
 		}
 		u.seen = now
+		s.listed = s.listed || !sample.ProcessesAt.IsZero()
 		u.xids.hear(sample, s.xidCodes, s.step, s.last.Wall, now.Wall)
 		if resets := u.take(sample, s.step, s.config); resets > 0 {
 			s.resets.total += float64(resets)

@@ -28,9 +28,15 @@ type unit struct {
 	offsets  [device.Quantities + 1]int // of each quantity in readings
 	size     float64                    // last known memory size, bytes; 0: unknown
 
+	processes []device.Process // as listed last
+	listedAt  clock.Instant    // zero: never
+	split     *split           // nil: nothing is known of whose the processes are
+
 	growth [meters]growth
 	reason []reasonGrowth // of throttled time
 	busy   tally
+
+	pricing pricing
 
 	xids   xidLog
 	health health
@@ -46,9 +52,10 @@ type unit struct {
 
 // holders is who holds a unit in the present step.
 type holders struct {
-	claims  int // distinct claims, admin access not counted
-	plugins int // distinct pods with device plugins
-	related int // holders of the parent, or of any partition; claims that may be holders
+	claims  int  // distinct claims, admin access not counted
+	plugins int  // distinct pods with device plugins
+	related int  // holders of the parent, or of any partition; claims that may be holders
+	cut     bool // it is made into partitions, or will be: somebody holds one
 	shares  []consumption
 	changed bool         // a claim has begun or ceased to hold it
 	pods    []dra.PodRef // with device plugins, sorted
@@ -71,7 +78,8 @@ type growth struct {
 	at     clock.Instant // of the read that value is from
 	step   uint64        // of that read
 	amount float64
-	since  uint64 // 0: nothing has grown in this step
+	over   float64 // seconds over which a gauge was integrated
+	since  uint64  // 0: nothing has grown in this step
 }
 
 type reasonGrowth struct {
@@ -100,7 +108,8 @@ func (g *growth) observe(value float64, at clock.Instant, step uint64) (reset bo
 func (g *growth) integrate(value float64, at clock.Instant, step uint64, limit time.Duration) {
 	g.amount, g.since = 0, 0
 	if elapsed := at.Since(g.at); g.based && elapsed <= limit {
-		g.amount, g.since = value*elapsed.Seconds(), g.step
+		g.over = elapsed.Seconds()
+		g.amount, g.since = value*g.over, g.step
 	}
 	g.known, g.based, g.value, g.at, g.step = true, true, value, at, step
 }
@@ -114,6 +123,7 @@ func (u *unit) take(sample device.Sample, step uint64, config Config) (resets in
 		u.forgetBases()
 	}
 	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
+	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
 	u.newer = !sample.At.IsZero() && sample.At != u.at
 	if !u.newer {
 		u.restGrowth()

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/price"
+)
+
+// devicePrice is what dra_device_price_per_hour says: the price of an hour of
+// a device for who holds it through the class. The class is empty where no
+// class is known, and while no claim holds the device.
+type devicePrice struct {
+	class   string
+	perHour float64
+}
+
+// pricing is what a unit costs, and what that was looked up by.
+type pricing struct {
+	classes []string // of the claims that hold the unit; one empty class where none does
+	divided bool     // partitions are cut from it: they are what one can have
+	asked   struct {
+		classes []string
+		device  price.Device
+	}
+	rows infoRows[devicePrice] // the past ones for the grace, as claims that have let go are priced by them
+}
+
+// priceDevices looks up what each device costs those who hold it. It comes
+// before the ledger, which charges them.
+func (s *State) priceDevices(now clock.Instant) {
+	if s.config.Prices == nil {
+		return
+	}
+	for _, u := range s.units {
+		u.pricing.classes, u.pricing.divided = u.pricing.classes[:0], false
+	}
+	for i := range s.views {
+		view := &s.views[i]
+		for _, d := range view.devices {
+			if u, known := s.units[d.uuid]; known && !d.admin {
+				u.pricing.hold(view.classOn(d.uuid))
+			}
+		}
+	}
+	s.divide()
+	for _, u := range s.units {
+		if p := &u.pricing; len(p.classes) == 0 && !p.divided && (u.present || u.isHeld()) {
+			p.classes = append(p.classes, "")
+		}
+		s.price(u, now)
+	}
+}
+
+func (p *pricing) hold(class string) {
+	if at, found := slices.BinarySearch(p.classes, class); !found {
+		p.classes = slices.Insert(p.classes, at, class)
+	}
+}
+
+// divide notes from which units the partitions are cut that are there, or are
+// held before they are: nobody can have such a unit as a whole.
+func (s *State) divide() {
+	for _, u := range s.units {
+		if parent, known := s.units[u.device.ParentUUID]; known && (u.present || u.isHeld()) {
+			parent.pricing.divided = true
+		}
+	}
+}
+
+// price looks the unit's prices up anew where anything that they depend on has
+// changed. A price while free is nobody's as soon as it is not free.
+func (s *State) price(u *unit, now clock.Instant) {
+	p := &u.pricing
+	device := price.Device{Model: u.model(), Profile: u.profile(), Partition: u.isPartition()}
+	if p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
+		p.asked.device, p.asked.classes = device, slices.Clone(p.classes)
+		var prices []devicePrice
+		for _, device.DeviceClass = range p.classes {
+			if perHour, known := s.config.Prices.PerHour(device); known {
+				prices = append(prices, devicePrice{device.DeviceClass, perHour})
+			}
+		}
+		p.rows.update(prices, now,
+			func(a, b devicePrice) bool { return a.class == b.class },
+			func(d devicePrice) *metric.Labels {
+				return metric.NewLabels(s.rows.families.devicePrice.Labels, s.config.Node, u.uuid, d.class, s.config.Prices.Currency)
+			})
+		p.rows.retired = slices.DeleteFunc(p.rows.retired, func(row infoRow[devicePrice]) bool { return row.says.class == "" })
+	}
+	p.rows.forget(now, s.config.Grace)
+}
+
+// isPartition reports whether the unit is a part of another, though its
+// hardware may be unknown.
+func (u *unit) isPartition() bool {
+	return u.device.IsPartition() || !u.hardware && u.published.IsPartition()
+}
+
+// perHour is what an hour of the unit costs who holds it through the class.
+func (u *unit) perHour(class string) (perHour float64, known bool) {
+	for i := range u.pricing.rows.live {
+		if says := u.pricing.rows.live[i].says; says.class == class {
+			return says.perHour, true
+		}
+	}
+	return 0, false
+}
+
+// costTotal is what a namespace's device-seconds cost, in the currency of the
+// price list. It is opened where a price is known.
+type costTotal struct {
+	tally
+	labels *metric.Labels
+}
+
+// charge adds what weighted device-seconds of the unit cost.
+func (n *namespaceTotals) charge(u *unit, class string, seconds float64, now time.Time) {
+	if perHour, known := u.perHour(class); known {
+		n.cost.add(seconds*perHour/time.Hour.Seconds(), now)
+	}
+}

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"math"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// usage is one of the quantities of a device that its processes split.
+type usage uint8
+
+const (
+	usedTime usage = iota
+	usedMemory
+	usages
+)
+
+// quantity is the device's own value, of which the processes have parts.
+func (q usage) quantity() device.Quantity {
+	return [usages]device.Quantity{usedTime: device.Utilization, usedMemory: device.MemoryUsed}[q]
+}
+
+// amounts is how much of each somebody uses.
+type amounts [usages]float64
+
+// of is what a process is told to use; false where it is not told.
+func (q usage) of(p *device.Process) (float64, bool) {
+	value := p.Utilization
+	if q == usedMemory {
+		value = p.Memory
+	}
+	return value, value >= 0 && !math.IsInf(value, 1)
+}
+
+// A split says who does how much of the work on a whole device, by what its
+// processes do. It is pure arithmetic over the last complete list and over
+// who holds the device.
+type split struct {
+	list processList
+	users
+
+	told   [usages]bool // every process tells it, and of each it is known for whom it works
+	known  [usages]bool // and the device's own value is there to hold the sum against
+	nobody amounts      // by processes of nobody that holds the device
+}
+
+// processList is the processes of a device and whose they are.
+type processList struct {
+	at        clock.Instant // when they were listed; zero: never
+	processes []device.Process
+	owners    []dra.Owner // of each process
+	next      []dra.Owner // those of the list that is being taken
+}
+
+// take takes a list once all its processes have been looked up. Until then
+// the one before is kept. A list that was taken is not looked up again: some
+// of its pids may be others' by now.
+func (l *processList) take(processes []device.Process, at clock.Instant, owners map[int]dra.Owner) {
+	if at == l.at {
+		return
+	}
+	l.next = l.next[:0]
+	for i := range processes {
+		owner, known := owners[processes[i].PID]
+		if !known {
+			return
+		}
+		l.next = append(l.next, owner)
+	}
+	l.at, l.processes = at, processes
+	l.owners, l.next = l.next, l.owners
+}
+
+// divide says who does how much. own is the device's own values, and has
+// which of them are known.
+func (s *split) divide(own amounts, has [usages]bool) {
+	sum := s.count()
+	for q := range usages {
+		s.known[q] = s.told[q] && has[q]
+		if s.known[q] && sum[q] > own[q] {
+			s.scale(q, own[q]/sum[q])
+		}
+	}
+}
+
+// silence is for a device whose processes are not known now.
+func (s *split) silence() { s.told, s.known = [usages]bool{}, [usages]bool{} }
+
+// count gives each process's work to whom it is done for, and returns the sum
+// over all that have not ended.
+func (s *split) count() (sum amounts) {
+	s.reset()
+	s.nobody = amounts{}
+	s.told = [usages]bool{usedTime: true, usedMemory: true}
+	proxied, served := false, false
+	for i := range s.list.processes {
+		p, owner := &s.list.processes[i], &s.list.owners[i]
+		if owner.Gone {
+			continue
+		}
+		by := s.userOf(owner)
+		for q := range usages {
+			amount, told := q.of(p)
+			if !told {
+				s.told[q] = false
+				continue
+			}
+			sum[q] += amount
+			s.credit(by, owner, q, amount)
+		}
+		proxied = proxied || p.Proxied
+		served = served || by == nil && !p.Proxied && p.Utilization > 0
+	}
+	if proxied && served { // by a server, which does the work of its clients
+		s.told[usedTime] = false
+	}
+	return sum
+}
+
+// credit gives an amount to the pod that uses the device, and to the claim
+// through which it does. What may be that of one of several belongs to none
+// of them, and to nobody else.
+func (s *split) credit(by *user, owner *dra.Owner, q usage, amount float64) {
+	switch {
+	case by == nil && s.unnamed && owner.PodUID != "":
+	case by == nil:
+		s.nobody[q] += amount
+	default:
+		by.amounts[q] += amount
+		through := by.through(owner.ContainerID)
+		for _, hold := range through {
+			if hold == throughPlugin {
+				continue
+			}
+			part := &s.parts[hold]
+			part.amounts[q] += amount
+			part.unclear = part.unclear || len(through) > 1
+		}
+	}
+}
+
+// scale makes every part smaller: readings are of different moments, and the
+// sum of the parts must not be more than the device's own value.
+func (s *split) scale(q usage, factor float64) {
+	s.nobody[q] *= factor
+	for i := range s.parts {
+		s.parts[i].amounts[q] *= factor
+	}
+	for i := range s.pods {
+		s.pods[i].amounts[q] *= factor
+	}
+}
+
+// by is what a claim's processes do; false if that cannot be told from what
+// others do.
+func (s *split) by(claim dra.ClaimRef, q usage) (float64, bool) {
+	if !s.told[q] {
+		return 0, false
+	}
+	for i := range s.parts {
+		if part := &s.parts[i]; part.claim == claim {
+			return part.amounts[q], !part.unclear && !part.blurred
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+)
+
+// A list whose processes were not all looked up leaves the one before in
+// force, and so does a device that cannot list them, while that one is fresh.
+func TestSplitOutlivesAMissedList(t *testing.T) {
+	s := sharedGPU(t)
+	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.step(time.Second)
+	before := s.split("GPU-0")
+	s.work("GPU-0", 2, ofPod("second"), 0.2, 10)
+	s.forget(2)
+	for range 10 {
+		s.step(time.Second)
+		s.expectSplit("GPU-0", before)
+	}
+	s.step(time.Second)
+	unsplit := map[string]float64{"first shared time": 0.8, "second shared time": 0.8, "first shared memory": 40, "second shared memory": 40}
+	s.expectSplit("GPU-0", unsplit)
+	s.own(2, ofPod("second"))
+	s.step(time.Second)
+	before["second process time"], before["pod second time"] = 0.2, 0.2
+	before["second process memory"], before["pod second memory"] = 10, 10
+	s.expectSplit("GPU-0", before)
+	s.works = map[string][]device.Process{}
+	for range 10 {
+		s.step(time.Second)
+		s.expectSplit("GPU-0", before)
+	}
+	s.step(time.Second)
+	s.expectSplit("GPU-0", unsplit)
+}
+
+// A pid that is another's by now does not change whose it was in a list that
+// was read before.
+func TestSplitOfAReusedPID(t *testing.T) {
+	s := sharedGPU(t)
+	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.step(time.Second)
+	before := s.split("GPU-0")
+	clear(s.works)
+	s.own(1, ofPod("second"))
+	s.step(time.Second)
+	s.expectSplit("GPU-0", before)
+}
+
+func TestLedgerOfASplit(t *testing.T) {
+	s := sharedGPU(t)
+	s.set("GPU-0", device.Energy, 1e6)
+	pages := s.script("dra_claim_util", "dra_claim_mem", "dra_claim_busy", "dra_claim_energy", "dra_claim_idle", "dra_claim_device_seconds", "dra_namespace_", "dra_device_unattributed", "dra_device_busy", "dra_pod_")
+	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.work("GPU-0", 2, host(), 0.2, 4)
+	s.run(11)
+	pages.show("split for ten seconds: the second claim idles")
+	s.works["GPU-0"][0].Utilization = device.Unknown
+	s.run(10)
+	pages.show("utilization is not told any more: shared, the process account is frozen")
+	s.works["GPU-0"][0].Utilization = 0.5
+	s.run(11)
+	pages.show("told again for ten seconds: the account goes on")
+	s.release("ml/second")
+	s.run(11)
+	pages.show("alone for ten seconds: exclusive, the host's process with it")
+	metrictest.CompareGolden(t, "testdata/ledger_split.txt", pages.String())
+}
+
+// Busy time under process is credited only from a read at which the claim
+// held the device and its use was split to the next, over no gap.
+func TestBusyTimeOfASplit(t *testing.T) {
+	busy := func(s *scene) float64 {
+		value, _ := s.value("dra_claim_busy_seconds_total", "resourceclaim", "first", "attribution", "process")
+		return value
+	}
+	s := sharedGPU(t)
+	s.work("GPU-0", 1, ofPod("first"), 0.5, 10)
+	s.step(time.Second)
+	s.step(4 * time.Second)
+	if got := busy(s); got != 2 {
+		t.Errorf("busy for %v s, want 2", got)
+	}
+	s.step(11 * time.Second)
+	if got := busy(s); got != 2 {
+		t.Errorf("busy for %v s after a gap, want 2", got)
+	}
+	s.works["GPU-0"][0].Utilization = device.Unknown
+	s.step(time.Second)
+	s.works["GPU-0"][0].Utilization = 0.5
+	s.step(time.Second)
+	if got := busy(s); got != 2 {
+		t.Errorf("busy for %v s though it was not split at both ends, want 2", got)
+	}
+	s.step(time.Second)
+	if got := busy(s); got != 2.5 {
+		t.Errorf("busy for %v s, want 2.5", got)
+	}
+}

@@ -1,0 +1,37 @@
+package node
+
+import "github.com/dra-exporter/dra-exporter/collector/dra"
+
+// A use is what a claim does with a device, of one quantity that processes
+// may split.
+type use struct {
+	attribution attribution
+	activeSince uint64 // step since which the attribution has been this one
+	value       float64
+	known       bool
+}
+
+// use is what a claim that holds the unit does with it: all that the unit
+// does, or, of several that share it, what the claim's processes do. Who is
+// alone has all of it whatever procfs says of the processes.
+func (u *unit) use(claim dra.ClaimRef, q usage, held attribution) use {
+	own, known := u.reading(q.quantity())
+	now := use{attribution: held, value: own, known: known}
+	if held != shared || u.split == nil {
+		return now
+	}
+	if part, told := u.split.by(claim, q); told {
+		now.attribution, now.value, now.known = process, part, u.split.known[q]
+	}
+	return now
+}
+
+// take notes what the use is in this step. begun says that the claim has not
+// held the device before.
+func (was *use) take(now use, begun bool, step uint64) {
+	now.activeSince = was.activeSince
+	if begun || was.attribution != now.attribution {
+		now.activeSince = step
+	}
+	*was = now
+}
