@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/cdi"
+	"github.com/dra-exporter/dra-exporter/collector/cgroup"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -32,7 +33,10 @@ type surroundings struct {
 	optional map[string]bool // sources whose library may be missing
 	socket   string
 	cdiDirs  []string
+	procfs   string
 	cluster  *rest.Config // nil: without the API server
+
+	processes *gate // that sources ask whether to list them; nil: none does
 }
 
 // agent is the node role, wired: every source, the reducer, and the pages.
@@ -45,13 +49,19 @@ type agent struct {
 	sampler *device.Sampler
 	kubelet *kubelet.Client
 	cdi     *cdi.Reader
+	cgroup  *cgroup.Reader  // nil: processes are not asked for
 	cluster *apiserver.Node // nil: without the API server
 	runner  *node.Runner
 	wake    chan struct{}
+
+	listingSince clock.Instant // since when sources may list processes; the runner's alone
 }
 
 func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent, error) {
 	a := &agent{flags: flags, around: around, clock: around.clock, wake: make(chan struct{}, 1)}
+	if a.around.processes == nil {
+		a.around.processes = &gate{}
+	}
 	registry, observe := liveMetrics()
 	a.registry = registry
 	a.sampler = device.NewSampler(device.Options{
@@ -60,9 +70,12 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	})
 	a.kubelet = kubelet.New(kubelet.Options{Socket: around.socket, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
 	a.cdi = cdi.New(cdi.Options{Dirs: around.cdiDirs, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(cdi.SourceName).Observe})
+	if flags.processes {
+		a.cgroup = cgroup.New(cgroup.Options{Procfs: around.procfs, PIDs: a.pids, Log: log, Clock: a.clock, Observe: observe.WithLabelValues(cgroup.SourceName).Observe})
+	}
 	if around.cluster != nil {
 		cluster, err := apiserver.New(apiserver.Options{
-			Config: around.cluster, Node: around.node, Log: log, Clock: a.clock,
+			Config: around.cluster, Node: around.node, PodLabels: flags.podLabels, Log: log, Clock: a.clock,
 			Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
 		})
 		if err != nil {
@@ -70,12 +83,12 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 		}
 		a.cluster = cluster
 	}
-	config := node.Config{
-		Node: around.node, Version: buildVersion(), Interval: flags.interval, Grace: flags.grace,
-		IdleThreshold: flags.idle, MaxSeries: flags.maxSeries,
-		HealthHold: flags.healthHold, ThrottleRatio: flags.throttle,
+	config, err := flags.config(around.node)
+	if err != nil {
+		return nil, err
 	}
-	a.runner = node.NewRunner(config, node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake}, a.clock, log)
+	inputs := node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake, Derive: flags.derive(config)}
+	a.runner = node.NewRunner(config, inputs, a.clock, log)
 	return a, nil
 }
 
@@ -88,12 +101,14 @@ func (a *agent) gather() node.Facts {
 		ListedAt: listing.At,
 		CDI:      a.cdi.Latest(),
 		Sources:  a.statuses(),
+
+		Processes: a.processes(),
 	}
 	if a.cluster != nil {
 		known := a.cluster.Latest()
 		facts.Cluster = node.Cluster{
 			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
-			Pods: known.Pods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
+			Pods: known.Pods, PluginPods: known.PluginPods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
 		}
 	}
 	return facts
@@ -109,6 +124,9 @@ func (a *agent) statuses() []source.Status {
 		statuses = append(statuses, status)
 	}
 	statuses = append(statuses, a.kubelet.Status(), a.cdi.Status())
+	if a.cgroup != nil {
+		statuses = append(statuses, a.cgroup.Status())
+	}
 	if a.cluster != nil {
 		statuses = append(statuses, a.cluster.Statuses()...)
 	}
@@ -127,7 +145,7 @@ func (a *agent) settled() bool {
 			return false
 		}
 	}
-	return a.cluster == nil || claimsDown || len(a.cluster.Latest().Unread) == 0
+	return (a.cluster == nil || claimsDown || len(a.cluster.Latest().Unread) == 0) && a.processesSettled()
 }
 
 // run serves until the context ends. A source that hangs does not hold it up.
@@ -139,6 +157,9 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { a.sampler.Run(ctx) })
 	running.Go(func() { a.kubelet.Run(ctx) })
 	running.Go(func() { a.cdi.Run(ctx) })
+	if a.cgroup != nil {
+		running.Go(func() { a.cgroup.Run(ctx) })
+	}
 	running.Go(func() { a.runner.Run(ctx) })
 	running.Go(func() { a.listen(ctx) })
 	if a.cluster != nil {
@@ -148,10 +169,15 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 }
 
 // listen turns every change into a step, and a change of a pod into a List.
+// New readings that name processes wait for their owners, so that one step
+// sees both; the runner steps at its interval whatever hangs.
 func (a *agent) listen(ctx context.Context) {
-	var clusterChanged, podChanged <-chan struct{}
+	var clusterChanged, podChanged, ownersChanged <-chan struct{}
 	if a.cluster != nil {
 		clusterChanged, podChanged = a.cluster.Changed(), a.cluster.PodChanged()
+	}
+	if a.cgroup != nil {
+		ownersChanged = a.cgroup.Changed()
 	}
 	for {
 		select {
@@ -161,6 +187,11 @@ func (a *agent) listen(ctx context.Context) {
 			a.kubelet.Poke()
 			continue
 		case <-a.sampler.Changed():
+			if a.cgroup != nil {
+				a.cgroup.Poke()
+				continue
+			}
+		case <-ownersChanged:
 		case <-a.kubelet.Changed():
 			a.cdi.Poke()
 		case <-a.cdi.Changed():

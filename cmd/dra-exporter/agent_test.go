@@ -108,7 +108,7 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 			t.Fatalf("a scrape answers %d", code)
 		}
 	}
-	for _, path := range []string{"/", "/api/v1/claims", "/-/ready", "/-/healthy"} {
+	for _, path := range []string{"/", "/api/v1/claims", "/api/v1/namespaces", "/-/ready", "/-/healthy"} {
 		if code, _ := get(t, address+path); code != http.StatusOK {
 			t.Errorf("%s answers %d while a source hangs", path, code)
 		}

@@ -85,9 +85,11 @@ func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
 func demoNode(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
 	around := surroundings{
 		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
-		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, cluster: simulated.Config(),
+		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, procfs: simulated.Procfs(), cluster: simulated.Config(),
+		processes: &gate{},
 	}
-	agent, err := newAgent(demoFlags(), around, log.With("role", "node"))
+	simulated.ListProcesses(around.processes.open.Load)
+	agent, err := newAgent(demoFlags(simulated.PriceList()), around, log.With("role", "node"))
 	if err != nil {
 		return role{}, err
 	}
@@ -105,12 +107,13 @@ func demoCluster(simulated *simulation.Simulation, flags *webFlags, now clock.Cl
 }
 
 // demoFlags are the defaults of the node role, with a grace that lets people
-// see a claim come and go.
-func demoFlags() *agentFlags {
+// see a claim come and go, with the teams of the pods and with prices.
+func demoFlags(prices string) *agentFlags {
 	return &agentFlags{
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
 		idle: 0.01, restartAfter: 10 * time.Minute, maxSeries: 20000,
 		healthHold: 30 * time.Second, throttle: 0.25,
+		processes: true, podLabels: []string{"team"}, prices: prices,
 	}
 }
 
@@ -134,6 +137,7 @@ func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metr
   the node     http://%[1]s/
                curl -s %[1]s%[3]s | grep dra_claim
                curl -s %[1]s/api/v1/claims
+               curl -s %[1]s/api/v1/namespaces
   the cluster  http://%[2]s/
                curl -s %[2]s%[3]s | grep pending
                curl -s %[2]s/api/v1/pending

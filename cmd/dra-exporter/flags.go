@@ -12,6 +12,11 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 	"k8s.io/klog/v2"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 )
 
 // webFlags say how the agent is asked, and how it logs.
@@ -71,6 +76,10 @@ type agentFlags struct {
 	maxSeries    int
 	healthHold   time.Duration
 	throttle     float64
+	processes    bool
+	podLabels    []string
+	prices       string
+	dcgm         string
 }
 
 func addAgentFlags(command flagSet) *agentFlags {
@@ -83,6 +92,10 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("20000").IntVar(&f.maxSeries)
 	command.Flag("health.hold", "How long a device must show no sign of a fault before it counts as healthy again.").Default("5m").DurationVar(&f.healthHold)
 	command.Flag("health.throttle-ratio", "Share of a minute that a device may slow itself down for heat, or for the power supply, before that counts as a fault; 0 disables.").Default("0.25").Float64Var(&f.throttle)
+	command.Flag("device.processes", "Split the use of shared devices by processes, where this program sees those of the node (hostPID).").Default("true").BoolVar(&f.processes)
+	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
+	command.Flag("cost.prices", "YAML file of what an hour of a device costs; see docs/cost.md.").StringVar(&f.prices)
+	command.Flag("metrics.dcgm", "Also expose the metrics of dcgm-exporter under its names: copy gives each pod the value of its whole device, split its own part where that is known.").PlaceHolder("copy|split").EnumVar(&f.dcgm, dcgmnames.Copy.String(), dcgmnames.Split.String())
 	return f
 }
 
@@ -106,4 +119,37 @@ func (f *agentFlags) check() error {
 	default:
 		return nil
 	}
+}
+
+// config is what the reducer is told of the flags.
+func (f *agentFlags) config(name string) (node.Config, error) {
+	if err := node.CheckPodLabels(f.podLabels); err != nil {
+		return node.Config{}, fmt.Errorf("--labels.pod: %w", err)
+	}
+	config := node.Config{
+		Node: name, Version: buildVersion(), Interval: f.interval, Grace: f.grace,
+		IdleThreshold: f.idle, MaxSeries: f.maxSeries,
+		HealthHold: f.healthHold, ThrottleRatio: f.throttle, PodLabels: f.podLabels,
+	}
+	if f.prices == "" {
+		return config, nil
+	}
+	var err error
+	if config.Prices, err = price.Load(f.prices); err != nil {
+		return node.Config{}, fmt.Errorf("--cost.prices: %w", err)
+	}
+	return config, nil
+}
+
+// derive makes the rows under dcgm-exporter's names where they are asked for.
+func (f *agentFlags) derive(config node.Config) func(node.Snapshot) []metric.Row {
+	if f.dcgm == "" {
+		return nil
+	}
+	mode := dcgmnames.Copy
+	if f.dcgm == dcgmnames.Split.String() {
+		mode = dcgmnames.Split
+	}
+	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
+	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }
 }

@@ -24,6 +24,7 @@ type nodeFlags struct {
 	cdiDirs    []string
 	sources    []string
 	options    sourceFlags
+	procfs     string
 }
 
 // addNode adds the subcommand that runs on every node.
@@ -42,6 +43,7 @@ func (c *commands) addNode(stderr io.Writer) {
 	command.Flag("dcgm.library", "Path of DCGM's libdcgm.so.4, where the dynamic linker does not find it.").StringVar(&flags.options.dcgmLibrary)
 	command.Flag("device.profiling", "Read engine activity by the GPUs' profiling counters, which one reader at a time can have.").BoolVar(&flags.options.profiling)
 	command.Flag("device.nvlink-links", "Read each NVLink by itself too, with the device at its other end.").BoolVar(&flags.options.nvlinks)
+	command.Flag("path.procfs", "Where procfs is mounted.").Default("/proc").StringVar(&flags.procfs)
 	command.Flag("path.sysfs", "Where sysfs is mounted.").Default("/sys").StringVar(&flags.options.sysfs)
 	agent := addAgentFlags(command)
 	web := addWebFlags(command, ":9420", stderr)
@@ -71,7 +73,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webF
 
 // surroundings finds out where the agent lives.
 func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundings, error) {
-	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, cdiDirs: f.cdiDirs}
+	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, cdiDirs: f.cdiDirs, procfs: f.procfs, processes: &gate{}}
 	var err error
 	if around.node == "" {
 		if around.node, err = f.hostname(); err != nil {
@@ -88,6 +90,7 @@ func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundi
 		}
 	}
 	options := f.options
+	options.processes = around.processes.open.Load
 	options.interval, options.slow, options.clock, options.log = agent.interval, agent.slowInterval, around.clock, log
 	around.sources, around.optional, err = openSources(f.sources, options)
 	return around, err

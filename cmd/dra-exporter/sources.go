@@ -39,6 +39,7 @@ type sourceFlags struct {
 	hostEngine      string
 	dcgmLibrary     string
 	sysfs           string
+	processes       func() bool // whether to list processes
 	interval, slow  time.Duration
 	clock           clock.Clock
 	log             *slog.Logger
@@ -59,7 +60,7 @@ func deviceSources(flags sourceFlags) []deviceSource {
 func openNVML(f sourceFlags) (device.Source, error) {
 	return nvml.New(nvml.Options{
 		Library: f.nvmlLibrary, Links: f.nvlinks, Profiling: f.profiling,
-		Interval: f.interval, Sysfs: f.sysfs, Clock: f.clock,
+		Interval: f.interval, Sysfs: f.sysfs, Clock: f.clock, Processes: f.processes,
 	}), nil
 }
 
@@ -78,7 +79,11 @@ func openSimulated(flags sourceFlags) (device.Source, error) {
 	if flags.simulatedConfig == "" {
 		return nil, fmt.Errorf("--device.source=simulated needs --simulated.config, a YAML file that describes devices")
 	}
-	return simulated.Open(flags.simulatedConfig, flags.clock)
+	devices, err := simulated.Open(flags.simulatedConfig, flags.clock)
+	if err == nil {
+		devices.ListProcesses(flags.processes)
+	}
+	return devices, err
 }
 
 // sourceNames are the values that --device.source takes.

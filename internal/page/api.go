@@ -14,7 +14,19 @@ type answer struct {
 	APIVersion string    `json:"apiVersion"`
 	Node       string    `json:"node"`
 	SampledAt  time.Time `json:"sampledAt,omitzero"`
-	Claims     []Claim   `json:"claims"`
+
+	ProcessAttribution string `json:"processAttribution,omitempty"`
+
+	Claims []Claim `json:"claims"`
+}
+
+// totalsAnswer is the document of /api/v1/namespaces.
+type totalsAnswer struct {
+	APIVersion   string    `json:"apiVersion"`
+	Node         string    `json:"node"`
+	SampledAt    time.Time `json:"sampledAt,omitzero"`
+	CountedSince time.Time `json:"countedSince,omitzero"`
+	Namespaces   []Totals  `json:"namespaces"`
 }
 
 // failure is the document of an answer that is not 200.
@@ -33,7 +45,9 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
 		return
 	}
-	answer := answer{APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, Claims: []Claim{}}
+	answer := answer{
+		APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: []Claim{},
+	}
 	wanted := namespacesOf(r)
 	for _, claim := range view.Claims {
 		if len(wanted) == 0 || wanted[claim.Namespace] {
@@ -41,6 +55,26 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	slices.SortFunc(answer.Claims, compareClaims)
+	writeJSON(w, s.log, http.StatusOK, answer)
+}
+
+// serveNamespaces answers with the totals of all namespaces, or of those that
+// the query names.
+func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
+	view, ready := s.view()
+	if !ready {
+		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
+		return
+	}
+	answer := totalsAnswer{
+		APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince, Namespaces: []Totals{},
+	}
+	wanted := namespacesOf(r)
+	for _, totals := range view.Totals {
+		if len(wanted) == 0 || wanted[totals.Namespace] {
+			answer.Namespaces = append(answer.Namespaces, totals)
+		}
+	}
 	writeJSON(w, s.log, http.StatusOK, answer)
 }
 

@@ -15,7 +15,7 @@ func (r *reader) finish() View {
 	}
 	for _, claim := range r.claims {
 		finished := claim.finish()
-		r.addHealth(finished.Devices)
+		r.addFacts(&finished)
 		r.view.Claims = append(r.view.Claims, finished)
 	}
 	slices.SortFunc(r.view.Claims, func(a, b Claim) int {
@@ -25,6 +25,7 @@ func (r *reader) finish() View {
 		r.addHolder(&r.view.Claims[i])
 	}
 	r.view.Devices = r.nested()
+	slices.SortFunc(r.view.Totals, compareTotals)
 	return r.view
 }
 
@@ -37,11 +38,7 @@ func (c *claimOf) finish() Claim {
 	claim.Devices, claim.Consumers = []ClaimDevice{}, []Consumer{}
 	for _, device := range c.devices {
 		slices.SortFunc(device.Accounts, func(a, b Account) int { return cmp.Compare(a.Attribution, b.Attribution) })
-		// While the readings are stale no gauge tells the attribution; a
-		// single account does.
-		if device.Held && device.Attribution == "" && len(device.Accounts) == 1 {
-			device.Attribution = device.Accounts[0].Attribution
-		}
+		device.settle()
 		claim.Held = claim.Held || device.Held
 		claim.Devices = append(claim.Devices, *device)
 	}
@@ -50,24 +47,37 @@ func (c *claimOf) finish() Claim {
 	})
 	for _, consumer := range c.consumers {
 		slices.Sort(consumer.UUIDs)
-		claim.Consumers = append(claim.Consumers, *consumer)
+		claim.Consumers = append(claim.Consumers, consumer.Consumer)
 	}
-	slices.SortFunc(claim.Consumers, func(a, b Consumer) int {
-		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID), cmp.Compare(a.Container, b.Container))
-	})
+	slices.SortFunc(claim.Consumers, compareConsumers)
 	return claim
 }
 
-// addHealth says beside what a claim gets how the devices are.
-func (r *reader) addHealth(devices []ClaimDevice) {
-	for i := range devices {
-		of := r.devices[devices[i].UUID]
+func compareConsumers(a, b Consumer) int {
+	return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID), cmp.Compare(a.Container, b.Container))
+}
+
+// addFacts says beside what a claim gets how the devices are, what they cost,
+// and what pods and strangers do on those that it holds.
+func (r *reader) addFacts(claim *Claim) {
+	for i := range claim.Devices {
+		to := &claim.Devices[i]
+		of := r.devices[to.UUID]
 		if of == nil {
 			continue
 		}
-		devices[i].Health = of.Health.known()
+		to.Health = of.Health.known()
 		if parent := r.devices[of.ParentUUID]; of.ParentUUID != "" && parent != nil {
-			devices[i].ParentHealth = parent.Health.known()
+			to.ParentHealth = parent.Health.known()
+		}
+		if !to.Held {
+			continue
+		}
+		to.Price, to.Unattributed = of.priceFor(classOf(claim, *to)), of.unattributed.known()
+		for _, pod := range r.podsOf(claim, to.UUID) {
+			if use := of.use(pod.Namespace, pod.Name); use != nil {
+				to.Pods = append(to.Pods, PodUse{pod.Name, *use})
+			}
 		}
 	}
 }
@@ -97,7 +107,7 @@ func (r *reader) addHolder(claim *Claim) {
 		}
 		device.Holders = append(device.Holders, Holder{
 			Kind: ByClaim, Namespace: claim.Namespace, Claim: claim.Name, Class: classOf(claim, held),
-			Attribution: held.Attribution, IdleSince: held.IdleSince, Pods: podsOf(claim, held.UUID),
+			Attribution: held.Way(), Use: held.use(), IdleSince: held.IdleSince, Pods: r.podsOf(claim, held.UUID),
 		})
 	}
 }
@@ -112,19 +122,35 @@ func classOf(claim *Claim, held ClaimDevice) string {
 	return claim.Class
 }
 
-func podsOf(claim *Claim, uuid string) []Pod {
+// podsOf are the claim's pods that may use a device now. What each of several
+// does is told where it is known.
+func (r *reader) podsOf(claim *Claim, uuid string) []Pod {
 	var pods []Pod
-	for _, consumer := range claim.Consumers { // sorted by pod
-		if !slices.Contains(consumer.UUIDs, uuid) {
-			continue
-		}
+	for _, consumer := range r.presentOn(claim, uuid) {
 		if last := len(pods) - 1; last >= 0 && pods[last].Name == consumer.Pod {
 			pods[last].Containers = append(pods[last].Containers, consumer.Container)
 			continue
 		}
 		pods = append(pods, Pod{Namespace: claim.Namespace, Name: consumer.Pod, Containers: []string{consumer.Container}})
 	}
+	if device := r.devices[uuid]; device != nil && len(pods) > 1 {
+		for i := range pods {
+			pods[i].Use = device.use(pods[i].Namespace, pods[i].Name)
+		}
+	}
 	return pods
+}
+
+// presentOn are the consumers of a claim that may use a device now, by pod.
+func (r *reader) presentOn(claim *Claim, uuid string) []Consumer {
+	var present []Consumer
+	for _, consumer := range r.claims[claimKey{claim.Namespace, claim.Name}].consumers {
+		if slices.Contains(consumer.present, uuid) {
+			present = append(present, consumer.Consumer)
+		}
+	}
+	slices.SortFunc(present, compareConsumers)
+	return present
 }
 
 // nested sorts the devices and moves partitions into their parents. A
@@ -132,7 +158,11 @@ func podsOf(claim *Claim, uuid string) []Pod {
 func (r *reader) nested() []Device {
 	var whole, partitions []Device
 	for _, device := range r.devices {
-		device.Holders = append(device.Holders, device.plugins...)
+		for _, holder := range device.plugins {
+			holder.Use = device.use(holder.Namespace, holder.Pods[0].Name)
+			device.Holders = append(device.Holders, holder)
+		}
+		device.Unattributed, device.Prices = device.unattributed.known(), device.finalPrices()
 		if parent := r.devices[device.ParentUUID]; device.ParentUUID != "" && parent != nil && parent.ParentUUID == "" {
 			partitions = append(partitions, device.Device)
 		} else {

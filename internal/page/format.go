@@ -45,6 +45,43 @@ func energy(joules *float64) string {
 	return number(joules, func(v float64) string { return scaled(v/3600, 1000, "Wh", "kWh", "MWh", "GWh") })
 }
 
+// money shows an amount with two decimals, or as many as two digits of a
+// smaller one need.
+func money(amount *float64, currency string) string {
+	return number(amount, func(v float64) string {
+		decimals := 2
+		for rest := math.Abs(v) * 100; v != 0 && rest < 10 && decimals < 5; rest *= 10 {
+			decimals++
+		}
+		return strconv.FormatFloat(v, 'f', decimals, 64) + " " + currency
+	})
+}
+
+// prices shows what an hour costs: one price, or a range where classes differ.
+func prices(list []Price) string {
+	if len(list) == 0 {
+		return ""
+	}
+	cheapest, dearest := list[0], list[len(list)-1]
+	text := money(&dearest.PerHour, dearest.Currency)
+	if cheapest != dearest {
+		text = strconv.FormatFloat(cheapest.PerHour, 'f', 2, 64) + "–" + text
+	}
+	return text + "/h"
+}
+
+// useText shows what of a use is known.
+func useText(use Use) string {
+	switch {
+	case use.MemoryUsed == nil:
+		return percent(use.Utilization)
+	case use.Utilization == nil:
+		return size(use.MemoryUsed)
+	default:
+		return percent(use.Utilization) + " · " + size(use.MemoryUsed)
+	}
+}
+
 // scaled shows a value with three digits in the first unit that fits.
 func scaled(v, step float64, units ...string) string {
 	unit := 0

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,10 +47,11 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	}
 	s := &site{config: config, log: config.Log, html: parsed}
 	return map[string]http.Handler{
-		"/":              http.HandlerFunc(s.servePage),
-		"/page.css":      constant("text/css; charset=utf-8", pageCSS),
-		"/page.js":       constant("text/javascript; charset=utf-8", pageJS),
-		"/api/v1/claims": http.HandlerFunc(s.serveClaims),
+		"/":                  http.HandlerFunc(s.servePage),
+		"/page.css":          constant("text/css; charset=utf-8", pageCSS),
+		"/page.js":           constant("text/javascript; charset=utf-8", pageJS),
+		"/api/v1/claims":     http.HandlerFunc(s.serveClaims),
+		"/api/v1/namespaces": http.HandlerFunc(s.serveNamespaces),
 	}, nil
 }
 
@@ -90,6 +92,12 @@ func functions() template.FuncMap {
 		"exact":   exact,
 		"bar":     newBar,
 		"share":   share,
+		"money":   money,
+		"prices":  prices,
+		"use":     useText,
+		"shares":  newShares,
+		"shade":   func(i int) string { return "p" + strconv.Itoa(i%shades) },
+		"unsplit": unsplit,
 		"join":    strings.Join,
 		"since": func(view View, then time.Time) string {
 			age, _ := since(view.At, then)
@@ -144,17 +152,4 @@ func newHealthRow(view View, uuid string, health, parent any) (healthRow, error)
 		row.Parent = &healthRow{View: view, Health: *of}
 	}
 	return row, nil
-}
-
-// bar is a share, drawn; nothing is drawn for an unknown one.
-type bar struct {
-	Kind  string // names the colour
-	Width string // percent
-}
-
-func newBar(kind string, ratio *float64) *bar {
-	if ratio == nil {
-		return nil
-	}
-	return &bar{kind, fmt.Sprintf("%.1f%%", 100*min(max(*ratio, 0), 1))}
 }

@@ -134,19 +134,16 @@ func FuzzEscaping(f *testing.F) {
 	} {
 		f.Add(mark)
 	}
-	rows := scene(f)
-	_, plain := get(f, handler(f, marked(rows, "x")), "/")
-	want := elements(f, plain)
+	rows, others := scene(f), sharing(f)
+	plain := func(rows []metric.Row) map[string]int {
+		_, page := get(f, handler(f, marked(rows, "x")), "/")
+		return elements(f, page)
+	}
+	want, wantOthers := plain(rows), plain(others)
 	f.Fuzz(func(t *testing.T, mark string) {
-		site := handler(t, marked(rows, "x"+mark))
-		_, page := get(t, site, "/")
-		got := elements(t, page)
-		for name, n := range got {
-			if want[name] != n {
-				t.Errorf("with %q there are %d elements <%s>, without %d", mark, n, name, want[name])
-			}
-		}
-		_, text := get(t, site, "/api/v1/claims")
+		unchanged(t, mark, others, wantOthers)
+		unchanged(t, mark, rows, want)
+		_, text := get(t, handler(t, marked(rows, "x"+mark)), "/api/v1/claims")
 		var read answer
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
 			t.Errorf("with %q the JSON is broken: %v", mark, err)
@@ -155,6 +152,18 @@ func FuzzEscaping(f *testing.F) {
 			t.Errorf("with %q the JSON has %d claims, the first in %q", mark, len(read.Claims), read.Claims[0].Namespace)
 		}
 	})
+}
+
+// unchanged checks that the page of marked rows has the elements that it is to
+// have.
+func unchanged(t *testing.T, mark string, rows []metric.Row, want map[string]int) {
+	t.Helper()
+	_, page := get(t, handler(t, marked(rows, "x"+mark)), "/")
+	for name, n := range elements(t, page) {
+		if want[name] != n {
+			t.Errorf("with %q there are %d elements <%s>, without %d", mark, n, name, want[name])
+		}
+	}
 }
 
 func BenchmarkPage(b *testing.B) {

@@ -18,17 +18,27 @@ type reader struct {
 
 type claimKey struct{ namespace, name string }
 
-// heldDevice is a device and the pods that hold it by a device plugin.
+// heldDevice is a device, the pods that hold it by a device plugin, and what
+// is known of its processes and prices.
 type heldDevice struct {
 	Device
-	plugins []Holder
+	plugins      []Holder
+	unattributed Use
+	pods         map[podKey]*Use
+	prices       []classPrice
 }
 
 // claimOf is a claim, what it gets by UUID, and its consumers.
 type claimOf struct {
 	Claim
 	devices   map[string]*ClaimDevice
-	consumers []*Consumer
+	consumers []*consumerOf
+}
+
+// consumerOf is a consumer and which devices it may use now.
+type consumerOf struct {
+	Consumer
+	present []string
 }
 
 func newReader(at time.Time) *reader {
@@ -150,7 +160,11 @@ func (r *reader) xid(row metric.Row) *XID {
 	return &health.XIDs[i]
 }
 
+// pluginConsumer passes over who got the device before.
 func (r *reader) pluginConsumer(row metric.Row) {
+	if row.Past {
+		return
+	}
 	device, get := r.device(row), row.Labels.Get
 	for i := range device.plugins {
 		holder := &device.plugins[i]
@@ -183,14 +197,26 @@ func (r *reader) claimConsumer(row metric.Row) {
 	claim, get := r.claim(row), row.Labels.Get
 	for _, c := range claim.consumers {
 		if c.Pod == get("pod") && c.PodUID == get("pod_uid") && c.Container == get("container") {
-			c.UUIDs = append(c.UUIDs, get("uuid"))
+			c.add(row)
 			return
 		}
 	}
-	claim.consumers = append(claim.consumers, &Consumer{
+	c := &consumerOf{Consumer: Consumer{
 		Pod: get("pod"), PodUID: get("pod_uid"), Container: get("container"),
-		OwnerKind: get("owner_kind"), OwnerName: get("owner_name"), UUIDs: []string{get("uuid")},
-	})
+		OwnerKind: get("owner_kind"), OwnerName: get("owner_name"), Labels: labelsOf(row), Ended: true,
+	}}
+	c.add(row)
+	claim.consumers = append(claim.consumers, c)
+}
+
+// add says of another device that the consumer may use it, or might.
+func (c *consumerOf) add(row metric.Row) {
+	uuid := row.Labels.Get("uuid")
+	c.UUIDs = append(c.UUIDs, uuid)
+	if !row.Past {
+		c.present = append(c.present, uuid)
+		c.Ended = false
+	}
 }
 
 func (r *reader) claimHeld(row metric.Row) {

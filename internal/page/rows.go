@@ -44,6 +44,13 @@ func familyReaders() map[string]func(*reader, metric.Row) {
 		"dra_device_power_limit_watts":    ofDevice(func(d *Device) **float64 { return &d.PowerLimit }),
 		"dra_device_temperature_celsius":  (*reader).temperature,
 		"dra_device_plugin_consumer_info": (*reader).pluginConsumer,
+		"dra_device_partition_info":       (*reader).partitionInfo,
+		"dra_device_price_per_hour":       (*reader).price,
+
+		"dra_device_unattributed_utilization_ratio": ofUnattributed(func(u *Use) **float64 { return &u.Utilization }),
+		"dra_device_unattributed_memory_bytes":      ofUnattributed(func(u *Use) **float64 { return &u.MemoryUsed }),
+		"dra_pod_utilization_ratio":                 ofPod(func(u *Use) **float64 { return &u.Utilization }),
+		"dra_pod_memory_used_bytes":                 ofPod(func(u *Use) **float64 { return &u.MemoryUsed }),
 
 		"dra_device_healthy":                    (*reader).healthy,
 		"dra_device_health_signal_info":         (*reader).healthSignal,
@@ -56,8 +63,12 @@ func familyReaders() map[string]func(*reader, metric.Row) {
 		"dra_claim_consumer_info": (*reader).claimConsumer,
 		"dra_claim_held":          (*reader).claimHeld,
 
-		"dra_claim_utilization_ratio":            ofPresent(func(c *ClaimDevice) **float64 { return &c.Utilization }),
-		"dra_claim_memory_used_bytes":            ofPresent(func(c *ClaimDevice) **float64 { return &c.MemoryUsed }),
+		"dra_claim_utilization_ratio": ofSplittable(func(c *ClaimDevice) (**float64, *string) {
+			return &c.Utilization, &c.UtilizationAttribution
+		}),
+		"dra_claim_memory_used_bytes": ofSplittable(func(c *ClaimDevice) (**float64, *string) {
+			return &c.MemoryUsed, &c.MemoryAttribution
+		}),
 		"dra_claim_power_watts":                  ofPresent(func(c *ClaimDevice) **float64 { return &c.Power }),
 		"dra_claim_idle_since_timestamp_seconds": (*reader).claimIdle,
 		"dra_claim_memory_allocated_bytes":       ofClaim(func(c *ClaimDevice) **float64 { return &c.MemoryAllocated }),
@@ -68,6 +79,13 @@ func familyReaders() map[string]func(*reader, metric.Row) {
 		"dra_claim_nvlink_transmit_bytes_total":  ofAccount(func(a *Account) **float64 { return &a.NVLinkTransmit }),
 		"dra_claim_nvlink_receive_bytes_total":   ofAccount(func(a *Account) **float64 { return &a.NVLinkReceive }),
 
+		"dra_namespace_device_seconds_total":        ofNamespace(func(t *Totals) **float64 { return &t.DeviceSeconds }),
+		"dra_namespace_shared_device_seconds_total": ofNamespace(func(t *Totals) **float64 { return &t.SharedSeconds }),
+		"dra_namespace_busy_seconds_total":          ofNamespace(func(t *Totals) **float64 { return &t.BusySeconds }),
+		"dra_namespace_energy_joules_total":         ofNamespace(func(t *Totals) **float64 { return &t.Energy }),
+		"dra_namespace_cost_total":                  (*reader).cost,
+
+		"dra_exporter_process_attribution":                   (*reader).processAttribution,
 		"dra_exporter_build_info":                            (*reader).buildInfo,
 		"dra_exporter_sample_timestamp_seconds":              (*reader).sampleTime,
 		"dra_exporter_source_up":                             (*reader).sourceUp,
@@ -102,8 +120,8 @@ func ofClaim(field func(*ClaimDevice) **float64) func(*reader, metric.Row) {
 	return func(r *reader, row metric.Row) { *field(r.held(row)) = known(row.Value) }
 }
 
-// ofPresent stores a gauge of a claim. Gauges are there under the present
-// attribution alone, and so tell it.
+// ofPresent stores a gauge of a claim that is never split. Gauges are there
+// under the present attribution alone, and so tell it.
 func ofPresent(field func(*ClaimDevice) **float64) func(*reader, metric.Row) {
 	return func(r *reader, row metric.Row) {
 		device := r.held(row)

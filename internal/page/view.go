@@ -13,8 +13,16 @@ type View struct {
 	At        time.Time // when the view was made
 	SampledAt time.Time // when the newest readings were taken
 	Sources   []Source  // by name
-	Devices   []Device  // whole devices, sick ones first, then by published name; partitions lie within
-	Claims    []Claim   // those that hold sick devices first, then by namespace and name
+
+	// ProcessAttribution says whether shared devices are split by process:
+	// ok, or why they are not; empty while nobody says.
+	ProcessAttribution string
+
+	Devices []Device // whole devices, sick ones first, then by published name; partitions lie within
+	Claims  []Claim  // those that hold sick devices first, then by namespace and name
+
+	Totals       []Totals  // by namespace, class and model
+	CountedSince time.Time // when the oldest of the totals began at zero
 }
 
 // Age is how old the newest readings are; false before the first.
@@ -28,9 +36,12 @@ type Device struct {
 	Vendor     string
 	Model      string
 	PCIBusID   string
-	Profile    string // of a partition
 	Published  DeviceName
 	Health     Health
+	Prices     []Price // of an hour; several where it is held through classes that differ
+
+	Profile                      string // of a partition
+	GPUInstance, ComputeInstance string // ids of a MIG partition
 
 	Utilization *float64 // ratio
 	MemoryUsed  *float64 // bytes
@@ -38,6 +49,10 @@ type Device struct {
 	Power       *float64 // watts
 	PowerLimit  *float64 // watts
 	Temperature *float64 // celsius, of the device itself
+
+	// Unattributed is what processes do that work for no holder: strays,
+	// where nobody holds the device. Nil where its processes are unknown.
+	Unattributed *Use
 
 	Holders    []Holder
 	Partitions []Device
@@ -86,7 +101,8 @@ type Holder struct {
 	Namespace   string // of the claim or the pod
 	Claim       string
 	Class       string // of a claim: its device class
-	Attribution string // of a claim: exclusive, partition or shared; empty where no quantity tells
+	Attribution string // of a claim: exclusive, partition, process or shared; empty where no quantity tells
+	Use         *Use   // what its own processes do, where that is told apart
 	Resource    string // of a device plugin: nvidia.com/gpu
 	IdleSince   time.Time
 	Pods        []Pod
@@ -105,6 +121,7 @@ const (
 type Pod struct {
 	Namespace, Name string
 	Containers      []string
+	Use             *Use // where it is told apart from other pods' of the same holder
 }
 
 // Claim is a ResourceClaim and what it gets of each device.
@@ -136,20 +153,29 @@ func (c Claim) Severity() Severity {
 // ClaimDevice is what a claim gets of one device. A device that the claim was
 // given twice is one ClaimDevice with two allocations.
 type ClaimDevice struct {
-	UUID            string       `json:"uuid"`
-	Held            bool         `json:"held"`
-	Attribution     string       `json:"attribution,omitempty"` // at present
-	Allocations     []Allocation `json:"allocations"`
-	Utilization     *float64     `json:"utilizationRatio,omitempty"`
-	MemoryUsed      *float64     `json:"memoryUsedBytes,omitempty"`
-	MemoryAllocated *float64     `json:"memoryAllocatedBytes,omitempty"`
-	Power           *float64     `json:"powerWatts,omitempty"`
-	IdleSince       time.Time    `json:"idleSince,omitzero"`
-	HeldSeconds     *float64     `json:"heldSeconds,omitempty"`
-	DeviceSeconds   *float64     `json:"deviceSeconds,omitempty"`
-	Accounts        []Account    `json:"accounts"`
-	Health          *Health      `json:"health,omitempty"`
-	ParentHealth    *Health      `json:"parentHealth,omitempty"` // of a partition: that of the whole device
+	UUID        string       `json:"uuid"`
+	Held        bool         `json:"held"`
+	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
+	Allocations []Allocation `json:"allocations"`
+	Utilization *float64     `json:"utilizationRatio,omitempty"`
+
+	UtilizationAttribution string `json:"utilizationAttribution,omitempty"`
+
+	MemoryUsed *float64 `json:"memoryUsedBytes,omitempty"`
+
+	MemoryAttribution string `json:"memoryAttribution,omitempty"`
+
+	MemoryAllocated *float64  `json:"memoryAllocatedBytes,omitempty"`
+	Power           *float64  `json:"powerWatts,omitempty"`
+	IdleSince       time.Time `json:"idleSince,omitzero"`
+	HeldSeconds     *float64  `json:"heldSeconds,omitempty"`
+	DeviceSeconds   *float64  `json:"deviceSeconds,omitempty"`
+	Accounts        []Account `json:"accounts"`
+	Pods            []PodUse  `json:"pods,omitempty"`         // what each of them does, where several use the device
+	Unattributed    *Use      `json:"unattributed,omitempty"` // by processes of no holder; the device's, not the claim's
+	Price           *Price    `json:"price,omitempty"`        // of an hour of the whole device
+	Health          *Health   `json:"health,omitempty"`
+	ParentHealth    *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
 }
 
 // Allocation is a device as a request of the claim got it.
@@ -180,6 +206,11 @@ type Consumer struct {
 	OwnerKind string   `json:"ownerKind,omitempty"`
 	OwnerName string   `json:"ownerName,omitempty"`
 	UUIDs     []string `json:"deviceUuids"`
+	Ended     bool     `json:"ended,omitempty"` // it may not use them any more
+
+	// Labels are those of its pod that were asked for and that it has, by
+	// the names that Prometheus allows them.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // since is the time from then to at; false if then is not known.

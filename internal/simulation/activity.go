@@ -2,50 +2,175 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
+	procfs "github.com/dra-exporter/dra-exporter/collector/cgroup/simulated"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-// activity is who works on which device how hard. It is safe for concurrent
-// use.
+// process is a process of the node and what it does on devices.
+type process struct {
+	command string
+	cgroup  string
+	uses    []use
+}
+
+// use is what a process does on a device. What it has of the device's memory is
+// as its memory to that of all who are on it.
+type use struct {
+	device string  // as its driver names it
+	load   float64 // 0 to 1
+	memory float64
+}
+
+// activity is which processes run on the node, and so who works on which
+// device how hard. It is safe for concurrent use.
 type activity struct {
 	source   *simulated.Source
 	hardware hardware
+	procfs   string // the folder that shows them
 
-	mu    sync.Mutex
-	loads map[string]map[*instance]float64 // by the device's published name
+	mu      sync.Mutex
+	last    int // pid
+	running map[int]process
+	of      map[*instance][]int // the pids of an instance's processes
 }
 
-func newActivity(source *simulated.Source, h hardware) *activity {
-	return &activity{source: source, hardware: h, loads: make(map[string]map[*instance]float64)}
+// firstPID is less than the pid of every process: a node that has been up for
+// a while starts none with a small one.
+const firstPID = 21_407
+
+func newActivity(source *simulated.Source, h hardware, folder string) *activity {
+	return &activity{
+		source: source, hardware: h, procfs: folder,
+		last: firstPID, running: make(map[int]process), of: make(map[*instance][]int),
+	}
 }
 
-// set says how hard an instance works on each of its devices from now on:
-// 0 to 1, where 0 is not at all.
-func (a *activity) set(who *instance, load float64) {
+// set ends the processes that an instance has and starts others in their
+// place. They have pids that no process had before.
+func (a *activity) set(who *instance, processes []process) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, name := range who.row.uses() {
-		if a.loads[name] == nil {
-			a.loads[name] = make(map[*instance]float64)
+	touched := make(map[string]bool)
+	for _, pid := range a.of[who] {
+		a.running[pid].touch(touched)
+		delete(a.running, pid)
+	}
+	delete(a.of, who)
+	for _, p := range processes {
+		a.of[who] = append(a.of[who], a.start(p))
+		p.touch(touched)
+	}
+	return a.show(touched)
+}
+
+// begin starts processes that nobody ends.
+func (a *activity) begin(processes []process) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	touched := make(map[string]bool)
+	for _, name := range a.hardware.listing() {
+		touched[name] = true
+	}
+	for _, p := range processes {
+		a.start(p)
+		p.touch(touched)
+	}
+	return a.show(touched)
+}
+
+func (a *activity) start(p process) int {
+	a.last++
+	a.running[a.last] = p
+	return a.last
+}
+
+func (p process) touch(devices map[string]bool) {
+	for _, of := range p.uses {
+		devices[of.device] = true
+	}
+}
+
+// show lets procfs, and then the devices that were touched, show what runs. A
+// process that procfs does not have yet would be taken for one that has ended.
+func (a *activity) show(touched map[string]bool) error {
+	if err := a.writeProcfs(); err != nil {
+		return err
+	}
+	for name := range touched {
+		device, there := a.hardware.named(name)
+		if !there {
+			continue
 		}
-		a.loads[name][who] = load
-		if load == 0 {
-			delete(a.loads[name], who)
+		a.source.SetLoad(cmp.Or(device.UUID, device.PCIBusID), a.load(name))
+		if !slices.Contains(a.hardware.listing(), name) {
+			continue
 		}
-		if device, there := a.hardware.named(name); there {
-			a.source.SetLoad(cmp.Or(device.UUID, device.PCIBusID), a.of(name))
+		if _, err := a.source.SetProcesses(device.UUID, a.processesOn(name)); err != nil {
+			return fmt.Errorf("list the processes of %s: %w", name, err)
 		}
 	}
 	a.stir()
+	return nil
 }
 
-// of is the load of one device by all who work on it.
-func (a *activity) of(name string) float64 {
+func (a *activity) writeProcfs() error {
+	var all []procfs.Process
+	for _, pid := range slices.Sorted(maps.Keys(a.running)) {
+		p := a.running[pid]
+		all = append(all, procfs.Process{PID: pid, Command: p.command, Cgroup: p.cgroup})
+	}
+	if err := procfs.Write(a.procfs, all); err != nil {
+		return fmt.Errorf("show the node's processes: %w", err)
+	}
+	return nil
+}
+
+// accounted is how much of a device's use its driver accounts to processes: its
+// samples of the two are not taken at one moment.
+const accounted = 0.98
+
+// processesOn are those that use a whole device, each with its share of the
+// device's own use. It is never nil: none is known to be none.
+func (a *activity) processesOn(name string) []simulated.Process {
+	listed := []simulated.Process{}
+	load, memory := 0.0, 0.0
+	for _, pid := range slices.Sorted(maps.Keys(a.running)) {
+		for _, of := range a.running[pid].uses {
+			if of.device == name {
+				listed = append(listed, simulated.Process{PID: pid, Utilization: of.load, Memory: of.memory})
+				load, memory = load+of.load, memory+of.memory
+			}
+		}
+	}
+	for i := range listed {
+		listed[i].Utilization = accounted * fraction(listed[i].Utilization, load)
+		listed[i].Memory = accounted * fraction(listed[i].Memory, memory)
+	}
+	return listed
+}
+
+// fraction is how much of a whole something is; nothing of nothing.
+func fraction(of, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return of / whole
+}
+
+// load is that of one device by all who work on it.
+func (a *activity) load(name string) float64 {
 	sum := 0.0
-	for _, load := range a.loads[name] {
-		sum += load
+	for _, pid := range slices.Sorted(maps.Keys(a.running)) { // sums of floats depend on their order
+		for _, of := range a.running[pid].uses {
+			if of.device == name {
+				sum += of.load
+			}
+		}
 	}
 	return min(sum, 1)
 }
@@ -55,9 +180,21 @@ func (a *activity) stir() {
 	sums := make(map[string]float64)
 	for _, p := range a.hardware.parts {
 		share := float64(profiles()[p.Profile].computeParts) / computeSlices
-		sums[p.ParentUUID] += share * a.of(partitionName(p.parent, p.Profile, p.Placement))
+		sums[p.ParentUUID] += share * a.load(partitionName(p.parent, p.Profile, p.Placement))
 	}
 	for parent, sum := range sums {
 		a.source.SetLoad(parent, sum)
 	}
+}
+
+// listing are the published names of devices whose processes their driver
+// lists: whole GPUs.
+func (h hardware) listing() []string {
+	var names []string
+	for _, gpu := range h.gpus {
+		if !h.partitioned(gpu.Minor) {
+			names = append(names, gpuName(gpu.Minor))
+		}
+	}
+	return names
 }

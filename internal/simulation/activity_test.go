@@ -32,13 +32,21 @@ func (s *stage) reading(t *testing.T, uuid string, quantity device.Quantity) flo
 	return 0
 }
 
+// work lets the main containers of an instance work at a load.
+func (s *stage) work(t *testing.T, i *instance, load float64) {
+	t.Helper()
+	if err := s.node.activity.set(i, i.processes(false, load)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLoadsAddUp(t *testing.T) {
 	s := newStage(t)
 	first, second := newInstance(row(t, "embedder"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "reranker"), 0, 1, time.Unix(0, 0))
 	loads := func(a, b float64) float64 {
-		s.node.activity.set(first, a)
-		s.node.activity.set(second, b)
-		return s.node.activity.of("gpu-3")
+		s.work(t, first, a)
+		s.work(t, second, b)
+		return s.node.activity.load("gpu-3")
 	}
 	for _, c := range []struct{ a, b, want float64 }{{0.5, 0.25, 0.75}, {0.75, 0.75, 1}, {0, 0.25, 0.25}, {0, 0, 0}} {
 		if got := loads(c.a, c.b); math.Abs(got-c.want) > 1e-9 {
@@ -53,11 +61,11 @@ func TestAPartitionedGPUWorksWithItsPartitions(t *testing.T) {
 	power := func() float64 { return s.reading(t, gpu6, device.Power) }
 	before := power()
 	chat := newInstance(row(t, "assistant"), 0, 1, time.Unix(0, 0))
-	s.node.activity.set(chat, 1)
+	s.work(t, chat, 1)
 	if now := power(); now < before+100 {
 		t.Errorf("with a busy partition the GPU draws %g W, without %g W", now, before)
 	}
-	s.node.activity.set(chat, 0)
+	s.work(t, chat, 0)
 	if now := power(); now > before+10 {
 		t.Errorf("with an idle partition the GPU draws %g W, at first %g W", now, before)
 	}
@@ -65,8 +73,8 @@ func TestAPartitionedGPUWorksWithItsPartitions(t *testing.T) {
 
 func TestWhoOnlyWatchesWorksNoDevice(t *testing.T) {
 	s := newStage(t)
-	s.node.activity.set(newInstance(row(t, "dcgm"), 0, 1, time.Unix(0, 0)), 1)
-	if load := s.node.activity.of("gpu-4"); load != 0 {
+	s.work(t, newInstance(row(t, "dcgm"), 0, 1, time.Unix(0, 0)), 1)
+	if load := s.node.activity.load("gpu-4"); load != 0 {
 		t.Errorf("a monitor makes a load of %g", load)
 	}
 }

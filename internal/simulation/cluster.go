@@ -42,7 +42,7 @@ func newNode(name, instance string, random *rand.Rand) *corev1.Node {
 		corev1.ResourcePods:   resource.MustParse("110"),
 	}
 	if name == nodeName {
-		resources[gpuByPlugin] = resource.MustParse("1")
+		resources[gpuByPlugin] = *resource.NewQuantity(replicas, resource.DecimalSI)
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: newUID(random), Labels: map[string]string{

@@ -16,7 +16,7 @@ var hardwareYAML string
 const (
 	minorShareable = 3 // several claims may each take a part of it
 	minorOnDemand  = 6 // published as all the partitions that could be cut
-	minorByPlugin  = 7 // given away by a device plugin
+	minorByPlugin  = 7 // given away by a device plugin, to several pods in turns
 )
 
 // hardware is what the node is made of.

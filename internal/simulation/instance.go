@@ -17,6 +17,7 @@ import (
 // end: its objects as they are at the moment. One goroutine alone touches it.
 type instance struct {
 	row    workload
+	seed   uint64
 	random *rand.Rand
 	pods   []*corev1.Pod
 	claim  *resourcev1.ResourceClaim // nil: the workload has none
@@ -26,13 +27,13 @@ type instance struct {
 // newInstance makes the objects of the run-th run, none of which is created
 // yet. All names and UIDs follow from the seed.
 func newInstance(row workload, run int, seed uint64, created time.Time) *instance {
-	i := &instance{row: row, random: newRandom(seed, row.namespace, row.name, strconv.Itoa(run))}
+	i := &instance{row: row, seed: seed, random: newRandom(seed, row.namespace, row.name, strconv.Itoa(run))}
 	owner := controller(row, run, seed)
 	for n := range max(row.pods, 1) {
 		i.pods = append(i.pods, newPod(row, metav1.ObjectMeta{
 			Namespace: row.namespace, Name: i.podName(owner.Name, n), UID: newUID(i.random),
 			CreationTimestamp: metav1.NewTime(created),
-			Labels:            map[string]string{"app.kubernetes.io/name": row.name},
+			Labels:            labelsOf(row),
 			OwnerReferences:   []metav1.OwnerReference{owner},
 		}))
 	}
@@ -40,6 +41,16 @@ func newInstance(row workload, run int, seed uint64, created time.Time) *instanc
 		i.claim = newClaim(row, i.pods[0], created, i.random)
 	}
 	return i
+}
+
+// labelsOf are the labels of the workload's pods. What belongs to the cluster
+// itself is no team's.
+func labelsOf(row workload) map[string]string {
+	labels := map[string]string{"app.kubernetes.io/name": row.name}
+	if team, has := teams()[row.namespace]; has {
+		labels["team"] = team
+	}
+	return labels
 }
 
 // controller is the owner of the workload's pods. Each run of a job that

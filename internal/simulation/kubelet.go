@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,12 +37,13 @@ func (l *podList) put(i *instance, stage kubelet.Stage) {
 }
 
 // plugins is what a device plugin gives to the workload's first container: it
-// calls devices by their UUIDs.
+// calls the replicas of devices by their UUIDs and numbers.
 func (l *podList) plugins(row workload) []kubelet.Plugin {
 	var uuids []string
-	for _, name := range row.plugin {
+	for _, id := range row.plugin {
+		name, replica, _ := strings.Cut(id, replicaMark)
 		if device, there := l.hardware.named(name); there {
-			uuids = append(uuids, device.UUID)
+			uuids = append(uuids, device.UUID+replicaMark+replica)
 		}
 	}
 	if len(uuids) == 0 {

@@ -177,7 +177,7 @@ func (s *stage) listing(t *testing.T) string {
 func (s *stage) load(i *instance) string {
 	s.node.activity.mu.Lock()
 	defer s.node.activity.mu.Unlock()
-	return fmt.Sprintf("load %g", s.node.activity.of(i.row.uses()[0]))
+	return fmt.Sprintf("load %g", s.node.activity.load(i.row.usedBy(0)[0]))
 }
 
 // history goes through all steps and describes what there is after each.

@@ -101,15 +101,15 @@ rule gpu-node-1/gpu-7 NoSchedule`, "NOWHERE", nowhere))
 
 // Devices of the two nodes have the same names, and are others.
 func TestTheNodesDevicesAreNotMixedUp(t *testing.T) {
-	here := workload{namespace: "a", name: "here", claim: claim{name: "c", requests: []request{{name: "r", devices: []string{"gpu-2"}}}}}
+	here := workload{namespace: "a", name: "here", containers: []container{{name: "c"}}, claim: claim{name: "c", requests: []request{{name: "r", devices: []string{"gpu-2"}}}}}
 	there := here
 	there.name, there.node = "there", farNode
 	taken := newOccupancy()
 	if !taken.take(newInstance(here, 0, 1, time.Unix(0, 0))) || !taken.take(newInstance(there, 0, 1, time.Unix(0, 0))) {
 		t.Error("gpu-2 of one node is taken with that of the other")
 	}
-	if len(here.uses()) != 1 || len(there.uses()) != 0 {
-		t.Errorf("the agent's hardware works for %v and %v", here.uses(), there.uses())
+	if len(here.usedBy(0)) != 1 || len(newInstance(there, 0, 1, time.Unix(0, 0)).processes(false, 1)) != 0 {
+		t.Error("the agent's hardware works for the other node, or not for its own")
 	}
 	if got := poolOf(farNode, farFPGA); got != fabricPool {
 		t.Errorf("the FPGA is in pool %s", got)

@@ -61,6 +61,7 @@ func (r resident) objects(seed uint64, now time.Time) []apiserver.Object {
 	bind(pod, r.on(), created)
 	ready(pod, created)
 	startMain(pod, created)
+	i.identify(pod)
 	if r.sick {
 		pod.Status.ContainerStatuses[0].AllocatedResourcesStatus = unwell(i.claim)
 	}

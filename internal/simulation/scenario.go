@@ -51,8 +51,8 @@ func holders() []workload {
 				{name: "rank-1", class: classGPU, devices: []string{"gpu-1"}},
 			}},
 		},
-		{ // two claims share gpu-3, each with so much of its memory
-			namespace: "search", name: "embedder", owner: ownedByReplicaSet, load: 0.5,
+		{ // two claims share gpu-3, each with so much of its memory; and somebody else is on it, too
+			namespace: "search", name: "embedder", owner: ownedByReplicaSet, load: 0.48,
 			containers: []container{{name: "server", image: imageInference}},
 			claim: claim{name: "gpu", template: "half-gpu", requests: []request{
 				{name: "gpu", class: classGPU, devices: []string{"gpu-3"}, memory: "40Gi"},
@@ -117,9 +117,14 @@ func services() []workload {
 			}},
 		},
 		{ // knows nothing of claims; a DeviceTaintRule keeps claims from its GPU, which no slice shows
-			namespace: "legacy", name: "stable-diffusion", owner: ownedByReplicaSet, load: 0.6,
+			namespace: "legacy", name: "stable-diffusion", owner: ownedByReplicaSet, load: 0.45,
 			containers: []container{{name: "webui", image: imagePyTorch}},
-			plugin:     []string{"gpu-7"},
+			plugin:     []string{replica("gpu-7", 0)},
+		},
+		{ // takes turns with it
+			namespace: "legacy", name: "captioner", owner: ownedByReplicaSet, load: 0.15,
+			containers: []container{{name: "server", image: imageInference}},
+			plugin:     []string{replica("gpu-7", 1)},
 		},
 	}
 }
@@ -162,6 +167,30 @@ func visitors() []workload {
 			}},
 			lasts: 25 * time.Second, every: 30 * time.Second,
 		},
+	}
+}
+
+// strays run in no pod, and nothing that Kubernetes knows tells of them.
+func strays() []stray {
+	return []stray{
+		{ // a container that somebody has started by hand takes some of what two claims share
+			command: "jupyter-lab", unit: "/system.slice/docker-4f0c1b7d9ae25386c4d17f20b93e5a6814cd7b02f6e98d3571ab04c2e8d9f613.scope",
+			use: use{device: "gpu-3", load: 0.12, memory: 0.12},
+		},
+		{ // what is left of a session keeps memory of a GPU that nobody holds
+			command: "python3", unit: "/user.slice/user-1000.slice/session-4.scope",
+			use: use{device: "gpu-4", memory: 1},
+		},
+	}
+}
+
+// teams are whose the namespaces are.
+func teams() map[string]string {
+	return map[string]string{
+		"ml-training": "foundation-models", "ci": "foundation-models",
+		"search": "discovery", "ranking": "discovery",
+		"chat": "assistants", "web": "media", "vision": "media", "legacy": "media",
+		"research": "science", "science": "science", "storage": "platform",
 	}
 }
 

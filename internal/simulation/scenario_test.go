@@ -134,7 +134,7 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 		"several pods":                  {claim: asked("gpu-0"), pods: 2},
 	}
 	for want, w := range cases {
-		if err := check([]workload{w}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check([]workload{w}, nil, nil, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -142,9 +142,24 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 		"no device gpu-9": {device: "gpu-9", every: 1},
 		"has passed":      {device: "gpu-0", lasts: 1, every: 1},
 	} {
-		if err := check(nil, []ailment{a}, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check(nil, []ailment{a}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
+	}
+}
+
+func TestStraysAreWhereTheyCanBeSeen(t *testing.T) {
+	h, err := readHardware(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range []string{"gpu-9", "gpu-5", "gpu-6-mig-1g10gb-19-0", "pci-0000-1c-00-0"} {
+		if err := check(nil, nil, []stray{{use: use{device: device}}}, h); err == nil {
+			t.Errorf("a stray on %s would never be seen, and nobody says so", device)
+		}
+	}
+	if err := check(nil, nil, strays(), h); err != nil {
+		t.Error(err)
 	}
 }
 

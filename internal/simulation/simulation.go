@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	_ "embed" // for the price list
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,9 +20,12 @@ import (
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
+//go:embed prices.yaml
+var pricesYAML string
+
 // Options of a Simulation; the zero value is a good one.
 type Options struct {
-	Dir   string       // for the socket and a folder cdi, which Close removes; empty: a new one, likewise
+	Dir   string       // for the socket, the folders cdi and proc and a price list, which Close removes; empty: a new one, likewise
 	Clock clock.Clock  // of the hardware and of objects' timestamps; nil: the system's
 	Log   *slog.Logger // nil: no log
 	Seed  uint64       // of names, UIDs and all that the hardware shows
@@ -36,6 +40,8 @@ type Simulation struct {
 	source  *simulated.Source
 	socket  string
 	cdi     string
+	procfs  string
+	prices  string
 	kubelet *kubelet.Kubelet
 	server  *apiserver.Server
 	node    *node
@@ -63,7 +69,7 @@ func Start(ctx context.Context, options Options) (*Simulation, error) {
 		return nil, err
 	}
 	rows, befalls := scenario(), ailments()
-	if err := check(rows, befalls, h); err != nil {
+	if err := check(rows, befalls, strays(), h); err != nil {
 		return nil, fmt.Errorf("check the scenario: %w", err)
 	}
 	s := &Simulation{options: options, rows: rows, befalls: befalls}
@@ -75,8 +81,12 @@ func Start(ctx context.Context, options Options) (*Simulation, error) {
 	}
 	s.node = &node{
 		server: s.server, pods: newPodList(s.kubelet, h), cdi: cdiFolder{s.cdi, h},
-		activity: newActivity(s.source, h), occupancy: newOccupancy(),
+		activity: newActivity(s.source, h, s.procfs), occupancy: newOccupancy(),
 		clock: s.options.Clock, seed: s.options.Seed, log: s.options.Log,
+	}
+	if err := s.node.activity.begin(nil); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start the simulated node: %w", err)
 	}
 	return s, nil
 }
@@ -104,10 +114,14 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 		dir = s.own
 	}
 	s.socket, s.cdi = filepath.Join(dir, "kubelet.sock"), filepath.Join(dir, "cdi")
+	s.procfs, s.prices = filepath.Join(dir, "proc"), filepath.Join(dir, "prices.yaml")
 	if len(s.socket) > socketLimit {
 		return fmt.Errorf("the path %s is too long for a socket: choose a shorter directory, by TMPDIR for example", s.socket)
 	}
 	if err := os.MkdirAll(s.cdi, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.prices, []byte(pricesYAML), 0o644); err != nil {
 		return err
 	}
 	if s.kubelet, err = kubelet.Start(ctx, s.socket, kubelet.Options{Traps: kubelet.Always()}); err != nil {
@@ -133,6 +147,17 @@ func (s *Simulation) KubeletSocket() string { return s.socket }
 // CDIDir is the directory of the driver's CDI specifications.
 func (s *Simulation) CDIDir() string { return s.cdi }
 
+// Procfs is where the node's procfs is mounted.
+func (s *Simulation) Procfs() string { return s.procfs }
+
+// PriceList is the path of a price list that has all of the node's devices.
+func (s *Simulation) PriceList() string { return s.prices }
+
+// ListProcesses says while what the hardware lists the processes that use it;
+// before it is called, it does not. It is called before anybody reads the
+// source.
+func (s *Simulation) ListProcesses(while func() bool) { s.source.ListProcesses(while) }
+
 // Config is how to connect to the API server.
 func (s *Simulation) Config() *rest.Config { return s.server.Config() }
 
@@ -144,6 +169,9 @@ func (s *Simulation) Run(ctx context.Context) error {
 		return nil
 	}
 	defer s.running.Done()
+	if err := s.node.activity.begin(processesOf(strays())); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(s.closing, stop)()
@@ -195,7 +223,7 @@ func (s *Simulation) Close() {
 	if s.server != nil {
 		s.server.Stop()
 	}
-	for _, path := range []string{s.cdi, s.own} {
+	for _, path := range []string{s.cdi, s.procfs, s.prices, s.own} {
 		if path == "" {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/cdi"
+	"github.com/dra-exporter/dra-exporter/collector/cgroup"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
@@ -26,6 +27,7 @@ type agent struct {
 	sampler *device.Sampler
 	kubelet *kubelet.Client
 	cdi     *cdi.Reader
+	cgroup  *cgroup.Reader
 	cluster *apiserver.Node
 }
 
@@ -43,8 +45,20 @@ func observe(t *testing.T, s *simulation.Simulation) *agent {
 		cdi:     cdi.New(cdi.Options{Dirs: []string{s.CDIDir()}, Interval: 50 * time.Millisecond, Clock: now}),
 		cluster: cluster,
 	}
-	run(t, a.sampler.Run, a.kubelet.Run, a.cdi.Run, cluster.Run)
+	a.cgroup = cgroup.New(cgroup.Options{Procfs: s.Procfs(), PIDs: a.pids, Clock: now})
+	s.ListProcesses(func() bool { return true })
+	run(t, a.sampler.Run, a.kubelet.Run, a.cdi.Run, a.cgroup.Run, cluster.Run)
 	return a
+}
+
+// pids are the processes of the newest samples.
+func (a *agent) pids() (seen []cgroup.Seen) {
+	for _, s := range a.sampler.Latest() {
+		for _, p := range s.Processes {
+			seen = append(seen, cgroup.Seen{PID: p.PID, At: s.ProcessesAt})
+		}
+	}
+	return seen
 }
 
 // run runs functions until the test ends.
@@ -167,7 +181,8 @@ func TestClientsSeeTheStandingPopulation(t *testing.T) {
 		"monitoring dcgm gpu-7",
 		"web worker gpu-6-mig-1g10gb-19-0",
 		"storage server pci-0000-1c-00-0",
-		"legacy webui nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986",
+		"legacy webui nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986::0",
+		"legacy server nvidia.com/gpu GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986::1",
 	)
 	eventually(t, func() string {
 		if twoPods := consumers(a, "assistant-gpu"); twoPods != 2 {

@@ -83,18 +83,24 @@ func (n *node) ready(i *instance) error {
 }
 
 func (n *node) startInit(i *instance) error {
-	n.activity.set(i, min(initLoad, i.row.load))
+	if err := n.activity.set(i, i.processes(true, min(initLoad, i.row.load))); err != nil {
+		return err
+	}
 	return n.changePods(i, func(pod *corev1.Pod) { startInit(pod, n.now()) })
 }
 
 func (n *node) startMain(i *instance) error {
-	n.activity.set(i, i.row.load)
+	if err := n.activity.set(i, i.processes(false, i.row.load)); err != nil {
+		return err
+	}
 	return n.changePods(i, func(pod *corev1.Pod) { startMain(pod, n.now()) })
 }
 
 // succeed: the containers have done their work.
 func (n *node) succeed(i *instance) error {
-	n.activity.set(i, 0)
+	if err := n.activity.set(i, nil); err != nil {
+		return err
+	}
 	return n.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodSucceeded, n.now()) })
 }
 
@@ -105,7 +111,9 @@ func (n *node) terminate(i *instance) error {
 
 // stop: the time is over.
 func (n *node) stop(i *instance) error {
-	n.activity.set(i, 0)
+	if err := n.activity.set(i, nil); err != nil {
+		return err
+	}
 	return n.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodRunning, n.now()) })
 }
 
@@ -153,6 +161,7 @@ func (n *node) deletePods(i *instance) error {
 func (n *node) changePods(i *instance, how func(*corev1.Pod)) error {
 	for _, pod := range i.pods {
 		how(pod)
+		i.identify(pod)
 	}
 	return n.putPods(i)
 }

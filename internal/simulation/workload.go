@@ -16,7 +16,7 @@ type workload struct {
 	pods            int // 0: one; several need a claim that has no template
 	containers      []container
 	claim           claim
-	plugin          []string // devices that a device plugin gives to the first container
+	plugin          []string // replicas of devices that a device plugin gives to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
 
 	node     string        // that it runs on; empty: the agent's
@@ -88,24 +88,9 @@ func (r request) chosen() string {
 
 // devices are all that the workload gets.
 func (w workload) devices() []string {
-	devices := slices.Clone(w.plugin)
+	devices := w.plugged()
 	for _, r := range w.claim.requests {
 		devices = append(devices, r.devices...)
-	}
-	return devices
-}
-
-// uses are the devices of the agent's node that the workload's containers work
-// on: not those that it only watches.
-func (w workload) uses() []string {
-	if w.node != "" {
-		return nil
-	}
-	devices := slices.Clone(w.plugin)
-	for _, r := range w.claim.requests {
-		if !r.admin {
-			devices = append(devices, r.devices...)
-		}
 	}
 	return devices
 }
@@ -131,8 +116,13 @@ func published(h hardware, node, name string) bool {
 }
 
 // check says what in a scenario does not fit the hardware, or itself.
-func check(rows []workload, befalls []ailment, h hardware) error {
+func check(rows []workload, befalls []ailment, strange []stray, h hardware) error {
 	var wrong []error
+	for _, s := range strange {
+		if err := s.check(h); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	for _, a := range befalls {
 		if err := a.check(h); err != nil {
 			wrong = append(wrong, err)

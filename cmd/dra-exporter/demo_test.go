@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// runningDemo starts the demo as a program and returns where its node role is.
+func runningDemo(t *testing.T) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(stop)
+	var log bytes.Buffer
+	command := program(ctx, "demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
+	command.Stderr = &log
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended
+		if err := command.Wait(); err != nil {
+			t.Errorf("the demo did not end well: %v\n%s", err, log.String())
+		}
+	})
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if address, is := strings.CutPrefix(strings.TrimSpace(lines.Text()), "the node     "); is {
+			return strings.TrimSuffix(address, "/")
+		}
+	}
+	t.Fatalf("the demo does not say where it is:\n%s", log.String())
+	return ""
+}
+
+// scraped is a page by family, as text is read.
+func scraped(t *testing.T, text string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// sums adds up a gauge by one of its labels, over the series that count.
+func sums(family *dto.MetricFamily, by string, counts func(labels map[string]string) bool) map[string]float64 {
+	sums := make(map[string]float64)
+	for _, series := range family.GetMetric() {
+		labels := make(map[string]string)
+		for _, pair := range series.GetLabel() {
+			labels[pair.GetName()] = pair.GetValue()
+		}
+		if counts(labels) {
+			sums[labels[by]] += series.GetGauge().GetValue()
+		}
+	}
+	return sums
+}
+
+// The demo shows the whole way: shared devices are split by process, what is
+// nobody's is told apart, nothing adds up to more than there is, and what
+// namespaces have had is priced.
+func TestDemoSplitsAndPrices(t *testing.T) {
+	const shared, free, plugged = "GPU-a92c4e68-35d1-4f7b-8e09-6c1b7d5a0f43", "GPU-d40f81b5-92e6-4a3c-b158-7e2a9c6d3f08", "GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986"
+	address := runningDemo(t)
+	eventually(t, address+"/metrics",
+		`dra_exporter_process_attribution{reason="ok"} 1`,
+		`dra_claim_utilization_ratio{attribution="process",namespace="search"`,
+		`dra_claim_utilization_ratio{attribution="process",namespace="ranking"`,
+		`dra_claim_memory_used_bytes{attribution="process",namespace="ranking"`,
+		`dra_pod_utilization_ratio{namespace="legacy"`,
+		`dra_namespace_cost_total{currency="USD",deviceclass="dra.net"`,
+		`label_team="discovery"`,
+	)
+	_, page := get(t, address+"/metrics")
+	families := scraped(t, page)
+	for quantity, unattributed := range map[string]string{"utilization_ratio": "utilization_ratio", "memory_used_bytes": "memory_bytes"} {
+		everything := func(map[string]string) bool { return true }
+		device := sums(families["dra_device_"+quantity], "uuid", everything)
+		claims := sums(families["dra_claim_"+quantity], "uuid", func(l map[string]string) bool { return l["attribution"] != "shared" })
+		pods := sums(families["dra_pod_"+quantity], "uuid", everything)
+		nobody := sums(families["dra_device_unattributed_"+unattributed], "uuid", everything)
+		for uuid, whole := range device {
+			if held := max(claims[uuid], pods[uuid]) + nobody[uuid]; held > whole*(1+1e-9) {
+				t.Errorf("%s of %s: %g is accounted for, it has %g", quantity, uuid, held, whole)
+			}
+		}
+		if claims[shared] == 0 || nobody[shared] == 0 || math.Abs(claims[shared]-pods[shared]) > 1e-9*claims[shared] || pods[plugged] == 0 {
+			t.Errorf("%s: claims %v, pods %v, nobody %v", quantity, claims, pods, nobody)
+		}
+	}
+	if stray := sums(families["dra_device_unattributed_memory_bytes"], "uuid", func(map[string]string) bool { return true })[free]; stray < 3e9 {
+		t.Errorf("the stray on the free GPU has %g bytes", stray)
+	}
+	if _, html := get(t, address+"/"); !strings.Contains(html, "2.99 USD/h") || !strings.Contains(html, "team=discovery") || strings.Contains(html, "not split by process") {
+		t.Error("the page shows no prices or no teams, or that nothing is split")
+	}
+	var text string
+	for patience := 0; !hasCost(t, address, &text); patience++ {
+		if patience == 100 {
+			t.Fatalf("what search has had is %s", text)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// hasCost reports whether a namespace has had devices that cost something.
+func hasCost(t *testing.T, address string, text *string) bool {
+	t.Helper()
+	_, *text = get(t, address+"/api/v1/namespaces?namespace=search")
+	var answer struct {
+		Namespaces []struct {
+			Cost float64 `json:"cost"`
+		} `json:"namespaces"`
+	}
+	if err := json.Unmarshal([]byte(*text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return len(answer.Namespaces) == 1 && answer.Namespaces[0].Cost > 0
+}
