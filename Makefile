@@ -31,7 +31,7 @@ TOOLS := $(CURDIR)/test/.bin/tools
 PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*)
 # The modules whose code is ours; those that only pin a tool have none.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard test/e2e/go.mod test/drivers/shapes/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard test/e2e/go.mod test/drivers/shapes/go.mod test/prometheus/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -82,7 +82,7 @@ e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
 
 ##@ Check
-.PHONY: lint manifests tools docs
+.PHONY: lint manifests rules tools docs
 lint: $(TOOLS)/.built ## golangci-lint with our rules; staticcheck on the build without cgo
 	@for module in $(LINTED); do \
 		echo "== golangci-lint $$module"; \
@@ -95,11 +95,16 @@ manifests: ## render every kustomization (kubectl)
 		kubectl kustomize $$folder >/dev/null; echo "$$folder renders"; \
 	done
 
+rules: $(PROMTOOL) ## check and test the recording rules as Prometheus reads them
+	$(PROMTOOL) check rules alerts/*.yaml
+	$(PROMTOOL) test rules alerts/tests/*.yaml
+	cd test/prometheus && go vet ./... && go test -count=1 ./...
+
 docs: ## write docs/metrics.md and the tables of docs/health.md and docs/sources.md
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources)Document$$' -update
 
-tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat and promtool
+tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat, promtool and Prometheus
 
 $(TOOLS)/.built: test/tools/go.mod test/tools/go.sum
 	@mkdir -p $(@D)

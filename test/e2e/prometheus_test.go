@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// prometheus is a Prometheus server of one test, with the shipped rules.
+type prometheus struct{ url string }
+
+// object is a part of a configuration file.
+type object = map[string]any
+
+// tick is how often a test's Prometheus evaluates rules. Those that the file
+// evaluates every five minutes are no exception: the window of each stays five
+// minutes, a test would wait for too long.
+const tick = 5 * time.Second
+
+// startPrometheus runs a server that scrapes these jobs until the test ends.
+func startPrometheus(t *testing.T, name string, jobs ...object) *prometheus {
+	t.Helper()
+	folder := t.TempDir()
+	config := object{
+		"global":         object{"evaluation_interval": tick.String()},
+		"rule_files":     []string{shippedRules(t, folder)},
+		"scrape_configs": jobs,
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "prometheus.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	s := &prometheus{url: "http://" + address}
+	t.Cleanup(func() {
+		if err := shared.EndProgram(name); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = shared.StartProgram(t.Context(), name, filepath.Join(os.Getenv("DRA_E2E_BIN"), "prometheus", "prometheus"), []string{
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + address,
+	}, s.url+"/-/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// shippedRules copies alerts/recording.yaml, to be evaluated every tick.
+func shippedRules(t *testing.T, folder string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../alerts/recording.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const every = "    interval: 5m\n"
+	if strings.Count(string(text), every) != 1 {
+		t.Fatalf("alerts/recording.yaml has not one group that is evaluated every five minutes")
+	}
+	file := filepath.Join(folder, "recording.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), every, "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// ask evaluates an expression now. Rows come in the server's order.
+func (s *prometheus) ask(ctx context.Context, expr string) ([]scrape.Row, error) {
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			Result []struct {
+				Metric scrape.Labels
+				Value  [2]any
+			}
+		}
+	}
+	if err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(expr), &answer); err != nil {
+		return nil, fmt.Errorf("%s: %w", expr, err)
+	}
+	if answer.Status != "success" {
+		return nil, fmt.Errorf("%s: %s", expr, answer.Error)
+	}
+	var rows []scrape.Row
+	for _, result := range answer.Data.Result {
+		text, _ := result.Value[1].(string)
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: parse value: %w", expr, err)
+		}
+		delete(result.Metric, "__name__")
+		rows = append(rows, scrape.Row{Labels: result.Metric, Value: value})
+	}
+	return rows, nil
+}
+
+func (s *prometheus) get(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// answers waits until an expression has an answer that is as it is to be, and
+// returns it.
+func (s *prometheus) answers(t *testing.T, expr string, check func([]scrape.Row) error) (rows []scrape.Row) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "Prometheus to answer "+expr, func(ctx context.Context) (err error) {
+		if rows, err = s.ask(ctx, expr); err != nil {
+			return err
+		}
+		return check(rows)
+	})
+	if err != nil {
+		t.Fatalf("%v; the last answer: %v", err, rows)
+	}
+	return rows
+}
+
+// rulesAreWell: no rule has failed when it was evaluated last, and all have been.
+func (s *prometheus) rulesAreWell(t *testing.T) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "all rules to be evaluated", func(ctx context.Context) error {
+		var answer struct {
+			Data struct {
+				Groups []struct {
+					Rules []struct{ Name, Health, LastError string }
+				}
+			}
+		}
+		if err := s.get(ctx, "/api/v1/rules", &answer); err != nil {
+			return err
+		}
+		var broken error
+		count := 0
+		for _, group := range answer.Data.Groups {
+			for _, rule := range group.Rules {
+				if count++; rule.Health != "ok" {
+					broken = errors.Join(broken, fmt.Errorf("%s is %s: %s", rule.Name, rule.Health, rule.LastError))
+				}
+			}
+		}
+		if count == 0 {
+			return errors.New("there are no rules")
+		}
+		return broken
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// one is a check of an answer that has one row.
+func one(rows []scrape.Row) error {
+	if len(rows) != 1 {
+		return fmt.Errorf("there are %d rows", len(rows))
+	}
+	return nil
+}
