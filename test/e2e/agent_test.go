@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,23 +101,32 @@ func agentBinary() string {
 
 // agentManifests renders the shipped base beneath the overlay.
 func agentManifests(ctx context.Context) (string, error) {
+	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
+	return kustomized(ctx, map[string]string{"devices.yaml": devices.yaml()}, func(deploy string) string {
+		return fmt.Sprintf(overlay, deploy+"/base", args, filepath.Dir(shared.KubeletSocket()), shared.CDIDir(), filepath.Join(shared.Dir(), "no-such-folder"))
+	})
+}
+
+// kustomized renders a kustomization, whose text wants the way from itself to
+// the folder of what is shipped, with more files beside it.
+func kustomized(ctx context.Context, files map[string]string, text func(deploy string) string) (string, error) {
 	folder, err := os.MkdirTemp(shared.Dir(), "overlay-")
 	if err != nil {
-		return "", fmt.Errorf("render the agent's manifests: %w", err)
+		return "", fmt.Errorf("render manifests: %w", err)
 	}
 	working, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("render the agent's manifests: %w", err)
+		return "", fmt.Errorf("render manifests: %w", err)
 	}
-	base, err := filepath.Rel(folder, filepath.Join(working, "..", "..", "deploy", "kustomize", "base"))
+	deploy, err := filepath.Rel(folder, filepath.Join(working, "..", "..", "deploy", "kustomize"))
 	if err != nil {
-		return "", fmt.Errorf("render the agent's manifests: %w", err)
+		return "", fmt.Errorf("render manifests: %w", err)
 	}
-	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
-	text := fmt.Sprintf(overlay, base, args, filepath.Dir(shared.KubeletSocket()), shared.CDIDir(), filepath.Join(shared.Dir(), "no-such-folder"))
-	for name, content := range map[string]string{"kustomization.yaml": text, "devices.yaml": devices.yaml()} {
+	all := map[string]string{"kustomization.yaml": text(deploy)}
+	maps.Copy(all, files)
+	for name, content := range all {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			return "", fmt.Errorf("render the agent's manifests: %w", err)
+			return "", fmt.Errorf("render manifests: %w", err)
 		}
 	}
 	return shared.Kubectl(ctx, "kustomize", folder)

@@ -74,9 +74,14 @@ func saidOf(p *scrape.Page, pod *corev1.Pod, container string) []string {
 
 // variableOf is the variable by which a driver tells a container of a device.
 func variableOf(device scrape.Labels) string {
-	name := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(device["device"]))
-	if strings.HasSuffix(device["driver"], ".example.com") {
-		return "GPU_DEVICE_" + name + "_RESOURCE_CLAIM"
+	shell := func(name string) string {
+		return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 	}
-	return "SHAPES_" + name
+	if strings.HasSuffix(device["driver"], ".example.com") {
+		return "GPU_DEVICE_" + shell(device["device"]) + "_RESOURCE_CLAIM"
+	}
+	if share := device["share_id"]; share != "" {
+		return "SHAPES_" + shell(device["device"]+"-"+share)
+	}
+	return "SHAPES_" + shell(device["device"])
 }

@@ -38,7 +38,13 @@ func agentPID(t *testing.T) int {
 }
 
 func testProcess(t *testing.T) {
-	pid := agentPID(t)
+	unprivileged(t, agentPID(t), "net", "pid", "ipc", "mnt", "uts")
+}
+
+// unprivileged: the process has no privilege, and these namespaces are not the
+// host's.
+func unprivileged(t *testing.T, pid int, apart ...string) {
+	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +63,7 @@ func testProcess(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
 	}
-	for _, namespace := range []string{"net", "pid", "ipc", "mnt", "uts"} {
+	for _, namespace := range apart {
 		own, errOwn := os.Readlink("/proc/self/ns/" + namespace)
 		agents, errAgents := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, namespace))
 		if errOwn != nil || errAgents != nil || own == agents {

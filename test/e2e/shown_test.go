@@ -50,6 +50,16 @@ var shownWhen = []struct{ item, test string }{
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},
 	{"a claim pending over five minutes, with its device class, is one query", "TestClusterQuery"},
 	{"the shipped Deployment, and its permissions", "TestClusterDeployment"},
+	{"a job of 10 s between scrapes 60 s apart: through the shipped rule, and exactly in the raw totals", "TestShortJob"},
+	{"queries for dcgm-exporter with --metrics.dcgm=copy, and an autoscaler's metric without", "TestDCGMQueries"},
+	{"teams pay for the device-seconds of their claims, and in all what the namespace pays", "TestTeamCost"},
+	{"two claims of two pods on one GPU: 30 % and 50 % by their containers' processes, a process of the host is unattributed; without the host's pids both are shared, and the reason says so", "TestProcessAttribution/two-claims"},
+	{"a process ends → its part goes, and nobody gets it; a pod without a claim is unattributed; a claim idles by itself", "TestProcessAttribution/process-ends"},
+	{"kubelet killed and restarted → each page goes on splitting", "TestProcessAttribution/kubelet-killed"},
+	{"two claims of one pod by its containers, also when one is restarted, and shared where one container has both", "TestProcessAttribution/one-pod"},
+	{"two pods of one claim are told apart", "TestProcessAttribution/one-claim"},
+	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/too-much"},
+	{"two claims of one MIG device stay shared", "TestProcessAttribution/partition"},
 }
 
 // outcomes remembers how each test that shows something ended.

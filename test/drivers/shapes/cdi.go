@@ -33,7 +33,7 @@ func (f specFolder) write(claim types.UID, results []resourceapi.DeviceRequestAl
 	for _, result := range results {
 		spec.Devices = append(spec.Devices, cdi.Device{
 			Name:           deviceName(claim, result),
-			ContainerEdits: cdi.ContainerEdits{Env: []string{variableName(result.Device) + "=" + string(claim)}},
+			ContainerEdits: cdi.ContainerEdits{Env: []string{variableName(result) + "=" + string(claim)}},
 		})
 	}
 	data, err := json.MarshalIndent(spec, "", "  ")
@@ -68,7 +68,12 @@ func deviceName(claim types.UID, result resourceapi.DeviceRequestAllocationResul
 }
 
 // variableName is SHAPES_ and the device's name as a shell would write it:
-// gpu-1-mig-1g10gb-19-0 is SHAPES_GPU_1_MIG_1G10GB_19_0.
-func variableName(device string) string {
-	return "SHAPES_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(device))
+// gpu-1-mig-1g10gb-19-0 is SHAPES_GPU_1_MIG_1G10GB_19_0. A share of a device
+// has its id in the name, since a container may have several.
+func variableName(result resourceapi.DeviceRequestAllocationResult) string {
+	name := result.Device
+	if result.ShareID != nil {
+		name += "-" + string(*result.ShareID)
+	}
+	return "SHAPES_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }

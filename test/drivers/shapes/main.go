@@ -6,8 +6,8 @@
 // a second file says (--behaviour). Both files are read again when they change.
 //
 // It runs as a process on the node. Preparing a claim hands each container that
-// uses it an environment variable SHAPES_<DEVICE>=<claim UID>, the ground truth
-// of who holds which device.
+// uses it an environment variable SHAPES_<DEVICE>=<claim UID>, or
+// SHAPES_<DEVICE>_<SHARE>, the ground truth of who holds which device.
 package main
 
 import (

@@ -3,6 +3,7 @@
 //
 //	pause                wait for SIGTERM or SIGINT, then exit 0
 //	pause sleep SECONDS  exit 0 after that time: init containers, jobs
+//	pause family N       the same as without arguments, beside N children that do, too
 //	pause serve ADDRESS  answer every HTTP request with the process's environment
 //	pause apiserver      exit 0 if the API server answers to the pod's own token
 package main
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -41,6 +43,8 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case len(args) == 2 && args[0] == "sleep":
 		return sleep(ctx, args[1])
+	case len(args) == 2 && args[0] == "family":
+		return family(ctx, args[1])
 	case len(args) == 2 && args[0] == "serve":
 		return serve(ctx, args[1])
 	case len(args) == 1 && args[0] == "apiserver":
@@ -58,6 +62,23 @@ func sleep(ctx context.Context, seconds string) error {
 	case <-ctx.Done():
 	case <-time.After(time.Duration(n * float64(time.Second))):
 	}
+	return nil
+}
+
+// family buries its children when they end, so that an ended one is gone.
+func family(ctx context.Context, size string) error {
+	n, err := strconv.Atoi(size)
+	if err != nil {
+		return fmt.Errorf("parse the number of children: %w", err)
+	}
+	for range n {
+		child := exec.Command("/proc/self/exe")
+		if err := child.Start(); err != nil {
+			return fmt.Errorf("start a child: %w", err)
+		}
+		go child.Wait() // how it ends is for those who end it
+	}
+	<-ctx.Done()
 	return nil
 }
 

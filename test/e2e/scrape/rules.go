@@ -13,7 +13,10 @@ type Rule func(*Page) []error
 
 // Rules are those that every page of an exporter's life must keep.
 func Rules(grace time.Duration) []Rule {
-	return []Rule{CountersRise(), CountersOutlive(grace), NamespacesStay(), GaugesAreHeld, GaugesAreTheDevices, InfoIsUnique}
+	return []Rule{
+		CountersRise(), CountersOutlive(grace), NamespacesStay(), GaugesAreHeld, GaugesAreTheDevices, InfoIsUnique,
+		SumsHold, BusySumsHold, OnlyProcessesDivide, ReasonIsOne,
+	}
 }
 
 // start is when the process began that served the page: with another process
@@ -137,10 +140,11 @@ func GaugesAreHeld(p *Page) (broken []error) {
 }
 
 // GaugesAreTheDevices says that a claim's gauge is the device's own, and that
-// no two claims get it whole.
+// no two claims get it whole. One that is attributed by processes is no more
+// than the device's own, and the device is nobody's as a whole.
 func GaugesAreTheDevices(p *Page) (broken []error) {
 	for claimed, owned := range claimGauges() {
-		whole := map[string]string{}
+		first := map[string]Row{} // that has the device, or a part of it
 		for _, row := range p.Rows(claimed, nil) {
 			device := Labels{"uuid": row.Labels["uuid"]}
 			if engine, has := row.Labels["engine"]; has {
@@ -149,20 +153,31 @@ func GaugesAreTheDevices(p *Page) (broken []error) {
 			own, err := p.One(owned, device)
 			if err != nil {
 				broken = append(broken, fmt.Errorf("%s%s: the device's own: %w", claimed, row.Labels, err))
-			} else if own.Value != row.Value {
+			} else if !fits(row, own.Value) {
 				broken = append(broken, fmt.Errorf("%s%s is %v, the device's own %v", claimed, row.Labels, row.Value, own.Value))
 			}
 			if row.Labels["attribution"] == "shared" {
 				continue
 			}
-			if other, taken := whole[device.String()]; taken {
-				broken = append(broken, fmt.Errorf("%s of %s is counted for %s and for %s", claimed, device, other, holdOf(row)))
+			if other, taken := first[device.String()]; taken && (!isPart(row) || !isPart(other)) {
+				broken = append(broken, fmt.Errorf("%s of %s is counted for %s and for %s", claimed, device, holdOf(other), holdOf(row)))
 			}
-			whole[device.String()] = holdOf(row)
+			first[device.String()] = row
 		}
 	}
 	return broken
 }
+
+// fits compares a claim's gauge with the device's own value.
+func fits(row Row, own float64) bool {
+	if isPart(row) {
+		return row.Value <= own*(1+tolerance)
+	}
+	return row.Value == own
+}
+
+// isPart tells what the claim's processes have from what the device has.
+func isPart(row Row) bool { return row.Labels["attribution"] == "process" }
 
 // InfoIsUnique says that joins on info rows find one partner.
 func InfoIsUnique(p *Page) (broken []error) {

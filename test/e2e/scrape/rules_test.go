@@ -36,7 +36,14 @@ func TestRules(t *testing.T) {
 		own     = `dra_device_utilization_ratio{uuid="a",parent_uuid=""} 0.5`
 		gets    = `dra_claim_utilization_ratio{namespace="n",resourceclaim="c",uuid="a",attribution="exclusive"} `
 		other   = `dra_claim_utilization_ratio{namespace="n",resourceclaim="d",uuid="a",attribution="exclusive"} 0.5`
+		nobodys = `dra_device_unattributed_utilization_ratio{uuid="a",parent_uuid=""} 0`
 	)
+	part := func(row string) string { return strings.Replace(row, "exclusive", "process", 1) }
+	twoHold := []string{held, strings.Replace(held, `"c"`, `"d"`, 1), own, nobodys}
+	page := func(t *testing.T, second int, rows ...string) *Page {
+		t.Helper()
+		return page(t, second, append(reasons("ok"), rows...)...)
+	}
 	restarted := func(p *Page) *Page {
 		p.Families["process_start_time_seconds"].Metric[0].Untyped.Value = new(float64)
 		return p
@@ -55,6 +62,10 @@ func TestRules(t *testing.T) {
 		"gauge is another":        {[]*Page{page(t, 0, held, own, gets+"0.4")}, "the device's own 0.5"},
 		"gauge of no device":      {[]*Page{page(t, 0, held, gets+"0.4")}, "there are 0 rows"},
 		"counted twice":           {[]*Page{page(t, 0, held, strings.Replace(held, `"c"`, `"d"`, 1), own, gets+"0.5", other)}, "is counted for"},
+		"parts":                   {[]*Page{page(t, 0, append(twoHold, part(gets+"0.1"), strings.Replace(part(other), "0.5", "0.4", 1))...)}, ""},
+		"part beside the whole":   {[]*Page{page(t, 0, append(twoHold, gets+"0.5", strings.Replace(part(other), "0.5", "0", 1))...)}, "is counted for"},
+		"part is more":            {[]*Page{page(t, 0, held, own, nobodys, part(gets+"0.6"))}, "the device's own 0.5"},
+		"strays beside one alone": {[]*Page{page(t, 0, held, own, strings.Replace(nobodys, "} 0", "} 0.2", 1), gets+"0.5")}, ""},
 		"two claims of one name":  {[]*Page{page(t, 0, `dra_claim_info{namespace="n",resourceclaim="c",claim_uid="1"} 1`, `dra_claim_info{namespace="n",resourceclaim="c",claim_uid="2"} 1`)}, "several rows"},
 		"two consumers, two pods": {[]*Page{page(t, 0, `dra_claim_consumer_info{uuid="a",pod="1"} 1`, `dra_claim_consumer_info{uuid="a",pod="2"} 1`)}, ""},
 	} {

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// part is what somebody has of a GPU.
+type part struct{ utilization, memory float64 }
+
+// division is how a page is to divide a GPU.
+type division struct {
+	gpu          int
+	claims, pods map[string]part
+	unattributed part
+}
+
+// check: the claims have this by their processes and in no other way, these and
+// no other pods are told apart, and this is nobody's.
+func (d division) check(p *scrape.Page) error {
+	gpu := scrape.Labels{"uuid": sharingUUID(d.gpu)}
+	errs := []error{
+		attributed(p, "ok"),
+		claimHas(p, "dra_device_unattributed_utilization_ratio", gpu, d.unattributed.utilization),
+		claimHas(p, "dra_device_unattributed_memory_bytes", gpu, d.unattributed.memory),
+	}
+	for claim, has := range d.claims {
+		labels := with(gpu, "namespace", "sharing", "resourceclaim", claim)
+		errs = append(errs,
+			heldBy(p, "dra_claim_utilization_ratio", labels, "process", has.utilization),
+			heldBy(p, "dra_claim_memory_used_bytes", labels, "process", has.memory))
+	}
+	for pod, has := range d.pods {
+		labels := with(gpu, "namespace", "sharing", "pod", pod)
+		errs = append(errs,
+			claimHas(p, "dra_pod_utilization_ratio", labels, has.utilization),
+			claimHas(p, "dra_pod_memory_used_bytes", labels, has.memory))
+	}
+	for _, name := range []string{"dra_pod_utilization_ratio", "dra_pod_memory_used_bytes"} {
+		if rows := p.Rows(name, gpu); len(rows) != len(d.pods) {
+			errs = append(errs, fmt.Errorf("%s is there of %d pods: %v", name, len(rows), rows))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// heldBy: a claim has one such row, of this attribution and value.
+func heldBy(p *scrape.Page, name string, claim scrape.Labels, attribution string, want float64) error {
+	row, err := p.One(name, claim)
+	if err != nil {
+		return err
+	}
+	if row.Labels["attribution"] != attribution {
+		return fmt.Errorf("%s%s is not %s", name, row.Labels, attribution)
+	}
+	return claimHas(p, name, claim, want)
+}
+
+// attributed: processes are attributed, or are not, for this reason alone.
+func attributed(p *scrape.Page, reason string) error {
+	var now []string
+	for _, row := range p.Rows("dra_exporter_process_attribution", nil) {
+		if row.Value == 1 {
+			now = append(now, row.Labels["reason"])
+		}
+	}
+	if len(now) != 1 || now[0] != reason {
+		return fmt.Errorf("the reason is %q, not %s", now, reason)
+	}
+	return nil
+}
+
+// sharedWhole: a claim's row is the GPU's own, and not for adding.
+func sharedWhole(p *scrape.Page, name string, gpu int, claim string, want float64) error {
+	return heldBy(p, name, scrape.Labels{"uuid": sharingUUID(gpu), "namespace": "sharing", "resourceclaim": claim}, "shared", want)
+}
+
+// team: the claim team has its GPU alone, with this, and its pods divide it so.
+func team(utilization, memory float64, divided division) func(*scrape.Page) error {
+	claim := scrape.Labels{"uuid": sharingUUID(2), "namespace": "sharing", "resourceclaim": "team"}
+	return func(p *scrape.Page) error {
+		return errors.Join(divided.check(p),
+			heldBy(p, "dra_claim_utilization_ratio", claim, "exclusive", utilization),
+			heldBy(p, "dra_claim_memory_used_bytes", claim, "exclusive", memory))
+	}
+}
+
+// apart: what the claim right has is told from what left has, and what a
+// container does that has two claims is its pod's, and of neither of the claims.
+func apart(right part) func(*scrape.Page) error {
+	left := part{0.25, 5 * gibibyte}
+	divided := division{
+		gpu:    1,
+		claims: map[string]part{"left": left, "right": right},
+		pods:   map[string]part{"pair": {left.utilization + right.utilization, left.memory + right.memory}, "both": {0.15, gibibyte}},
+	}
+	return func(p *scrape.Page) error {
+		return errors.Join(divided.check(p),
+			sharedWhole(p, "dra_claim_utilization_ratio", 1, "both-a", 0.95),
+			sharedWhole(p, "dra_claim_memory_used_bytes", 1, "both-b", 40*gibibyte))
+	}
+}
+
+// sharedByAll: nothing is divided, and the reason is that the host's processes
+// cannot be seen.
+func sharedByAll(p *scrape.Page) error {
+	errs := []error{attributed(p, "pid_namespace")}
+	for _, claim := range []string{"slice-a", "slice-b"} {
+		errs = append(errs,
+			sharedWhole(p, "dra_claim_utilization_ratio", 0, claim, 0.95),
+			sharedWhole(p, "dra_claim_memory_used_bytes", 0, claim, 40*gibibyte))
+	}
+	for _, name := range []string{
+		"dra_device_unattributed_utilization_ratio", "dra_device_unattributed_memory_bytes",
+		"dra_pod_utilization_ratio", "dra_pod_memory_used_bytes",
+	} {
+		if n := p.Count(name, nil); n > 0 {
+			errs = append(errs, fmt.Errorf("%s has %d rows", name, n))
+		}
+	}
+	return errors.Join(errs...)
+}
