@@ -87,7 +87,11 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	if err != nil {
 		return nil, err
 	}
-	inputs := node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake, Derive: flags.derive(config)}
+	derive, err := flags.derive(config)
+	if err != nil {
+		return nil, err
+	}
+	inputs := node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake, Derive: derive}
 	a.runner = node.NewRunner(config, inputs, a.clock, log)
 	return a, nil
 }

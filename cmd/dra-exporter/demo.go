@@ -27,13 +27,15 @@ func (c *commands) addDemo(stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	web := addWebFlags(command, "127.0.0.1:9420", stderr)
 	second := command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").String()
+	var dcgm string
+	addDCGMFlag(command, &dcgm)
 	seed := command.Flag("seed", "Seed of the simulation: the same seed plays the same story.").Default("1").Uint64()
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, *seed, web, *second, stdout) }
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, *seed, web, *second, dcgm, stdout) }
 }
 
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
-func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second string, stdout io.Writer) (err error) {
+func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second, dcgm string, stdout io.Writer) (err error) {
 	if _, _, err := net.SplitHostPort(second); err != nil {
 		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", second)
 	}
@@ -51,7 +53,7 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second string
 	defer simulated.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	node, err := demoNode(simulated, webFlags, now, log)
+	node, err := demoNode(simulated, webFlags, dcgm, now, log)
 	if err != nil {
 		return err
 	}
@@ -82,14 +84,14 @@ type role struct {
 
 func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
+func demoNode(simulated *simulation.Simulation, flags *webFlags, dcgm string, now clock.Clock, log *slog.Logger) (role, error) {
 	around := surroundings{
 		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
 		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, procfs: simulated.Procfs(), cluster: simulated.Config(),
 		processes: &gate{},
 	}
 	simulated.ListProcesses(around.processes.open.Load)
-	agent, err := newAgent(demoFlags(simulated.PriceList()), around, log.With("role", "node"))
+	agent, err := newAgent(demoFlags(simulated.PriceList(), dcgm), around, log.With("role", "node"))
 	if err != nil {
 		return role{}, err
 	}
@@ -108,12 +110,12 @@ func demoCluster(simulated *simulation.Simulation, flags *webFlags, now clock.Cl
 
 // demoFlags are the defaults of the node role, with a grace that lets people
 // see a claim come and go, with the teams of the pods and with prices.
-func demoFlags(prices string) *agentFlags {
+func demoFlags(prices, dcgm string) *agentFlags {
 	return &agentFlags{
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
 		idle: 0.01, restartAfter: 10 * time.Minute, maxSeries: 20000,
 		healthHold: 30 * time.Second, throttle: 0.25,
-		processes: true, podLabels: []string{"team"}, prices: prices,
+		processes: true, podLabels: []string{"team"}, prices: prices, dcgm: dcgm,
 	}
 }
 

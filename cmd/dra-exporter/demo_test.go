@@ -22,7 +22,7 @@ func runningDemo(t *testing.T) string {
 	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(stop)
 	var log bytes.Buffer
-	command := program(ctx, "demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
+	command := program(ctx, "demo", "--metrics.dcgm=split", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
 	command.Stderr = &log
 	output, err := command.StdoutPipe()
 	if err != nil {
@@ -102,6 +102,13 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 		}
 		if claims[shared] == 0 || nobody[shared] == 0 || math.Abs(claims[shared]-pods[shared]) > 1e-9*claims[shared] || pods[plugged] == 0 {
 			t.Errorf("%s: claims %v, pods %v, nobody %v", quantity, claims, pods, nobody)
+		}
+	}
+	pods := sums(families["dra_pod_utilization_ratio"], "pod", func(l map[string]string) bool { return l["uuid"] == shared })
+	named := sums(families["DCGM_FI_DEV_GPU_UTIL"], "pod", func(l map[string]string) bool { return l["UUID"] == shared })
+	for pod, ratio := range pods {
+		if math.Abs(named[pod]-100*ratio) > 1e-9 {
+			t.Errorf("%s uses %g %% by its DCGM name, want its own %g", pod, named[pod], 100*ratio)
 		}
 	}
 	if stray := sums(families["dra_device_unattributed_memory_bytes"], "uuid", func(map[string]string) bool { return true })[free]; stray < 3e9 {

@@ -11,6 +11,7 @@ import (
 	promslogflag "github.com/prometheus/common/promslog/flag"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -95,8 +96,13 @@ func addAgentFlags(command flagSet) *agentFlags {
 	command.Flag("device.processes", "Split the use of shared devices by processes, where this program sees those of the node (hostPID).").Default("true").BoolVar(&f.processes)
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
 	command.Flag("cost.prices", "YAML file of what an hour of a device costs; see docs/cost.md.").StringVar(&f.prices)
-	command.Flag("metrics.dcgm", "Also expose the metrics of dcgm-exporter under its names: copy gives each pod the value of its whole device, split its own part where that is known.").PlaceHolder("copy|split").EnumVar(&f.dcgm, dcgmnames.Copy.String(), dcgmnames.Split.String())
+	addDCGMFlag(command, &f.dcgm)
 	return f
+}
+
+// addDCGMFlag adds the flag that the demo has as well.
+func addDCGMFlag(command flagSet, mode *string) {
+	command.Flag("metrics.dcgm", "Also expose the metrics of dcgm-exporter under its names: copy gives each pod the value of its whole device, split its own part where that is known.").PlaceHolder("copy|split").EnumVar(mode, dcgmnames.Copy.String(), dcgmnames.Split.String())
 }
 
 // check refuses what could not work. The message names the flag.
@@ -116,9 +122,13 @@ func (f *agentFlags) check() error {
 		return fmt.Errorf("--health.hold=%s is negative", f.healthHold)
 	case f.throttle < 0 || f.throttle > 1:
 		return fmt.Errorf("--health.throttle-ratio=%v is no share of a minute: 0 to 1", f.throttle)
-	default:
-		return nil
 	}
+	for _, key := range f.podLabels {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return fmt.Errorf("--labels.pod=%s: no label of pods can have this name (one flag for each label): %s", key, problems[0])
+		}
+	}
+	return nil
 }
 
 // config is what the reducer is told of the flags.
@@ -142,14 +152,14 @@ func (f *agentFlags) config(name string) (node.Config, error) {
 }
 
 // derive makes the rows under dcgm-exporter's names where they are asked for.
-func (f *agentFlags) derive(config node.Config) func(node.Snapshot) []metric.Row {
+func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Row, error) {
 	if f.dcgm == "" {
-		return nil
+		return nil, nil
 	}
-	mode := dcgmnames.Copy
-	if f.dcgm == dcgmnames.Split.String() {
-		mode = dcgmnames.Split
+	mode, err := dcgmnames.ParseMode(f.dcgm)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics.dcgm: %w", err)
 	}
 	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
-	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }
+	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }, nil
 }

@@ -238,14 +238,15 @@ func TestCostIsThePriceOfWhatWasHeld(t *testing.T) {
 			}
 			pause := time.Duration(1+random.IntN(300)) * time.Second
 			s.step(pause)
-			allConsume := true
+			allConsume, consumed := true, 0.0
 			for _, h := range held {
 				allConsume = allConsume && h.memory > 0
+				consumed += h.memory
 			}
 			for claim, h := range held {
 				weight := 1 / float64(len(held))
 				if allConsume {
-					weight = h.memory / 80e9
+					weight = h.memory / max(80e9, consumed)
 				}
 				if before[claim] {
 					want[h.namespace] += weight * pause.Hours() * prices[h.class]
@@ -293,5 +294,26 @@ func TestCostOfAnHour(t *testing.T) {
 	}
 	if math.Abs(sum-4.2) > 1e-9 {
 		t.Errorf("an hour costs %v, want 4.2:\n%s", sum, s.page("dra_namespace_cost", "dra_device_holders"))
+	}
+}
+
+// TestCostOfWhatIsOverbooked: a driver that publishes less capacity than is
+// consumed does not make the device dearer.
+func TestCostOfWhatIsOverbooked(t *testing.T) {
+	s := busyGPU(t)
+	s.priced(price.Rule{PerHour: 3600})
+	for claim, memory := range map[string]float64{"a/one": 60e9, "b/two": 20e9} {
+		s.allocate(claim, "gpu-0").Results[0].Consumed = map[string]float64{"memory": memory}
+	}
+	s.facts.Cluster.Published[0].Capacity = map[string]float64{"memory": 40e9}
+	s.run(11)
+	got := map[string]float64{}
+	for _, row := range s.last.Rows {
+		if row.Family.Name == "dra_namespace_cost_total" {
+			got[row.Labels.Get("namespace")] = row.Value
+		}
+	}
+	if math.Abs(got["a"]-7.5) > 1e-9 || math.Abs(got["b"]-2.5) > 1e-9 {
+		t.Errorf("ten seconds cost %v, want 7.5 and 2.5", got)
 	}
 }

@@ -181,12 +181,16 @@ func (u *unit) weight(claim dra.ClaimRef) float64 {
 	if capacity == "" {
 		return 1 / float64(max(1, u.holders.claims+u.holders.plugins))
 	}
+	own, all := 0.0, 0.0
 	for _, share := range u.holders.shares {
+		all += share.consumed[capacity]
 		if share.claim == claim {
-			return share.consumed[capacity] / u.published.Capacity[capacity]
+			own = share.consumed[capacity]
 		}
 	}
-	return 0
+	// A driver that publishes less than it did leaves more consumed than there
+	// is; the device is still there once.
+	return own / max(all, u.published.Capacity[capacity])
 }
 
 // sharedCapacity is the one capacity by which the unit is divided: memory if

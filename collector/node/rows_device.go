@@ -31,7 +31,7 @@ func (b *rowBuilder) deviceRows(units []*unit, config Config) {
 	}
 	b.In(f.deviceInfo)
 	for _, u := range units {
-		b.Add(u.labels.info, 1)
+		b.addFact(u.labels.info, u.present || !u.hardware)
 	}
 	b.In(f.publishedInfo)
 	for _, u := range units {

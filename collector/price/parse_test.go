@@ -87,6 +87,8 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"a negative price":      {prices("model: x\n    perHour: -0.5"), "prices.yaml:4: perHour: -0.5 is negative"},
 		"no number":             {prices("perHour: .nan"), `prices.yaml:3: perHour: ".nan" is not a finite decimal number`},
 		"endless":               {prices("perHour: .inf"), `prices.yaml:3: perHour: ".inf" is not a finite decimal number`},
+		"no number, by its tag": {prices("perHour: !!float nan"), `prices.yaml:3: perHour: "nan" is not a finite decimal number`},
+		"endless, by its tag":   {prices("perHour: !!float infinity"), `prices.yaml:3: perHour: "infinity" is not a finite decimal number`},
 		"too large to write":    {prices("perHour: 1e400"), `perHour is the text "1e400", want a number`},
 		"too dear":              {prices("perHour: 2e12"), "prices.yaml:3: perHour: 2e12 is more than 1e+12"},
 		"hexadecimal":           {prices("perHour: 0x10"), `perHour: "0x10" is not a finite decimal number`},
@@ -122,7 +124,7 @@ func TestDecimalNumbersAreDecimal(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(example)
-	for _, text := range []string{"", "currency: EUR\nprices:\n  - *a\n", "currency: EUR\nprices: [{perHour: .inf}]", "? [a]\n: {b: &c c}\n", "a: !!binary x", "%YAML 1.1\n---\n"} {
+	for _, text := range []string{"", "currency: EUR\nprices:\n  - *a\n", "currency: EUR\nprices: [{perHour: .inf}]", "currency: EUR\nprices: [{perHour: !!float 1}]", "? [a]\n: {b: &c c}\n", "a: !!binary x", "%YAML 1.1\n---\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,6 +2,7 @@ package price
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func number(key string, node *yaml.Node) (float64, error) {
 	}
 	value, err := strconv.ParseFloat(node.Value, 64)
 	switch {
-	case err != nil:
+	case err != nil, math.IsNaN(value), math.IsInf(value, 0): // a tag makes numbers of words
 		return 0, wrong(node, "%s: %s is not a finite decimal number", key, quoted(node.Value))
 	case value < 0:
 		return 0, wrong(node, "%s: %s is negative", key, node.Value)

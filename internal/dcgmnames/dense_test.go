@@ -143,6 +143,50 @@ func TestRowsOfTheReducer(t *testing.T) {
 	}
 }
 
+// A GPU whose partitions were taken away is a whole one at once, though the
+// info rows of partitions stay for the grace. One that is gone itself is
+// remembered as long as they are: the others keep their numbers.
+func TestDevicesThatAreGone(t *testing.T) {
+	d, translator := newDense(), newTranslator(Copy)
+	var rows []metric.Row
+	for range 4 {
+		rows = translator.Rows(d.now.Elapsed, d.tick())
+	}
+	series := func(name string) (whole, parts, last int) {
+		for _, row := range rows {
+			switch l := row.Labels; {
+			case row.Family.Name != "DCGM_FI_DEV_"+name:
+			case l.Get("UUID") == "GPU-3" && l.Get("GPU_I_ID") == "":
+				whole++
+			case l.Get("UUID") == "GPU-3":
+				parts++
+			case l.Get("UUID") == "GPU-7" && l.Get("gpu") == "7":
+				last++
+			}
+		}
+		return whole, parts, last
+	}
+	want := func(when, name string, whole, parts int) {
+		t.Helper()
+		if w, p, last := series(name); w != whole || p != parts || last == 0 {
+			t.Errorf("%s: %s of the GPU %d, of its partitions %d, want %d and %d; of the last GPU %d", when, name, w, p, whole, parts, last)
+		}
+	}
+	want("at first", "POWER_USAGE", 0, 14)
+	d.facts.Samples = slices.DeleteFunc(slices.Clone(d.facts.Samples), func(s device.Sample) bool { return s.Device.ParentUUID == "GPU-3" })
+	rows = translator.Rows(d.now.Elapsed, d.tick())
+	want("without partitions", "POWER_USAGE", 1, 0)
+	want("without partitions", "GPU_UTIL", 1, 0)
+	d.facts.Samples = slices.DeleteFunc(slices.Clone(d.facts.Samples), func(s device.Sample) bool { return s.Device.UUID == "GPU-3" })
+	for range 20 {
+		rows = translator.Rows(d.now.Elapsed, d.tick())
+	}
+	want("without the GPU", "XID_ERRORS", 1, 0)
+	if whole, parts, _ := series("POWER_USAGE"); whole+parts != 0 {
+		t.Error("a GPU that is gone draws power")
+	}
+}
+
 // BenchmarkRows is what a snapshot costs in which only readings are new.
 func BenchmarkRows(b *testing.B) {
 	d, translator := newDense(), newTranslator(Split)

@@ -38,10 +38,14 @@ type consumer struct {
 
 type container struct{ namespace, pod, name string }
 
+// deviceInfo is the family that tells which devices there are, and for a while
+// which there were.
+const deviceInfo = "dra_device_info"
+
 // isFact reports whether rows of the family decide which series there are.
 func isFact(family string) bool {
 	switch family {
-	case "dra_device_info", "dra_device_partition_info", "dra_claim_held", "dra_claim_device_info",
+	case deviceInfo, "dra_device_partition_info", "dra_claim_held", "dra_claim_device_info",
 		"dra_claim_consumer_info", "dra_device_plugin_consumer_info":
 		return true
 	}
@@ -52,6 +56,7 @@ func isFact(family string) bool {
 type fact struct {
 	family *metric.Family
 	labels *metric.Labels
+	past   bool // the device is gone
 }
 
 func newFacts(rows []fact) *facts {
@@ -63,8 +68,8 @@ func newFacts(rows []fact) *facts {
 	for _, row := range rows {
 		uuid := row.labels.Get("uuid")
 		switch row.family.Name {
-		case "dra_device_info":
-			if row.labels.Get("vendor") == "nvidia" && !seen[uuid] {
+		case deviceInfo:
+			if row.counts() && !seen[uuid] {
 				seen[uuid] = true
 				f.devices = append(f.devices, newHardware(uuid, row.labels))
 			}
@@ -76,6 +81,14 @@ func newFacts(rows []fact) *facts {
 	}
 	slices.SortStableFunc(f.devices, compareHardware)
 	return f
+}
+
+// counts reports whether the device that the row tells of is shown. A
+// partition that is gone is not: it would have what its GPU has, and keep the
+// GPU itself from being shown. A GPU that is gone is, while it is remembered:
+// its last Xid says why, and the others keep their numbers.
+func (f fact) counts() bool {
+	return f.labels.Get("vendor") == "nvidia" && (!f.past || f.labels.Get("parent_uuid") == "")
 }
 
 func (f *facts) addUse(row fact, uuid string) {

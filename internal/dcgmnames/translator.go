@@ -94,8 +94,8 @@ func (t *Translator) observeFacts(rows []metric.Row) {
 			continue
 		}
 		for i := range run {
-			if !run[i].Past {
-				t.found = append(t.found, fact{family, run[i].Labels})
+			if !run[i].Past || family.Name == deviceInfo {
+				t.found = append(t.found, fact{family, run[i].Labels, run[i].Past})
 			}
 		}
 	}
