@@ -173,8 +173,8 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 }
 
 // listen turns every change into a step, and a change of a pod into a List.
-// New readings that name processes wait for their owners, so that one step
-// sees both; the runner steps at its interval whatever hangs.
+// New readings wait for the owners of their processes, so that one step sees
+// both, unless the lookup of earlier ones hangs.
 func (a *agent) listen(ctx context.Context) {
 	var clusterChanged, podChanged, ownersChanged <-chan struct{}
 	if a.cluster != nil {
@@ -193,7 +193,9 @@ func (a *agent) listen(ctx context.Context) {
 		case <-a.sampler.Changed():
 			if a.cgroup != nil {
 				a.cgroup.Poke()
-				continue
+				if a.cgroup.Status().HungSince.IsZero() {
+					continue
+				}
 			}
 		case <-ownersChanged:
 		case <-a.kubelet.Changed():

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // gate says whether sources are to list processes. They are opened before
@@ -17,7 +20,7 @@ func (a *agent) processState() node.ProcessState {
 	switch {
 	case !a.flags.processes:
 		return node.ProcessesDisabled
-	case a.cluster == nil:
+	case !a.podsRead():
 		return node.ProcessesNoPods
 	}
 	if visible, known := a.kubelet.Visible(); !known || !visible {
@@ -27,6 +30,14 @@ func (a *agent) processState() node.ProcessState {
 		return node.ProcessesNoProcfs
 	}
 	return node.ProcessesOK
+}
+
+// podsRead reports whether the API server has ever told of the pods: nobody
+// else knows their UIDs. What it has told counts on while it is away.
+func (a *agent) podsRead() bool {
+	return a.cluster != nil && slices.ContainsFunc(a.cluster.Statuses(), func(s source.Status) bool {
+		return s.Name == node.SourcePods && !s.LastSuccess.IsZero()
+	})
 }
 
 // processes is what is known of them now. Sources list them from now on, or
@@ -68,10 +79,16 @@ func (a *agent) lookedUp() bool {
 	return listed
 }
 
-// pids are the processes of the newest samples.
+// pids are the processes of the newest samples. Lists that are too old to
+// count are left out: a device whose reads hang would keep up pids for ever
+// that belong to others by now, and say that those were there before.
 func (a *agent) pids() []cgroup.Seen {
 	var seen []cgroup.Seen
+	now, limit := a.clock(), device.StaleAfter(a.flags.interval)
 	for _, sample := range a.sampler.Latest() {
+		if now.Since(sample.ProcessesAt) > limit {
+			continue
+		}
 		for _, process := range sample.Processes {
 			seen = append(seen, cgroup.Seen{PID: process.PID, At: sample.ProcessesAt})
 		}

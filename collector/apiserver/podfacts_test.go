@@ -108,6 +108,22 @@ func TestKnowsPodsWithDevicePluginsAlone(t *testing.T) {
 	}
 }
 
+// TestStaticPods have processes in cgroups with the kubelet's UID of them, not
+// with that of their mirror on the API server.
+func TestStaticPods(t *testing.T) {
+	const static = "cfe2a1b09d8c7e6f5a4b3c2d1e0f9a8b"
+	mirror := plugin("monitor-node-a", "pod-1")
+	mirror.Annotations = map[string]string{"kubernetes.io/config.mirror": static, "kubernetes.io/config.source": "file"}
+	c := startCluster(t, nil, mirror)
+	facts := c.until("the static pod is known", func(f Facts) bool { return len(f.PluginPods) == 1 })
+	if got := facts.PluginPods[0].UID; got != static {
+		t.Errorf("its processes are looked for under %q, and are those of %q", got, static)
+	}
+	if light := stripPod(mirror).(*corev1.Pod); len(light.Annotations) != 1 {
+		t.Errorf("annotations are kept: %q", light.Annotations)
+	}
+}
+
 // TestWhatTheKubeletNeedNotBeAskedAbout: labels and ids of containers are new
 // facts, but the kubelet lists nothing else because of them.
 func TestWhatTheKubeletNeedNotBeAskedAbout(t *testing.T) {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 // podRecord is what is kept of a pod that may hold devices.
 type podRecord struct {
 	pod      dra.Pod
+	static   string // the UID of the static pod that this one mirrors; empty: it mirrors none
 	activity podActivity
 }
 
@@ -27,12 +29,16 @@ func (r *podRecord) claims() *dra.Pod {
 }
 
 // plugins is the pod as one that may hold devices through device plugins
-// alone, or nothing.
+// alone, or nothing. Its UID is the one that its processes are known by. That
+// of a static pod is the kubelet's own (pkg/kubelet/config, applyDefaults);
+// what the API server has is a mirror, with another UID, and an annotation
+// that tells the first. Mirrors use no claims: no kubelet may create one that
+// does (plugin/pkg/admission/noderestriction).
 func (r *podRecord) plugins() *dra.Pod {
 	if r == nil || len(r.pod.Claims) > 0 || r.pod.Terminal {
 		return nil
 	}
-	return &dra.Pod{Ref: r.pod.Ref, UID: r.pod.UID, Node: r.pod.Node, Labels: r.pod.Labels}
+	return &dra.Pod{Ref: r.pod.Ref, UID: cmp.Or(r.static, r.pod.UID), Node: r.pod.Node, Labels: r.pod.Labels}
 }
 
 // sameToKubelet reports whether nothing is different that the kubelet may list
@@ -64,7 +70,7 @@ type podActivity struct {
 // recordPod keeps nothing of a pod that uses neither claims nor resources of
 // device plugins.
 func recordPod(pod *corev1.Pod, labels ...string) (podRecord, bool) {
-	record := podRecord{pod: decodePod(pod, labels...)}
+	record := podRecord{pod: decodePod(pod, labels...), static: clean(pod.Annotations[corev1.MirrorPodAnnotationKey])}
 	if len(record.pod.Claims) == 0 && !usesPlugins(pod) {
 		return podRecord{}, false
 	}
@@ -107,8 +113,8 @@ func isExtended(resource string) bool {
 }
 
 // stripPod makes a pod that recordPod finds the same in, without environment,
-// volumes, annotations, other labels, managed fields and all else that makes
-// pods heavy.
+// volumes, other annotations, other labels, managed fields and all else that
+// makes pods heavy.
 func stripPod(pod *corev1.Pod, labels ...string) any {
 	light := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace:         pod.Namespace,
@@ -122,6 +128,9 @@ func stripPod(pod *corev1.Pod, labels ...string) any {
 		if value, has := pod.Labels[key]; has {
 			metav1.SetMetaDataLabel(&light.ObjectMeta, key, value)
 		}
+	}
+	if static, mirrors := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirrors {
+		metav1.SetMetaDataAnnotation(&light.ObjectMeta, corev1.MirrorPodAnnotationKey, static)
 	}
 	light.Spec.NodeName = pod.Spec.NodeName
 	light.Spec.ResourceClaims = pod.Spec.ResourceClaims

@@ -86,15 +86,16 @@ func earliest(list []Seen) map[int]clock.Instant {
 }
 
 // sees reports why procfs cannot be believed when it shows no process: one
-// that does not show the first process hides others as well.
+// that does not show the first process hides others as well, and one that
+// shows it but not its files (hidepid=1) tells of none whose it is.
 func (r *resolver) sees() error {
-	_, err := identify(r.folder(1))
+	_, err := r.files.look(r.folder(1))
 	if errors.Is(err, errGone) {
 		return &source.Failure{Reason: source.ReasonNotFound, Err: fmt.Errorf(
 			"%s does not show process 1: mount a procfs there that shows all processes, without hidepid", r.procfs)}
 	}
 	if err != nil {
-		return fmt.Errorf("look for process 1: %w", err)
+		return fmt.Errorf("look at process 1, which says whether any can be read: %w", err)
 	}
 	return nil
 }

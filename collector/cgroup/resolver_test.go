@@ -252,6 +252,10 @@ func TestBlind(t *testing.T) {
 	}
 	b.write(inPod(10, uid))
 	b.wants(map[int]dra.Owner{10: owned(uid)}, b.list(10))
+	b.instead(1, "cgroup", os.Mkdir) // as with hidepid=1: there, and not to be read
+	if got := b.resolve(b.list(10)); !got.blind || !strings.Contains(fmt.Sprint(got.err), "process 1") {
+		t.Errorf("got %+v", got)
+	}
 	b.procfs = filepath.Join(b.dir, "10", "stat")
 	if got := b.resolve(b.list(10)); !got.blind || !errors.Is(got.err, syscall.ENOTDIR) {
 		t.Errorf("got %+v", got)

@@ -67,8 +67,11 @@ func (f Facts) claimsDown() bool {
 	return false
 }
 
-// SourceClaims is the name of the source that reads ResourceClaims.
-const SourceClaims = "resourceclaims"
+// The names of the sources that read pods and ResourceClaims.
+const (
+	SourcePods   = "pods"
+	SourceClaims = "resourceclaims"
+)
 
 // Config is what does not change while the node role runs.
 type Config struct {

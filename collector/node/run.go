@@ -54,17 +54,19 @@ func NewRunner(config Config, inputs Inputs, now clock.Clock, log *slog.Logger) 
 // pointer and is safe for concurrent use.
 func (r *Runner) Latest() *Published { return r.latest.Load() }
 
-// Run steps at each change, and at each interval in any case, until the
-// context ends.
+// Run steps at each change until the context ends, and without one after an
+// interval and a half: readings come at each interval, give or take how long
+// they take, and a step that does not wait for them is one for nothing.
 func (r *Runner) Run(ctx context.Context) {
-	ticker := time.NewTicker(r.config.Interval)
+	patience := r.config.Interval * 3 / 2
+	ticker := time.NewTicker(patience)
 	defer ticker.Stop()
 	if !r.settle(ctx) {
 		return
 	}
 	for state := NewState(r.config); ; {
 		state = r.step(ctx, state)
-		ticker.Reset(r.config.Interval)
+		ticker.Reset(patience)
 		if !wait(ctx, stepSpacing) {
 			return
 		}

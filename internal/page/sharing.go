@@ -221,11 +221,11 @@ func remedy(state string) string {
 	case "disabled":
 		return "--no-device.processes turns it off. Leave that flag out to have it."
 	case "pid_namespace":
-		return "The exporter does not see the node's processes. Deploy it with the kustomize component process-attribution, which sets hostPID."
+		return "The exporter does not see the node's processes, or has not reached the kubelet, which tells. Deploy it with the kustomize component process-attribution, which sets hostPID."
 	case "no_procfs":
 		return "The exporter cannot read procfs, which tells in which pod a process runs: --path.procfs says where it is mounted."
 	case "no_pods":
-		return "Without the API server nobody knows whose the processes are. Leave out --kubernetes.disable."
+		return "Nobody knows whose the processes are as long as the API server has not told of the pods. Leave out --kubernetes.disable; see the source pods."
 	case "unsupported":
 		return "No device source here lists processes. NVML does: add --device.source=nvml on nodes with NVIDIA's driver."
 	default:

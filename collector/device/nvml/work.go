@@ -45,8 +45,9 @@ func (w *work) measure(gpu nvml.Device, now clock.Instant) nvml.Return {
 	if w.absent {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
+	since := w.since(now)
 	told, ret := sized(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
-		return gpu.GetProcessUtilization(uint64(w.since(now)))
+		return gpu.GetProcessUtilization(uint64(since))
 	})
 	switch {
 	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && told != nil && len(told) == 0:
@@ -59,7 +60,7 @@ func (w *work) measure(gpu nvml.Device, now clock.Instant) nvml.Return {
 		return ret
 	}
 	w.asked = now
-	w.take(told, now)
+	w.take(told, since, now)
 	return nvml.SUCCESS
 }
 
@@ -84,8 +85,9 @@ func (w *work) since(now clock.Instant) int64 {
 func ahead(now clock.Instant) int64 { return now.Wall.Add(samplePeriod).UnixMicro() }
 
 // take takes in the samples that are new. An older one stands for its process
-// for a while, in which there need not have been another.
-func (w *work) take(told []nvml.ProcessUtilizationSample, now clock.Instant) {
+// for a while, in which there need not have been another. Some drivers fill
+// the buffer with older samples than were asked for: those are not believed.
+func (w *work) take(told []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
 	kept := make(map[int]workSample, len(told))
 	first, last := now.Wall.Add(-standing).UnixMicro(), ahead(now)
 	for pid, s := range w.samples {
@@ -99,7 +101,7 @@ func (w *work) take(told []nvml.ProcessUtilizationSample, now clock.Instant) {
 		if t.SmUtil > 100 {
 			s.ratio = device.Unknown
 		}
-		if before, there := kept[pid]; believed && (!there || s.at >= before.at) {
+		if before, there := kept[pid]; believed && s.at > since && (!there || s.at >= before.at) {
 			kept[pid] = s
 		}
 	}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	procfs "github.com/dra-exporter/dra-exporter/collector/cgroup/simulated"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// lister is a source of one device, used by process 10 at most, that lists its
+// processes while it is asked to.
+type lister struct {
+	wanted func() bool
+	listed atomic.Int64
+	idle   atomic.Bool // nobody uses it
+}
+
+func (*lister) Name() string                                       { return "lister" }
+func (*lister) Close() error                                       { return nil }
+func (*lister) Key() string                                        { return "GPU-0" }
+func (l *lister) Readers(context.Context) ([]device.Reader, error) { return []device.Reader{l}, nil }
+func (l *lister) Read(context.Context, device.Tier) ([]device.Observation, error) {
+	o := device.Observation{Device: device.Device{UUID: "GPU-0"}, Readings: []device.Reading{
+		{Quantity: device.Utilization, Value: 0.5}, {Quantity: device.MemoryUsed, Value: 100},
+	}}
+	if l.wanted() {
+		l.listed.Add(1)
+		o.Processes = []device.Process{}
+		if !l.idle.Load() {
+			o.Processes = append(o.Processes, device.Process{PID: 10, Memory: 40, Utilization: 0.25})
+		}
+	}
+	return []device.Observation{o}, nil
+}
+
+// splittable is all that splitting by processes needs, and a source that can.
+func splittable(t *testing.T) (*lister, *agentFlags, surroundings) {
+	t.Helper()
+	dir := t.TempDir()
+	around := surroundings{node: "n", socket: filepath.Join(dir, "kubelet.sock"), cdiDirs: []string{dir}, procfs: filepath.Join(dir, "proc"), processes: &gate{}}
+	kubelet, err := simulated.Start(t.Context(), around.socket, simulated.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(kubelet.Close)
+	if err := procfs.Write(around.procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := apiserver.Start(t.Context(), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	around.cluster = cluster.Config()
+	source := &lister{wanted: around.processes.open.Load}
+	around.sources = []device.Source{source}
+	flags := testFlags()
+	flags.processes = true
+	return source, flags, around
+}
+
+// What splitting wants for is told, and sources list processes only where
+// nothing is missing.
+func TestWhatSplittingWantsFor(t *testing.T) {
+	forbidding := func(r apiserver.Request) int {
+		if r.Resource == "pods" {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	for reason, take := range map[string]func(*agentFlags, *surroundings){
+		"ok":            func(*agentFlags, *surroundings) {},
+		"disabled":      func(f *agentFlags, _ *surroundings) { f.processes = false },
+		"no_pods":       func(_ *agentFlags, s *surroundings) { s.cluster = nil },
+		"pid_namespace": func(_ *agentFlags, s *surroundings) { s.socket += ".not" },
+		"no_procfs":     func(_ *agentFlags, s *surroundings) { s.procfs += ".not" },
+		"no_pods, which the API server does not let be read": func(_ *agentFlags, s *surroundings) {
+			cluster, err := apiserver.Start(t.Context(), apiserver.Options{Intercept: forbidding})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(cluster.Stop)
+			s.cluster = cluster.Config()
+		},
+		"no_pods, which no API server tells": func(_ *agentFlags, s *surroundings) { s.cluster = &rest.Config{Host: "http://127.0.0.1:1"} },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			reason, _, _ := strings.Cut(reason, ",")
+			source, flags, around := splittable(t)
+			take(flags, &around)
+			page := eventually(t, serve(t, flags, around)+"/metrics",
+				`dra_exporter_process_attribution{reason="`+reason+`"} 1`, `dra_device_utilization_ratio{`)
+			told := strings.Contains(page, `dra_device_unattributed_memory_bytes{node="n",parent_uuid="",uuid="GPU-0"} 40`)
+			if listed := source.listed.Load(); told != (reason == "ok") || (listed > 0) != told {
+				t.Errorf("listed %d times:\n%s", listed, page)
+			}
+		})
+	}
+}
+
+// A procfs that hangs is told, holds up nothing else, and is used again as
+// soon as it answers.
+func TestProcfsHangs(t *testing.T) {
+	source, flags, around := splittable(t)
+	source.idle.Store(true)
+	stat := filepath.Join(around.procfs, "10", "stat")
+	if err := errors.Join(os.Remove(stat), syscall.Mkfifo(stat, 0o644)); err != nil { // to open it waits for a writer
+		t.Fatal(err)
+	}
+	page := serve(t, flags, around) + "/metrics"
+	eventually(t, page, `dra_exporter_process_attribution{reason="ok"} 1`)
+	source.idle.Store(false)
+	eventually(t, page, `dra_exporter_process_attribution{reason="no_procfs"} 1`, `dra_exporter_source_up{source="procfs"} 0`)
+	sampled := func() string {
+		_, text := get(t, page)
+		_, after, _ := strings.Cut(text, "\ndra_exporter_sample_timestamp_seconds ")
+		return strings.SplitN(after, "\n", 2)[0]
+	}
+	for before, deadline := sampled(), time.Now().Add(5*time.Second); sampled() == before; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no readings come through while procfs hangs")
+		}
+	}
+	pipe, err := os.OpenFile(stat, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Dir(stat)), pipe.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := procfs.Write(around.procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, page, `dra_exporter_process_attribution{reason="ok"} 1`, `dra_device_unattributed_memory_bytes{node="n",parent_uuid="",uuid="GPU-0"} 40`)
+}
+
+// The processes of a device whose reads hang are looked up no more once its
+// list is too old to count.
+func TestOldListsAreNotLookedUp(t *testing.T) {
+	source, flags, around := splittable(t)
+	var later atomic.Int64
+	now := clock.System()
+	around.clock = func() clock.Instant { return now().Add(time.Duration(later.Load())) }
+	a, err := newAgent(flags, around, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	around.processes.open.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.sampler.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	for deadline := time.Now().Add(10 * time.Second); len(a.pids()) != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("listed %d times, and %v is looked up", source.listed.Load(), a.pids())
+		}
+	}
+	around.processes.open.Store(false)
+	time.Sleep(2 * flags.interval)
+	if len(a.pids()) != 1 {
+		t.Error("a list that still counts is not looked up")
+	}
+	later.Store(int64(device.StaleAfter(flags.interval) + time.Second))
+	if old := a.pids(); len(old) != 0 {
+		t.Errorf("%v is looked up", old)
+	}
+}
