@@ -16,7 +16,7 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 
 - Prefix ` + "`dra_`" + `, base units, ratios from 0 to 1. What is unknown is absent, never zero.
 - Node role: counters that the exporter accrues exist from 0 once their quantity has been read on that device. ` + "`uuid`" + ` identifies a device in the whole fleet: the vendor's UUID, or ` + "`<node>/pci-<address>`" + ` where there is none, or ` + "`<node>/<driver>/<pool>/<device>`" + ` for a held device without known hardware. ` + "`parent_uuid`" + ` is empty but for partitions: sums over a fleet say ` + "`parent_uuid=\"\"`" + ` or ` + "`parent_uuid!=\"\"`" + `.
-- ` + "`attribution`" + ` says how a claim's number relates to the device's: ` + "`exclusive`" + ` (alone on the device), ` + "`partition`" + ` (alone on its partition), ` + "`shared`" + ` (several holders: the device's own value, which must not be added up).
+- ` + "`attribution`" + ` says how a claim's number relates to the device's: ` + "`exclusive`" + ` (alone on the device), ` + "`partition`" + ` (alone on its partition), ` + "`process`" + ` (several holders: what the claim's processes do), ` + "`shared`" + ` (several holders and no split: the device's own value, which must not be added up). [Sharing](sharing.md).
 - Joins are ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `; whatever can change stands on ` + "`_info`" + ` rows. The cluster role's rows of pools and devices join the node role's by ` + "`dra_device_published_info`" + `.
 - Counters and info rows of a claim live on for ` + "`--ledger.grace`" + ` after it let go; ` + "`dra_claim_held`" + ` and the gauges go at once.
 - Cluster role: all ` + "`_since_timestamp_seconds`" + ` are the API server's times, which a restart of the exporter does not move. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` where a claim has several, and empty where it is not known. Where a kind of objects cannot be read, the families that take it are absent, and ` + "`dra_exporter_source_error_info`" + ` says why. [Phases](phases.md), [reasons](pending.md).
@@ -49,6 +49,7 @@ func documented() []metric.Chapter {
 		{Title: "Node role", Families: nodes, Sections: []metric.Section{
 			{Title: "What the hardware does", Prefixes: []string{"dra_device_"}},
 			{Title: "What a claim gets of a device", Prefixes: []string{"dra_claim_"}},
+			{Title: "What each of several pods does on a device", Prefixes: []string{"dra_pod_"}},
 			{Title: "Totals that outlive claims", Prefixes: []string{"dra_namespace_"}},
 			{Title: "Constraints of device classes", Prefixes: []string{"dra_constraint_"}},
 			itself,

@@ -225,7 +225,7 @@ func (f *families) addFacts() {
 func (f *families) addNamespaces() {
 	f.namespaceDevice = counter("dra_namespace_device_seconds_total", "seconds", "Weighted time for which claims held devices; outlives the claims", namespaceLabels())
 	f.namespaceShared = counter("dra_namespace_shared_device_seconds_total", "seconds", "The part of the device-seconds whose use is not split between the holders", namespaceLabels())
-	f.namespaceBusy = counter("dra_namespace_busy_seconds_total", "seconds", "Busy time of claims, of unshared devices and partitions alone; outlives the claims", namespaceLabels())
+	f.namespaceBusy = counter("dra_namespace_busy_seconds_total", "seconds", "Busy time of claims, of partitions and devices that they do not share, and of their processes on those that they do; outlives the claims", namespaceLabels())
 	f.namespaceEnergy = counter("dra_namespace_energy_joules_total", "joules", "Energy drawn for claims, of unshared devices alone; outlives the claims", namespaceLabels())
 }
 

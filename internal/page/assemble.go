@@ -112,14 +112,22 @@ func (r *reader) addHolder(claim *Claim) {
 	}
 }
 
+// severalClasses stands for the class where there are several, as in the rows.
+const severalClasses = "multiple"
+
 // classOf is the class by which the claim got this device, else the claim's.
 func classOf(claim *Claim, held ClaimDevice) string {
+	class := ""
 	for _, a := range held.Allocations {
-		if a.Class != "" {
-			return a.Class
+		switch {
+		case a.Class == "" || a.Class == class:
+		case class == "":
+			class = a.Class
+		default:
+			return severalClasses
 		}
 	}
-	return claim.Class
+	return cmp.Or(class, claim.Class)
 }
 
 // podsOf are the claim's pods that may use a device now. What each of several

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
@@ -94,6 +95,24 @@ func TestPricesOfADevice(t *testing.T) {
 	}
 	if price := claimOn(t, view, "slice").Price; price != nil {
 		t.Errorf("an unknown price is %v", price)
+	}
+}
+
+// Requests of two classes gave the claim one device: what holders pay who got
+// it through one of these is not the claim's price.
+func TestPriceOfADeviceThroughSeveralClasses(t *testing.T) {
+	claim := []string{"namespace", "n", "resourceclaim", "two", "uuid", "a"}
+	rows := []metric.Row{row("dra_claim_held", 1, claim...)}
+	for _, class := range []string{"gold", "slow"} {
+		rows = append(rows, row("dra_claim_device_info", 1, append(claim, "request", class, "deviceclass", class)...))
+	}
+	rows = append(rows, row("dra_device_price_per_hour", 72, "uuid", "a", "deviceclass", "gold", "currency", "EUR"))
+	if price := FromRows(rows, noon).Claims[0].Devices[0].Price; price != nil {
+		t.Errorf("the price of another claim is shown: %v", price)
+	}
+	rows = append(rows, row("dra_device_price_per_hour", 7, "uuid", "a", "deviceclass", "multiple", "currency", "EUR"))
+	if price := FromRows(rows, noon).Claims[0].Devices[0].Price; price == nil || *price != (Price{7, "EUR"}) {
+		t.Errorf("it pays %v", price)
 	}
 }
 

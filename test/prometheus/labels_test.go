@@ -35,6 +35,9 @@ func (c *labelChecker) of(expr parser.Expr) []string {
 			c.note("without() keeps what nobody has listed: %s", e)
 		}
 		c.need(e.Grouping, inner, e)
+		if e.Op == parser.TOPK || e.Op == parser.BOTTOMK {
+			return inner // of the samples that it takes
+		}
 		return e.Grouping
 	case *parser.Call:
 		return c.called(e)
