@@ -110,8 +110,8 @@ func (f *families) addDevices() {
 // addProcesses lists the families of what single processes do, summed up.
 func (f *families) addProcesses() {
 	pod := []string{"node", "namespace", "pod", "uuid"}
-	f.unattributed[usedTime] = gauge("dra_device_unattributed_utilization_ratio", "ratio", "The part of the device's utilization that processes of nobody cause who holds it; absent where processes are not told apart", deviceLabels())
-	f.unattributed[usedMemory] = gauge("dra_device_unattributed_memory_bytes", "bytes", "Device memory that processes of nobody use who holds the device; absent where processes are not told apart", deviceLabels())
+	f.unattributed[usedTime] = gauge("dra_device_unattributed_utilization_ratio", "ratio", "The part of the device's utilization that is caused by processes of nobody that holds it; a part of its claim's value where one claim has it alone; absent where processes are not told apart", deviceLabels())
+	f.unattributed[usedMemory] = gauge("dra_device_unattributed_memory_bytes", "bytes", "Device memory in use by processes of nobody that holds the device; a part of its claim's value where one claim has it alone; absent where processes are not told apart", deviceLabels())
 	f.podUse[usedTime] = gauge("dra_pod_utilization_ratio", "ratio", "The part of the device's utilization that the pod's processes cause, where several pods use the device and their processes are known", pod)
 	f.podUse[usedMemory] = gauge("dra_pod_memory_used_bytes", "bytes", "Device memory that the pod's processes use, where several pods use the device and their processes are known", pod)
 }
@@ -233,6 +233,6 @@ func (f *families) addExporter() {
 	f.self = self.NewFamilies()
 	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
-	f.processes = gauge("dra_exporter_process_attribution", "", "Whether the use of shared devices is split by processes: 1 for ok or for what it wants for, 0 for the others", []string{"reason"})
+	f.processes = gauge("dra_exporter_process_attribution", "", "Whether the use of shared devices is split by processes: 1 for ok, or for the reason why it is not, 0 for the others", []string{"reason"})
 	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
 }

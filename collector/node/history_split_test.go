@@ -70,6 +70,8 @@ func (w *working) checkSum(uuid string, said map[string]float64) {
 func (w *working) takeForce(sample *device.Sample) {
 	if w.facts.Processes.State != ProcessesOK {
 		clear(w.force)
+		clear(w.untold)
+		clear(w.server)
 		return
 	}
 	if w.force[sample.Device.UUID].at == sample.ProcessesAt.Elapsed {
@@ -137,27 +139,64 @@ func (w *working) sum(uuid, quantity string, h *holdersNow) (s sums, told bool) 
 	case force.at < w.now.Elapsed:
 		w.seen["old list"]++
 	}
-	proxied, server := false, false
+	told, alive := true, false
 	for _, p := range force.list {
 		owner := force.owners[p.PID]
 		if owner.Gone {
 			w.seen["gone"]++
 			continue
 		}
+		alive = true
 		amount := map[string]float64{"time": p.Utilization, "memory": p.Memory}[quantity]
 		if amount < 0 {
-			return s, false
+			told = false
+			continue
 		}
-		holds := h.uses[owner.PodUID]
-		proxied, server = proxied || p.Proxied, server || holds == nil && !p.Proxied && p.Utilization > 0
 		s.all += amount
 		w.give(&s, owner, amount, h)
 	}
-	if quantity == "time" && proxied && server {
-		w.seen["MPS"]++
-		return s, false
+	if !alive && w.untold[uuid+quantity] {
+		w.seen["nobody to tell"]++
+	} else {
+		w.untold[uuid+quantity] = !told
 	}
-	return s, true
+	served := quantity == "time" && w.served(uuid, force, h)
+	return s, !w.untold[uuid+quantity] && !served
+}
+
+// served reports whether somebody else is told to do the work of MPS clients,
+// now or, as long as it is there, before.
+func (w *working) served(uuid string, force inForce, h *holdersNow) bool {
+	clients, busy, server, remembered := false, false, 0, false
+	for _, p := range force.list {
+		switch owner := force.owners[p.PID]; {
+		case owner.Gone:
+		case p.Proxied:
+			clients, busy = true, busy || p.Utilization > 0
+		case h.uses[owner.PodUID] != nil:
+		case p.PID == w.server[uuid]:
+			remembered = true
+			fallthrough
+		default:
+			if p.Utilization > 0 && server == 0 {
+				server = p.PID
+			}
+		}
+	}
+	switch {
+	case remembered && (server > 0 || !busy):
+		w.seen["MPS"]++
+		if server == 0 {
+			w.seen["MPS server at rest"]++
+		}
+		return true
+	case clients && server > 0:
+		w.seen["MPS"]++
+		w.server[uuid] = server
+		return true
+	}
+	w.server[uuid] = 0
+	return false
 }
 
 func (w *working) give(s *sums, owner dra.Owner, amount float64, h *holdersNow) {

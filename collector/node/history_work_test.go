@@ -23,6 +23,8 @@ type working struct {
 	unknown  map[int]int       // for how many steps nobody knows whose a pid is
 	blindFor int               // steps without procfs
 	force    map[string]inForce
+	untold   map[string]bool   // by device and quantity: some process of the last list that had any did not tell it
+	server   map[string]int    // the MPS server of each device
 	plugin   map[string]string // the pod with a device plugin on each GPU
 	seen     map[string]int    // how often each rule was put to the test
 
@@ -34,7 +36,7 @@ type working struct {
 
 func newWorking(s *scene, random *rand.Rand) *working {
 	w := &working{scene: s, random: random, owners: map[int]dra.Owner{}, unlisted: map[string]int{}, unknown: map[int]int{},
-		force: map[string]inForce{}, plugin: map[string]string{}, seen: map[string]int{},
+		force: map[string]inForce{}, untold: map[string]bool{}, server: map[string]int{}, plugin: map[string]string{}, seen: map[string]int{},
 		read: map[string]time.Duration{}, began: map[useKey]time.Duration{}, busy: map[useKey]float64{}}
 	return w
 }
@@ -126,6 +128,14 @@ func (w *working) changeOne(uuid string) {
 		list[at].Memory = device.Unknown
 	case choice < 21:
 		list[at].Utilization, list[at].Memory, list[at].Proxied = float64(w.random.IntN(5))/10, float64(w.random.IntN(8))*1e9, false
+	default: // the host rests, or works; the others are its clients
+		for i := range list {
+			if list[i].Proxied = w.owners[list[i].PID] != (dra.Owner{}); list[i].Proxied {
+				list[i].Utilization = 0
+			} else {
+				list[i].Utilization = 0.4 * float64(w.random.IntN(2))
+			}
+		}
 	}
 	w.works[uuid] = list
 }
@@ -200,7 +210,7 @@ func uuidsAtWork() []string { return []string{"GPU-0", "GPU-0", "GPU-1", "GPU-1"
 
 // mustHaveSeen fails unless every rule was put to the test.
 func mustHaveSeen(t interface{ Errorf(string, ...any) }, seen map[string]int) {
-	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "aside", "nobody", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared"} {
+	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "MPS server at rest", "nobody to tell", "aside", "nobody", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared"} {
 		if seen[rule] < 100 {
 			t.Errorf("%s: put to the test %d times, the histories prove nothing", rule, seen[rule])
 		}

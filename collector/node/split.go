@@ -44,6 +44,12 @@ type split struct {
 	told   [usages]bool // every process tells it, and of each it is known for whom it works
 	known  [usages]bool // and the device's own value is there to hold the sum against
 	nobody amounts      // by processes of nobody that holds the device
+
+	// What lists have shown so far. A device at rest must not look as if it
+	// could be split, which it cannot be as soon as somebody works: what is
+	// known would then be its idle time alone.
+	untold [usages]bool // by some process of the last list that had any
+	server int          // pid of the MPS server that is told to do its clients' work; 0: none is
 }
 
 // processList is the processes of a device and whose they are.
@@ -93,27 +99,33 @@ func (s *split) silence() { s.told, s.known = [usages]bool{}, [usages]bool{} }
 func (s *split) count() (sum amounts) {
 	s.reset()
 	s.nobody = amounts{}
-	s.told = [usages]bool{usedTime: true, usedMemory: true}
-	proxied, served := false, false
+	told, alive := [usages]bool{usedTime: true, usedMemory: true}, false
+	mps := proxying{before: s.server}
 	for i := range s.list.processes {
 		p, owner := &s.list.processes[i], &s.list.owners[i]
 		if owner.Gone {
 			continue
 		}
+		alive = true
 		by := s.userOf(owner)
 		for q := range usages {
-			amount, told := q.of(p)
-			if !told {
-				s.told[q] = false
+			amount, tells := q.of(p)
+			if !tells {
+				told[q] = false
 				continue
 			}
 			sum[q] += amount
 			s.credit(by, owner, q, amount)
 		}
-		proxied = proxied || p.Proxied
-		served = served || by == nil && !p.Proxied && p.Utilization > 0
+		mps.meet(p, by == nil)
 	}
-	if proxied && served { // by a server, which does the work of its clients
+	for q := range usages {
+		if alive {
+			s.untold[q] = !told[q]
+		}
+		s.told[q] = !s.untold[q]
+	}
+	if s.server = mps.serving(); s.server != 0 {
 		s.told[usedTime] = false
 	}
 	return sum

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -16,6 +17,17 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 		want    map[string]float64
 	}{
 		{"their containers tell them apart", func(*scene) {}, apart},
+		{"a container uses one of them, and another device of the other", func(s *scene) {
+			s.allocate("ml/one", "gpu-0", "gpu-1")
+			s.facts.Cluster.Pods = s.facts.Cluster.Pods[:2]
+			claims := s.facts.Cluster.Claims
+			two := claims[len(claims)-1]
+			two.ReservedFor = claims[0].ReservedFor
+			two.Results[1].Request = "far"
+			s.facts.Cluster.Claims = append([]dra.Claim{two}, claims[1:len(claims)-1]...)
+			s.facts.Cluster.Pods[1].Containers[0].Uses = []dra.Use{{Claim: "one", Request: "gpu"}}
+			s.facts.Cluster.Pods[1].Containers[1].Uses = []dra.Use{{Claim: "two"}, {Claim: "one", Request: "far"}}
+		}, apart},
 		{"a container uses both", func(s *scene) { grant(&s.facts.Cluster.Pods[1], "none", "one", "two") }, blurred},
 		{"a process of a container that uses neither", func(s *scene) { s.own(1, ofPod("both/none")) }, blurred},
 		{"a process whose container is not told", func(s *scene) { s.own(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, blurred},
@@ -104,4 +116,33 @@ func TestSplitWhileTheWatchIsStale(t *testing.T) {
 		"first process time": 0.1, "second process time": 0, "third shared time": 0.8, "nobody time": 0, "pod first time": 0.1, "pod second time": 0,
 		"first process memory": 10, "second process memory": 0, "third shared memory": 40, "nobody memory": 0, "pod first memory": 10, "pod second memory": 0,
 	})
+}
+
+// Who uses a device is found anew whatever has changed alone.
+func TestUsersAreFoundAnew(t *testing.T) {
+	s := newScene(t, gpu(0), gpu(1))
+	s.set("GPU-0", device.Utilization, 0.8)
+	s.set("GPU-0", device.MemoryUsed, 40)
+	s.allocate("ml/first", "gpu-0")
+	s.allocate("ml/second", "gpu-0")
+	s.immutable = true
+	s.works["GPU-1"] = []device.Process{}
+	s.step(time.Second)
+	s.step(time.Second)
+	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.work("GPU-0", 2, ofPod("notebook"), 0.2, 5)
+	s.step(time.Second)
+	want := map[string]float64{
+		"first process time": 0.1, "second process time": 0, "nobody time": 0.2, "pod first time": 0.1, "pod second time": 0,
+		"first process memory": 10, "second process memory": 0, "nobody memory": 5, "pod first memory": 10, "pod second memory": 0,
+	}
+	s.expectSplit("GPU-0", want) // a first list
+	s.plug("notebook", "GPU-0")
+	s.step(time.Second)
+	want["nobody time"], want["nobody memory"] = 0, 0
+	s.expectSplit("GPU-0", want) // a pod with a device plugin
+	s.facts.Cluster.PluginPods = []dra.Pod{{Ref: dra.PodRef{Namespace: "legacy", Name: "notebook"}, UID: "pod-uid-of-notebook"}}
+	s.step(time.Second)
+	want["pod notebook time"], want["pod notebook memory"] = 0.2, 5
+	s.expectSplit("GPU-0", want) // and its UID
 }

@@ -101,3 +101,76 @@ func TestBusyTimeOfASplit(t *testing.T) {
 		t.Errorf("busy for %v s, want 2.5", got)
 	}
 }
+
+// A device whose work cannot be split while there is some is not split while
+// it rests: all that would be known of it is that it idles.
+func TestRestIsNotSplit(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		turn func(s *scene, busy bool)
+	}{
+		{"an MPS server that is told its clients' work", func(s *scene, busy bool) {
+			s.works["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Proxied: true}, {PID: 2, Memory: 1, Utilization: 0.8 * one(busy)}}
+		}},
+		{"an MPS server whose clients come and go", func(s *scene, busy bool) {
+			s.works["GPU-0"] = []device.Process{{PID: 2, Memory: 1, Utilization: 0.8 * one(busy)}}
+			if busy {
+				s.works["GPU-0"] = append(s.works["GPU-0"], device.Process{PID: 1, Memory: 10, Proxied: true})
+			}
+		}},
+		{"processes that do not tell, and come and go", func(s *scene, busy bool) {
+			s.works["GPU-0"] = []device.Process{}
+			if busy {
+				s.works["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Utilization: device.Unknown}}
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := sharedGPU(t)
+			s.t = t
+			s.own(1, ofPod("first"))
+			s.own(2, host())
+			for i := range 101 { // busy first, and last
+				s.set("GPU-0", device.Utilization, 0.8*one(i%2 == 0))
+				test.turn(s, i%2 == 0)
+				s.step(time.Second)
+			}
+			own, _ := s.value("dra_device_busy_seconds_total")
+			busy, _ := s.value("dra_claim_busy_seconds_total", "resourceclaim", "first", "attribution", "shared")
+			if own < 39 || busy != own {
+				t.Errorf("the claim was busy for %v s, the device for %v s", busy, own)
+			}
+			held, _ := s.value("dra_namespace_device_seconds_total")
+			unsplit, _ := s.value("dra_namespace_shared_device_seconds_total")
+			if unsplit != held {
+				t.Errorf("of %v device-seconds %v were not split, want all", held, unsplit)
+			}
+		})
+	}
+}
+
+// A server that rests while its clients are told to work does not do their
+// work; nor does anybody after the server has ended.
+func TestMPSServerIsForgotten(t *testing.T) {
+	split := map[string]float64{"first process time": 0.5, "second process time": 0, "nobody time": 0, "pod first time": 0.5, "pod second time": 0}
+	for name, list := range map[string][]device.Process{
+		"clients are told to work": {{PID: 1, Utilization: 0.5, Proxied: true}, {PID: 2}},
+		"the server has ended":     {{PID: 1, Utilization: 0.5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sharedGPU(t)
+			s.t = t
+			s.conceal("GPU-0", device.MemoryUsed)
+			s.own(1, ofPod("first"))
+			s.own(2, host())
+			s.works["GPU-0"] = []device.Process{{PID: 1, Proxied: true}, {PID: 2, Utilization: 0.8}}
+			s.step(time.Second)
+			s.works["GPU-0"] = []device.Process{{PID: 1, Proxied: true}, {PID: 2}}
+			s.step(time.Second)
+			s.expectSplit("GPU-0", map[string]float64{"first shared time": 0.8, "second shared time": 0.8})
+			s.works["GPU-0"] = list
+			s.step(time.Second)
+			s.expectSplit("GPU-0", split)
+		})
+	}
+}

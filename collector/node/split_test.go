@@ -2,6 +2,7 @@ package node
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,6 +149,21 @@ func TestSplitStopsAtPartitions(t *testing.T) {
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{"first shared time": 0.8, "second shared time": 0.8})
 	s.expectSplit("MIG-a", map[string]float64{"third shared memory": 8, "fourth shared memory": 8})
+}
+
+// Where one source's readings have become stale, another's lists split
+// nothing.
+func TestSplitOfASilentDevice(t *testing.T) {
+	s := sharedGPU(t)
+	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.step(time.Second)
+	for range 11 {
+		s.now = s.now.Add(time.Second)
+		s.facts.Samples = slices.Clone(s.facts.Samples)
+		s.facts.Samples[0].ProcessesAt = s.now
+		s.reduce()
+	}
+	s.expectSplit("GPU-0", map[string]float64{})
 }
 
 func TestProcessAttributionStates(t *testing.T) {
