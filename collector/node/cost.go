@@ -20,7 +20,6 @@ type devicePrice struct {
 // pricing is what a unit costs, and what that was looked up by.
 type pricing struct {
 	classes []string // of the claims that hold the unit; one empty class where none does
-	divided bool     // partitions are cut from it: they are what one can have
 	asked   struct {
 		classes []string
 		device  price.Device
@@ -35,7 +34,7 @@ func (s *State) priceDevices(now clock.Instant) {
 		return
 	}
 	for _, u := range s.units {
-		u.pricing.classes, u.pricing.divided = u.pricing.classes[:0], false
+		u.pricing.classes = u.pricing.classes[:0]
 	}
 	for i := range s.views {
 		view := &s.views[i]
@@ -45,9 +44,9 @@ func (s *State) priceDevices(now clock.Instant) {
 			}
 		}
 	}
-	s.divide()
 	for _, u := range s.units {
-		if p := &u.pricing; len(p.classes) == 0 && !p.divided && (u.present || u.isHeld()) {
+		// Of one that is cut, partitions are what one can have.
+		if p := &u.pricing; len(p.classes) == 0 && !u.holders.cut && (u.present || u.isHeld()) {
 			p.classes = append(p.classes, "")
 		}
 		s.price(u, now)
@@ -57,16 +56,6 @@ func (s *State) priceDevices(now clock.Instant) {
 func (p *pricing) hold(class string) {
 	if at, found := slices.BinarySearch(p.classes, class); !found {
 		p.classes = slices.Insert(p.classes, at, class)
-	}
-}
-
-// divide notes from which units the partitions are cut that are there, or are
-// held before they are: nobody can have such a unit as a whole.
-func (s *State) divide() {
-	for _, u := range s.units {
-		if parent, known := s.units[u.device.ParentUUID]; known && (u.present || u.isHeld()) {
-			parent.pricing.divided = true
-		}
 	}
 }
 

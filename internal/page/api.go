@@ -40,42 +40,46 @@ const apiVersion = "v1"
 // serveClaims answers with the claims of all namespaces, or of those that the
 // query names. Their order is by name, which is steadier than how they are.
 func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
-	view, ready := s.view()
-	if !ready {
-		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
-		return
-	}
-	answer := answer{
-		APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: []Claim{},
-	}
-	wanted := namespacesOf(r)
-	for _, claim := range view.Claims {
-		if len(wanted) == 0 || wanted[claim.Namespace] {
-			answer.Claims = append(answer.Claims, claim)
+	s.serveView(w, func(view View) any {
+		claims := wanted(r, view.Claims, func(c Claim) string { return c.Namespace })
+		slices.SortFunc(claims, compareClaims)
+		return answer{
+			APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: claims,
 		}
-	}
-	slices.SortFunc(answer.Claims, compareClaims)
-	writeJSON(w, s.log, http.StatusOK, answer)
+	})
 }
 
 // serveNamespaces answers with the totals of all namespaces, or of those that
 // the query names.
 func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
+	s.serveView(w, func(view View) any {
+		return totalsAnswer{
+			APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince,
+			Namespaces: wanted(r, view.Totals, func(t Totals) string { return t.Namespace }),
+		}
+	})
+}
+
+// serveView answers with what is made of the view, or that there is none yet.
+func (s *site) serveView(w http.ResponseWriter, answer func(View) any) {
 	view, ready := s.view()
 	if !ready {
 		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
 		return
 	}
-	answer := totalsAnswer{
-		APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince, Namespaces: []Totals{},
-	}
-	wanted := namespacesOf(r)
-	for _, totals := range view.Totals {
-		if len(wanted) == 0 || wanted[totals.Namespace] {
-			answer.Namespaces = append(answer.Namespaces, totals)
+	writeJSON(w, s.log, http.StatusOK, answer(view))
+}
+
+// wanted is those of the namespaces that the query names, all if it names
+// none. It is never nil: JSON has a list where there is nothing.
+func wanted[T any](r *http.Request, all []T, namespace func(T) string) []T {
+	names, picked := namespacesOf(r), []T{}
+	for _, one := range all {
+		if len(names) == 0 || names[namespace(one)] {
+			picked = append(picked, one)
 		}
 	}
-	writeJSON(w, s.log, http.StatusOK, answer)
+	return picked
 }
 
 // namespacesOf are those that the query names; none means all.
