@@ -42,7 +42,7 @@ func monitorJob(t *testing.T, interval time.Duration) object {
 		"honor_labels":                     endpoint.HonorLabels,
 		"metrics_path":                     endpoint.Path,
 		"scrape_interval":                  interval.String(),
-		"scrape_timeout":                   endpoint.ScrapeTimeout,
+		"scrape_timeout":                   noLonger(t, endpoint.ScrapeTimeout, interval).String(),
 		"always_scrape_classic_histograms": monitor.Spec.ScrapeClassicHistograms,
 		"relabel_configs":                  relabel,
 		"kubernetes_sd_configs": []object{{
@@ -50,6 +50,16 @@ func monitorJob(t *testing.T, interval time.Duration) object {
 			"namespaces": object{"names": []any{monitor.Metadata["namespace"]}},
 		}},
 	}
+}
+
+// noLonger is a duration, or another that it must not exceed.
+func noLonger(t *testing.T, text string, most time.Duration) time.Duration {
+	t.Helper()
+	duration, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return min(duration, most)
 }
 
 func metaLabel(label string) string {
@@ -106,6 +116,18 @@ func hostJob(a *hostAgent, interval time.Duration) object {
 		"static_configs": []object{{
 			"targets": []string{strings.TrimSuffix(strings.TrimPrefix(a.url, "http://"), "/")},
 			"labels":  object{"instance": shared.NodeName()},
+		}},
+	}
+}
+
+// clusterJob scrapes a cluster role on the host, as its PodMonitor does but for
+// where it is.
+func clusterJob(url string, interval time.Duration) object {
+	return object{
+		"job_name": "cluster-role", "honor_labels": true, "scrape_interval": interval.String(), "scrape_timeout": interval.String(),
+		"static_configs": []object{{
+			"targets": []string{strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")},
+			"labels":  object{"job": "dra-exporter", "instance": "cluster"},
 		}},
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,55 +31,70 @@ type object = map[string]any
 // minutes, a test would wait for too long.
 const tick = 5 * time.Second
 
-// startPrometheus runs a server that scrapes these jobs until the test ends.
+// serving is what a Prometheus is to do.
+type serving struct {
+	jobs         []object
+	rules        []string      // files
+	every        time.Duration // rules are evaluated, where their group does not say
+	alertmanager string        // HOST:PORT; empty: nobody is told of alerts
+	flags        []string
+
+	watchesItself bool // as the job prometheus
+}
+
+// startPrometheus runs a server that scrapes these jobs, with the shipped
+// recording rules, until the test ends.
 func startPrometheus(t *testing.T, name string, jobs ...object) *prometheus {
 	t.Helper()
+	return serve(t, name, serving{jobs: jobs, rules: []string{shippedRules(t)}, every: tick})
+}
+
+// serve runs a server until the test ends.
+func serve(t *testing.T, name string, what serving) *prometheus {
+	t.Helper()
 	folder := t.TempDir()
-	config := object{
-		"global":         object{"evaluation_interval": tick.String()},
-		"rule_files":     []string{shippedRules(t, folder)},
-		"scrape_configs": jobs,
-	}
-	text, err := yaml.Marshal(config)
+	file := filepath.Join(folder, "prometheus.yaml")
+	address := freeAddress(t)
+	text, err := yaml.Marshal(what.config(address))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(folder, "prometheus.yaml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
 	s := &prometheus{url: "http://" + address}
 	t.Cleanup(func() {
 		if err := shared.EndProgram(name); err != nil {
 			t.Error(err)
 		}
 	})
-	_, err = shared.StartProgram(t.Context(), name, filepath.Join(os.Getenv("DRA_E2E_BIN"), "prometheus", "prometheus"), []string{
+	_, err = shared.StartProgram(t.Context(), name, filepath.Join(os.Getenv("DRA_E2E_BIN"), "prometheus", "prometheus"), append([]string{
 		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + address,
-	}, s.url+"/-/ready")
+	}, what.flags...), s.url+"/-/ready")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// shippedRules copies alerts/recording.yaml, to be evaluated every tick.
-func shippedRules(t *testing.T, folder string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../alerts/recording.yaml")
-	if err != nil {
-		t.Fatal(err)
+func (w serving) config(own string) object {
+	if w.watchesItself {
+		w.jobs = append(slices.Clone(w.jobs), object{
+			"job_name": "prometheus", "scrape_interval": w.every.String(), "scrape_timeout": w.every.String(),
+			"static_configs": []object{{"targets": []string{own}}},
+		})
 	}
-	const every = "    interval: 5m\n"
-	if strings.Count(string(text), every) != 1 {
-		t.Fatalf("alerts/recording.yaml has not one group that is evaluated every five minutes")
+	config := object{
+		"global":         object{"evaluation_interval": w.every.String()},
+		"rule_files":     w.rules,
+		"scrape_configs": w.jobs,
 	}
-	file := filepath.Join(folder, "recording.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), every, "", 1)), 0o600); err != nil {
-		t.Fatal(err)
+	if w.alertmanager != "" {
+		config["alerting"] = object{"alertmanagers": []object{{
+			"static_configs": []object{{"targets": []string{w.alertmanager}}},
+		}}}
 	}
-	return file
+	return config
 }
 
 // ask evaluates an expression now. Rows come in the server's order.

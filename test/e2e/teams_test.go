@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
@@ -162,6 +163,18 @@ func distinct() *hardware {
 // allocatedTo is the hardware of the only device of a pod's only claim.
 func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	t.Helper()
+	claim := podsClaim(t, namespace, pod)
+	device := claim.Status.Allocation.Devices.Results[0]
+	chip := h.chip(h.uuidOf(device.Driver + "/" + device.Device))
+	if chip == nil {
+		t.Fatalf("there is no hardware behind %s/%s", device.Driver, device.Device)
+	}
+	return chip
+}
+
+// podsClaim is the only claim of a pod, which was made from a template.
+func podsClaim(t *testing.T, namespace, pod string) *resourceapi.ResourceClaim {
+	t.Helper()
 	found, err := shared.Client().CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -170,12 +183,7 @@ func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	if err != nil {
 		t.Fatal(err)
 	}
-	device := claim.Status.Allocation.Devices.Results[0]
-	chip := h.chip(h.uuidOf(device.Driver + "/" + device.Device))
-	if chip == nil {
-		t.Fatalf("there is no hardware behind %s/%s", device.Driver, device.Device)
-	}
-	return chip
+	return claim
 }
 
 // byPod waits until an answer has one row for each pod, with the value that its

@@ -1,0 +1,212 @@
+package prometheus
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
+)
+
+var benchNodes = flag.Int("nodes", 1000, "nodes of BenchmarkRules, with 8 GPUs each")
+
+// BenchmarkRules evaluates all rules over a fleet whose every GPU is held by a
+// claim. It tells how much processor time each group takes, and which share of a
+// core the rules take in all.
+func BenchmarkRules(b *testing.B) {
+	families, err := promlabels.Documented(root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	groups, err := promlabels.Rules(rulesFile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var text strings.Builder
+	for _, group := range groups {
+		for _, rule := range group.Rules {
+			text.WriteString(rule.Expr + "\n")
+		}
+	}
+	asked := regexp.MustCompile(`[a-z_:]+`).FindAllString(text.String(), -1)
+	var series []labels.Labels
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if slices.Contains(asked, name) {
+			series = append(series, ofFleet(name, families[name], *benchNodes)...)
+		}
+	}
+	db := tenMinutes(b, series)
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 5e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{})})
+	at := time.UnixMilli(0).Add(10 * time.Minute)
+	for b.Loop() {
+		share, rows, perSecond := 0.0, 0, 0.0
+		for _, group := range groups {
+			interval := max(time.Duration(group.Interval), 0)
+			if interval == 0 {
+				interval = 30 * time.Second
+			}
+			began, before := processor(b), rows
+			for _, rule := range group.Rules {
+				rows += record(b, db, engine, rule.Record, rule.Expr, rule.Labels, at)
+			}
+			took := processor(b) - began
+			share += took.Seconds() / interval.Seconds()
+			perSecond += float64(rows-before) / interval.Seconds()
+			b.ReportMetric(took.Seconds()*1000, "ms/"+strings.TrimPrefix(group.Name, "dra-exporter."))
+		}
+		b.ReportMetric(share*100, "%core")
+		b.ReportMetric(float64(rows), "rows")
+		b.ReportMetric(perSecond, "rows/s")
+		at = at.Add(time.Millisecond) // a sample may be recorded once
+	}
+	b.ReportMetric(float64(len(series)), "series")
+}
+
+// processor is the time that this process has had of the processors, which other
+// work on the machine does not lengthen.
+func processor(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// record evaluates one rule and tells how many rows it gives.
+func record(b *testing.B, db *tsdb.DB, engine *promql.Engine, name, expr string, more map[string]string, at time.Time) int {
+	query, err := engine.NewInstantQuery(b.Context(), db, nil, expr, at)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer query.Close()
+	began := processor(b)
+	result := query.Exec(b.Context())
+	if result.Err != nil {
+		b.Fatalf("%s: %v", name, result.Err)
+	}
+	appender := db.Appender(b.Context())
+	for _, sample := range result.Value.(promql.Vector) {
+		builder := labels.NewBuilder(sample.Metric).Set("__name__", name)
+		for label, text := range more {
+			builder.Set(label, text)
+		}
+		if _, err := appender.Append(0, builder.Labels(), at.UnixMilli(), sample.F); err != nil {
+			b.Fatalf("%s: %v", name, err)
+		}
+	}
+	if err := appender.Commit(); err != nil {
+		b.Fatal(err)
+	}
+	if took := processor(b) - began; took > 100*time.Millisecond {
+		b.Logf("%s: %v", name, took.Round(time.Millisecond))
+	}
+	return len(result.Value.(promql.Vector))
+}
+
+// ofFleet are the series of one family.
+func ofFleet(name string, has []string, nodes int) (all []labels.Labels) {
+	gpus := 1
+	if slices.Contains(has, "uuid") || slices.Contains(has, "resourceclaim") {
+		gpus = 8
+	}
+	if slices.Contains(has, "namespace") && gpus == 1 {
+		gpus = 3 // namespaces of a node
+	}
+	for node := range nodes {
+		for gpu := range gpus {
+			claim := node*8 + gpu
+			rows := []map[string]string{{"__name__": name, "job": "dra-exporter", "instance": fmt.Sprintf("node-%d", node)}}
+			for _, label := range has {
+				var values []string
+				switch label {
+				case "cluster", "job", "instance", "label_*":
+					continue
+				case "node":
+					values = []string{fmt.Sprintf("node-%d", node)}
+				case "uuid":
+					values = []string{fmt.Sprintf("GPU-%d", claim)}
+				case "namespace":
+					values = []string{fmt.Sprintf("team-%d", (node+gpu)%40)}
+				case "resourceclaim", "pod", "claim_uid", "pod_uid":
+					values = []string{fmt.Sprintf("%s-%d", label, claim)}
+				case "deviceclass":
+					values = []string{fmt.Sprintf("class-%d", claim%5)}
+				case "model":
+					values = []string{fmt.Sprintf("model-%d", node%3)}
+				case "parent_uuid":
+					values = []string{""}
+				default:
+					values = numbered(label)
+				}
+				rows = crossed(rows, label, values)
+			}
+			for _, row := range rows {
+				all = append(all, labels.FromMap(row))
+			}
+		}
+	}
+	return all
+}
+
+// numbered are as many values as the label has on a node.
+func numbered(label string) (values []string) {
+	count := map[string]int{"xid": 43, "le": 14, "source": 7, "reason": 8, "severity": 2, "sensor": 2, "kind": 2, "by": 3, "state": 3, "driver_name": 2, "method_name": 2, "operation_name": 2}[label]
+	for i := range max(count, 1) {
+		values = append(values, fmt.Sprintf("%s-%d", label, i))
+	}
+	return values
+}
+
+func crossed(rows []map[string]string, label string, values []string) (more []map[string]string) {
+	for _, row := range rows {
+		for _, value := range values {
+			with := maps.Clone(row)
+			with[label] = value
+			more = append(more, with)
+		}
+	}
+	return more
+}
+
+// tenMinutes is a Prometheus' memory that scraped the series every 30 s. Errors
+// have not happened; all else grows or stands.
+func tenMinutes(b *testing.B, series []labels.Labels) *tsdb.DB {
+	b.Helper()
+	db, err := tsdb.Open(b.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	for scrape := range 21 {
+		appender := db.Appender(b.Context())
+		for _, one := range series {
+			value := 1.0
+			switch name := one.Get("__name__"); {
+			case strings.Contains(name, "_errors_") || strings.Contains(name, "_replays_") || strings.Contains(name, "_signal_"):
+				value = 0
+			case strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_bucket"):
+				value = float64(scrape)
+			}
+			if _, err := appender.Append(0, one, int64(scrape)*30_000, value); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := appender.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return db
+}

@@ -1,0 +1,124 @@
+package promlabels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Checker holds expressions to Families. It keeps nothing between expressions,
+// and may be used by several at once.
+type Checker struct {
+	Families Families
+}
+
+// Expr tells which labels the result of a PromQL expression may have, and what
+// is wrong with it: that it cannot be parsed, that a family or a label it asks
+// for does not exist, or that its two sides cannot match. Variables of dashboards
+// have to be put in before.
+func (c Checker) Expr(text string) (labels, problems []string) {
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	w := walk{families: c.Families}
+	return w.of(expr), w.problems
+}
+
+// walk is one expression's check.
+type walk struct {
+	families Families
+	problems []string
+}
+
+// of tells the labels of an expression's result.
+func (w *walk) of(expr parser.Expr) []string {
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		return w.selected(e)
+	case *parser.MatrixSelector:
+		return w.of(e.VectorSelector)
+	case *parser.SubqueryExpr:
+		return w.of(e.Expr)
+	case *parser.ParenExpr:
+		return w.of(e.Expr)
+	case *parser.UnaryExpr:
+		return w.of(e.Expr)
+	case *parser.NumberLiteral, *parser.StringLiteral:
+		return nil
+	case *parser.AggregateExpr:
+		return w.aggregated(e)
+	case *parser.Call:
+		return w.called(e)
+	case *parser.BinaryExpr:
+		return w.joined(e)
+	default:
+		w.note("%T is not understood: %s", expr, expr)
+		return nil
+	}
+}
+
+// selected: a selector may take several names by a matcher, at least one.
+func (w *walk) selected(e *parser.VectorSelector) (found []string) {
+	var names []*labels.Matcher
+	for _, matcher := range e.LabelMatchers {
+		if matcher.Name == model.MetricNameLabel {
+			names = append(names, matcher)
+		}
+	}
+	known := false
+	for name, of := range w.families {
+		if !slices.ContainsFunc(names, func(m *labels.Matcher) bool { return !m.Matches(name) }) {
+			found, known = with(found, of...), true
+		}
+	}
+	if !known {
+		w.note("there is no %q", e)
+		return []string{anything}
+	}
+	for _, matcher := range e.LabelMatchers {
+		if matcher.Name != model.MetricNameLabel {
+			w.need([]string{matcher.Name}, found, e)
+		}
+	}
+	return found
+}
+
+func (w *walk) aggregated(e *parser.AggregateExpr) []string {
+	inner := w.of(e.Expr)
+	if e.Param != nil {
+		w.of(e.Param)
+	}
+	if e.Without {
+		w.note("without() keeps what nobody has listed: %s", e)
+	}
+	w.need(e.Grouping, inner, e)
+	switch e.Op {
+	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
+		return inner // of the samples that it takes
+	case parser.COUNT_VALUES:
+		return with(e.Grouping, e.Param.(*parser.StringLiteral).Val)
+	}
+	return e.Grouping
+}
+
+// need notes which of the wanted labels are not there.
+func (w *walk) need(wanted, there []string, where fmt.Stringer) {
+	for _, label := range wanted {
+		pods := slices.Contains(there, podLabels) && strings.HasPrefix(label, "label_")
+		if !pods && !slices.Contains(there, label) && !slices.Contains(there, anything) {
+			w.note("there is no label %q in %s", label, where)
+		}
+	}
+}
+
+func (w *walk) note(format string, args ...any) {
+	problem := fmt.Sprintf(format, args...)
+	if !slices.Contains(w.problems, problem) {
+		w.problems = append(w.problems, problem)
+	}
+}

@@ -1,0 +1,120 @@
+// Package promlabels holds queries to what is documented: the families and
+// labels that rules, alerts, dashboards and runbooks ask for must exist.
+package promlabels
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Families are the names that a query may select, each with the labels that its
+// series may have.
+type Families map[string][]string
+
+const (
+	// anything stands for labels that nobody has listed.
+	anything = "*"
+	// podLabels stands for the labels of pods that --labels.pod names.
+	podLabels = "label_*"
+)
+
+// targetLabels are on every series that is scraped: cluster where a store has
+// more than one, the others by Prometheus' own doing.
+func targetLabels() []string { return []string{"cluster", "job", "instance"} }
+
+// ofTargets are the families that Prometheus makes of a scrape, and what each
+// process that is written in Go tells of itself.
+func ofTargets() []string {
+	return []string{
+		"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
+		"process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes", "process_start_time_seconds",
+		"process_open_fds", "process_max_fds", "go_goroutines", "go_threads", "go_memory_classes_total_bytes",
+		"go_memory_classes_heap_objects_bytes", "go_memory_classes_heap_released_bytes", "go_sched_gomaxprocs_threads",
+	}
+}
+
+// Documented are the families of docs/metrics.md, those of Kubernetes and of
+// NVIDIA's driver in test/fixtures/upstream-metrics, and what every
+// target has. root is the project's root folder.
+func Documented(root string) (Families, error) {
+	families := Families{"ALERTS": {anything}, "ALERTS_FOR_STATE": {anything}}
+	for _, name := range ofTargets() {
+		families[name] = targetLabels()
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
+	if err != nil {
+		return nil, err
+	}
+	if families.document(string(text)); len(families) < 50 {
+		return nil, fmt.Errorf("docs/metrics.md has %d families", len(families))
+	}
+	files, err := filepath.Glob(filepath.Join(root, "test/fixtures/upstream-metrics/*-metrics.txt"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) < 5 {
+		return nil, fmt.Errorf("test/fixtures/upstream-metrics has %d files", len(files))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		families.exposition(string(text))
+	}
+	return families, nil
+}
+
+// Clone is a copy, to which names can be added.
+func (f Families) Clone() Families { return maps.Clone(f) }
+
+// document adds the rows of the tables of docs/metrics.md.
+func (f Families) document(text string) {
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\|[^|]*\\|([^|]*)\\|([^|]*)\\|")
+	label := regexp.MustCompile("`([a-z_]+)`")
+	for _, match := range row.FindAllStringSubmatch(text, -1) {
+		name, kind, labels := match[1], match[2], targetLabels()
+		for _, found := range label.FindAllStringSubmatch(match[3], -1) {
+			labels = append(labels, found[1])
+		}
+		if strings.Contains(match[4], "label_…") {
+			labels = append(labels, podLabels)
+		}
+		f[name] = labels
+		if kind == "histogram" { // the bare name is the native one
+			f[name+"_bucket"] = with(labels, "le")
+			f[name+"_sum"], f[name+"_count"] = labels, labels
+		}
+	}
+}
+
+// exposition adds what a page in the text format has.
+func (f Families) exposition(text string) {
+	sample := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? \S+$`)
+	label := regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
+	for _, match := range sample.FindAllStringSubmatch(text, -1) {
+		labels := with(f[match[1]], targetLabels()...)
+		for _, found := range label.FindAllStringSubmatch(match[2], -1) {
+			labels = with(labels, found[1])
+		}
+		f[match[1]] = labels
+	}
+}
+
+func with(labels []string, more ...string) []string {
+	all := slices.Concat(labels, more)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// less are the labels without some.
+func less(labels []string, gone ...string) []string {
+	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(gone, l) })
+}
+
+func same(a, b []string) bool { return slices.Equal(with(a), with(b)) }

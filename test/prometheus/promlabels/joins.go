@@ -1,0 +1,88 @@
+package promlabels
+
+import (
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// called: functions keep the labels of their vector, but for those that make
+// labels, or a vector of their own.
+func (w *walk) called(e *parser.Call) []string {
+	var labels []string
+	for _, argument := range e.Args {
+		labels = append(labels, w.of(argument)...)
+	}
+	switch e.Func.Name {
+	case "label_replace":
+		w.need([]string{text(e, 3)}, labels, e)
+		return with(labels, text(e, 1))
+	case "label_join":
+		for i := 3; i < len(e.Args); i++ {
+			w.need([]string{text(e, i)}, labels, e)
+		}
+		return with(labels, text(e, 1))
+	case "sort_by_label", "sort_by_label_desc":
+		for i := 1; i < len(e.Args); i++ {
+			w.need([]string{text(e, i)}, labels, e)
+		}
+	case "histogram_quantile", "histogram_fraction":
+		return less(labels, "le")
+	case "absent", "absent_over_time":
+		return equalities(e.Args[0])
+	case "scalar", "vector", "time", "pi":
+		return nil
+	case "info":
+		w.note("info() adds what nobody has listed: %s", e)
+	}
+	return labels
+}
+
+func text(e *parser.Call, argument int) string { return e.Args[argument].(*parser.StringLiteral).Val }
+
+// equalities are the labels of absent(): those that its selector asks for by =.
+func equalities(argument parser.Expr) (found []string) {
+	if matrix, is := argument.(*parser.MatrixSelector); is {
+		argument = matrix.VectorSelector
+	}
+	selector, is := argument.(*parser.VectorSelector)
+	if !is {
+		return nil
+	}
+	for _, matcher := range selector.LabelMatchers {
+		if matcher.Name != "__name__" && matcher.Type.String() == "=" {
+			found = append(found, matcher.Name)
+		}
+	}
+	return found
+}
+
+// joined: where labels are not named, both sides must have the same, or
+// nothing would ever match.
+func (w *walk) joined(e *parser.BinaryExpr) []string {
+	left, right := w.of(e.LHS), w.of(e.RHS)
+	on := e.VectorMatching
+	if on == nil { // with a number
+		return with(left, right...)
+	}
+	if on.On {
+		w.need(on.MatchingLabels, left, e.LHS)
+		w.need(on.MatchingLabels, right, e.RHS)
+	} else if e.Op != parser.LOR && !same(less(left, on.MatchingLabels...), less(right, on.MatchingLabels...)) {
+		w.note("%v and %v differ: %s", left, right, e)
+	}
+	switch {
+	case e.Op == parser.LOR:
+		return with(left, right...)
+	case e.Op == parser.LAND, e.Op == parser.LUNLESS:
+		return left
+	case on.Card == parser.CardManyToOne:
+		w.need(on.Include, right, e.RHS)
+		return with(left, on.Include...)
+	case on.Card == parser.CardOneToMany:
+		w.need(on.Include, left, e.LHS)
+		return with(right, on.Include...)
+	case on.On:
+		return on.MatchingLabels
+	default:
+		return less(left, on.MatchingLabels...)
+	}
+}

@@ -1,0 +1,36 @@
+package prometheus
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTablesTellTheLabels: docs/rules.md names the labels that the rows of each
+// rule have: those of its table's column, "the same" as before, or "…" and more.
+func TestTablesTellTheLabels(t *testing.T) {
+	families := documented(t)
+	families.Record(groups(t))
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+:dra_[a-z0-9_:]+)` \\| ([^|]*) \\|")
+	label := regexp.MustCompile("[a-z_]+")
+	var base, last []string
+	for _, match := range row.FindAllStringSubmatch(read(t, root+"/docs/rules.md"), -1) {
+		told := label.FindAllString(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(match[2], ""), -1)
+		switch {
+		case match[2] == "the same":
+			told = last
+		case strings.HasPrefix(match[2], "… and "):
+			told = slices.Concat(base, told[1:])
+		default:
+			base = told
+		}
+		last = told
+		got := slices.Clone(families[match[1]])
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(told))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has the labels %v, docs/rules.md tells %v", match[1], got, want)
+		}
+	}
+}
