@@ -1,0 +1,185 @@
+package boards
+
+import (
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+const (
+	// noClusterRole is why panels of what the cluster role tells are empty.
+	noClusterRole = "no exporter in the cluster role is scraped"
+	// noWaits is why panels of those that wait are empty.
+	noWaits = "nobody waits, or the cluster role cannot read pods or claims, or " + noClusterRole
+	// anyNamespace and anyClass say what a panel does not follow.
+	anyNamespace = " It does not follow the namespace: durations and failures are counted by class."
+	anyClass     = " It does not follow the class."
+)
+
+// allocation is how claims come by their devices: who waits and why, how long
+// each phase takes, what fails, what is stuck, and what there is to give.
+func allocation() Board {
+	return Board{
+		UID:   uidAllocation,
+		Title: "DRA / Allocation",
+		description: "Who waits for devices and why, how long it takes until a claim's first container runs, " +
+			"what fails or is stuck on the way, and what is left to give.",
+		from: "now-6h",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			several("namespace", "Namespace", `label_values({__name__=~"dra_claims|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
+			several("class", "Device class", `label_values({__name__=~"dra_claims|dra_class_devices|dra_claim_pending_since_timestamp_seconds", @fleet}, deviceclass)`),
+		},
+		rows: []row{
+			{panels: allocationNumbers()},
+			{title: "Who waits, and why", panels: waitingPanels()},
+			{title: "How long it takes", panels: durationPanels()},
+			{title: "What fails", panels: failurePanels()},
+			{title: "What is stuck on the way", panels: stuckPanels()},
+			{title: "What is left to give", panels: supplyPanels()},
+			{title: "Supply by node and capacity", folded: true, panels: supplyDetails()},
+			{title: "What Kubernetes itself measures", folded: true, panels: upstreamPanels()},
+		},
+	}
+}
+
+// watching is 0 where a cluster role reads pods and claims: then it shows all
+// that wait and are under way, and what is absent is none.
+const watching = `0 * group(
+  dra_exporter_source_up{@fleet, source="resourceclaims"} == 1
+  and on (cluster, job, instance) dra_exporter_source_up{@fleet, source="pods"} == 1
+  and on (cluster, job, instance) dra_exporter_clock_anomalies_total{@fleet}
+)`
+
+// waitingReferences is how many wait, but for those that the scheduler must not look
+// at yet; 0 where a cluster role sees none.
+func waitingReferences() string {
+	return `count(` + notGated(`group by (`+reference+`) (dra_claim_pending_since_timestamp_seconds{@claims})`) + `) or ` + watching
+}
+
+func allocationNumbers() []panel {
+	return []panel{
+		number(4, about{
+			title: "References that wait", unit: units.Short,
+			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; those of pods at a scheduling gate are left out. The table below says why each waits.",
+			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
+		}, at(waitingReferences())).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Longest wait", unit: units.Seconds,
+			reads: "How long the one that waits longest has waited; pods at a scheduling gate are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
+			empty: noWaits, none: noneSeen,
+		}, at(`max(`+notGated(`max by (`+reference+`) (time() - dra_claim_pending_since_timestamp_seconds{@claims})`)+`)`)).
+			Thresholds(waitSteps()).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Ready after (p95)", unit: units.Seconds,
+			reads: "How long pods with claims waited until their first container ran: 19 of 20 of those that began in the chosen time waited at most so long." + anyNamespace,
+			empty: "no pod with a claim has started in the chosen time, or " + noClusterRole,
+		}, at(`histogram_quantile(0.95, sum by (le) (increase(dra_claim_ready_duration_seconds_bucket{@classes}[$__range]))) >= 0`)).
+			Thresholds(steps(good, step{60, warning}, step{600, critical})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Failures", unit: units.Short,
+			reads: "How often in the chosen time a reason to wait set in, or binding, preparing or creating a claim failed. The tables below tell which a person must mend." + anyNamespace,
+			empty: noClusterRole,
+		}, at(`round(sum(increase(dra_allocation_failures_total{@classes}[$__range])))`)).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Stuck phases", unit: units.Short,
+			reads: "Pods with allocated claims that have been binding or scheduling for more than 5 minutes, preparing for more than 10, or starting (pulling images) for more than 30." + anyClass,
+			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
+		}, at(`count(`+stuck+`) or `+watching)).
+			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Free devices", unit: units.Short,
+			reads: "Devices that can be allocated now, each by itself: of partitions that exclude each other all count until one is taken. It follows neither the namespace nor the class.",
+			empty: "the cluster role cannot read ResourceSlices, or " + noClusterRole,
+		}, at(`sum(max by (cluster, driver, pool, node) (dra_devices{@fleet, state="free"}))`)).
+			Thresholds(steps(warning, step{1, good})).ColorScheme(byThresholds()),
+	}
+}
+
+// waitSteps colour how long somebody waits.
+func waitSteps() cog.Builder[dashboard.ThresholdsConfig] {
+	return steps(good, step{300, warning}, step{900, critical})
+}
+
+// quantile of a classic histogram with the labels of by, le not among them.
+// Where nothing was observed it is not a number, and left out.
+func quantile(q float64, by, buckets, window string) string {
+	return fmt.Sprintf("histogram_quantile(%g, sum by (%s, le) (%s(%s[%s]))) >= 0", q, by, perWindow(window), buckets, window)
+}
+
+// perWindow: over the dashboard's range buckets are counted, at a point they are
+// rates.
+func perWindow(window string) string {
+	if window == "$__range" {
+		return "increase"
+	}
+	return "rate"
+}
+
+const (
+	phaseBuckets = `dra_allocation_duration_seconds_bucket{@classes}`
+	readyBuckets = `dra_claim_ready_duration_seconds_bucket{@classes}`
+)
+
+func durationPanels() []panel {
+	const few = " A point has the pods since the one before: where few start it has gaps."
+	const none = "no pod with a claim has started, or " + noClusterRole
+	return []panel{
+		sparse(timeline(12, about{
+			title: "How long pods wait until their first container runs", unit: units.Seconds,
+			reads: "Median, p95 and p99 of the whole wait for claims. When p99 alone is high some pods suffer, when the median is all do. An hour stands for an hour or more." + few + anyNamespace,
+			empty: none,
+		},
+			over(quantile(0.5, "cluster", readyBuckets, "$__rate_interval"), "p50 {{cluster}}"),
+			over(quantile(0.95, "cluster", readyBuckets, "$__rate_interval"), "p95 {{cluster}}"),
+			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}"))),
+		heat(12, about{
+			title: "Spread of the waits until the first container runs", unit: units.Seconds,
+			reads: "Pods by how long they waited for their claims, darker where there are more. Two bands are two kinds of pods: those that found devices free, and those that waited for some." + anyNamespace,
+			empty: none,
+		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
+		sparse(timeline(12, about{
+			title: "Which phase is slow? (p95)", unit: units.Seconds,
+			reads: "Allocation is the wait for free devices and the scheduler; binding is the driver's, scheduling the scheduler's; preparation is the kubelet's and the driver's, start that of images and containers; preparation_start is both, with kubelets before 1.36." + few + anyNamespace,
+			empty: none,
+		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}"))),
+		sparse(timeline(12, about{
+			title: "Which class is slow? (p95)", unit: units.Seconds,
+			reads: "The whole wait of pods by the class of their claims; multiple stands for pods with several classes." + few + anyNamespace,
+			empty: none,
+		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}"))),
+		listing(24, 9, about{
+			title: "Phases by class", unit: units.Seconds,
+			reads: "Quantiles of the chosen time by class and phase, the slowest first; the phase ready is the whole wait. A quantile of few observations says little." + anyNamespace,
+			empty: none + ", in the chosen time",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "deviceclass", title: "Class"},
+			{label: "phase", title: "Phase"},
+		},
+			column{title: "p50", unit: units.Seconds, expr: phasesAndReady(0.5)},
+			column{title: "p95", unit: units.Seconds, expr: phasesAndReady(0.95), more: tinted(steps(plain, step{60, warning}, step{600, critical}))},
+			column{title: "p99", unit: units.Seconds, expr: phasesAndReady(0.99)},
+			column{title: "Observed", unit: units.Short, expr: `round(sum by (cluster, deviceclass, phase) (increase(dra_allocation_duration_seconds_count{@classes}[$__range]))) > 0
+or label_replace(round(sum by (cluster, deviceclass) (increase(dra_claim_ready_duration_seconds_count{@classes}[$__range]))) > 0, "phase", "ready", "deviceclass", ".*")`},
+		).SortBy(byColumn("p95", true)),
+	}
+}
+
+// phasesAndReady is a quantile of each phase, and of all together as the phase
+// ready; without those that have no observation.
+func phasesAndReady(q float64) string {
+	return quantile(q, "cluster, deviceclass, phase", phaseBuckets, "$__range") + "\nor label_replace(" +
+		quantile(q, "cluster, deviceclass", readyBuckets, "$__range") + `, "phase", "ready", "deviceclass", ".*")`
+}
+
+// sparse draws points that have no neighbour, too.
+func sparse(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return p.ShowPoints(common.VisibilityModeAuto)
+}

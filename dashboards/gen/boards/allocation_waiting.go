@@ -1,0 +1,182 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// reference are the labels of a pod's claim reference, or of its request of an
+// extended resource.
+const reference = "cluster, namespace, pod, pod_claim"
+
+const (
+	// waits is how long each reference has waited. While an exporter is being
+	// replaced there may be two rows of one: the longer wait counts.
+	waits = `topk by (` + reference + `) (1, max by (` + reference + `, resourceclaim, deviceclass) (time() - dra_claim_pending_since_timestamp_seconds{@claims}))`
+
+	// reasons is 1 for the reason of each reference.
+	reasons = `topk by (` + reference + `) (1, max by (` + reference + `, reason) (dra_claim_pending_reason_info{@namespaces}))`
+
+	// waitsWithReason is waits with the reason as a label.
+	waitsWithReason = waits + "\n* on (" + reference + ") group_left (reason)\n" + reasons
+)
+
+// listed is how many rows a table of references or pods has at most.
+const listed = "100"
+
+// notGated leaves out those that the scheduler must not look at yet.
+func notGated(references string) string {
+	return references + ` unless on (` + reference + `) dra_claim_pending_reason_info{@namespaces, reason="scheduling_gated"}`
+}
+
+func waitingPanels() []panel {
+	return []panel{
+		listing(24, 9, about{
+			title: "Who waits, and for what reason?", unit: units.Seconds,
+			reads: "The " + listed + " references that wait longest. Each has the one reason that comes first; docs/pending.md says what to do about it, and `dra-exporter explain pod NAMESPACE/POD` says it in sentences. Claim is empty until it exists.",
+			empty: noWaits, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "pod", title: "Pod"},
+			{label: "pod_claim", title: "Reference"},
+			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+			{label: "deviceclass", title: "Class"},
+			{label: "reason", title: "Reason"},
+		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
+		funnel(),
+		listing(12, 8, about{
+			title: "How many wait how long, by reason", unit: units.Short,
+			reads: "Waiting references by their age. What is young passes often by itself; what is older than 15 minutes seldom does.",
+			empty: noWaits, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
+		stacked(12, about{
+			title: "Waiting references over time, by reason", unit: units.Short,
+			reads: "A step that stays is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented ask for devices, most others for a person." + anyClass,
+			empty: noWaits, none: noneSeen,
+		}, over(`count by (cluster, reason) (max by (`+reference+`, reason) (dra_claim_pending_reason_info{@namespaces}))`, "{{reason}} {{cluster}}")),
+	}
+}
+
+// ages are the columns of a table of waits by their length.
+func ages() []column {
+	aged := func(title, which string) column {
+		return column{title: title, unit: units.Short, expr: `count by (cluster, reason) ((` + waitsWithReason + `)` + which + `)`}
+	}
+	old := aged("> 1 h", " >= 3600")
+	old.more = tinted(anyIs(critical))
+	return []column{
+		aged("All", ""),
+		aged("< 1 min", " < 60"),
+		aged("1–5 min", " >= 60 < 300"),
+		aged("5–15 min", " >= 300 < 900"),
+		aged("15–60 min", " >= 900 < 3600"),
+		old,
+	}
+}
+
+// funnel is a row for each request of those that wait longest: what it asks for,
+// and what each stage leaves.
+func funnel() panel {
+	const of = "cluster, name, asked_by"
+	// The labels of a request in two columns; those that wait longest alone.
+	rows := func(rows string) string {
+		return `max by (` + of + `) (label_join(label_join(` + rows + `, "name", "/", "namespace", "pod"), "asked_by", "/", "pod_claim", "request"))`
+	}
+	oldest := ` and on (` + reference + `) topk(` + listed + `, ` + waits + `)`
+	stage := func(title, name string) column {
+		return column{
+			title: title, unit: units.Short, more: tinted(steps(critical, step{1, plain})),
+			expr: rows(`(dra_claim_pending_candidates{@namespaces, stage="` + name + `"}` + oldest + `)`),
+		}
+	}
+	return listing(24, 9, about{
+		title: "How many devices are left for each request?", unit: units.Short,
+		reads: "The funnel, from all that is published to what one node has free, for the " + listed + " references that wait longest. The first number that is below Asked is where the request fails; 0 is red. Each alternative of a list has a row. Asked is empty where a request is for all that match.",
+		none:  noneSeen,
+		empty: noWaits + "; what cannot be judged, or waits at a gate, has no funnel",
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "name", title: "Pod"},
+		{label: "asked_by", title: "Reference / request"},
+	},
+		column{title: "Waiting", hidden: true, expr: rows(`(dra_claim_pending_candidates{@namespaces, stage="published"} * 0 + on (` + reference + `) group_left () topk(` + listed + `, max by (` + reference + `) (` + waits + `)))`)},
+		column{title: "Asked", unit: units.Short, expr: rows(`(dra_claim_pending_requested_devices{@namespaces}` + oldest + `)`)},
+		stage("Published", "published"),
+		stage("In the class", "class"),
+		stage("Selected", "selectors"),
+		stage("Untainted", "untainted"),
+		stage("Free", "free"),
+		stage("On the best node", "best_node"),
+	)
+}
+
+func failurePanels() []panel {
+	const empty = "no claim of such a class is there, or " + noClusterRole
+	return []panel{
+		stacked(14, about{
+			title: "Failures per minute, by reason", unit: units.Short,
+			reads: "Onsets of reasons to wait, and failed bindings, preparations and creations of claims. binding_failed and preparation_failed are the driver's or the kubelet's, claim_creation_failed the control plane's." + anyNamespace,
+			empty: "nothing has failed, or " + empty, none: noneSeen,
+		}, over(`60 * sum by (cluster, reason) (rate(dra_allocation_failures_total{@classes}[$__rate_interval])) > 0`, "{{reason}} {{cluster}}")).
+			DrawStyle(common.GraphDrawStyleBars).
+			FillOpacity(80),
+		listing(10, 8, about{
+			title: "Failures by class and reason", unit: units.Short,
+			reads: "How often each reason set in during the chosen time. Class is empty where it is not known. What was there before the exporter started is not counted." + anyNamespace,
+			empty: "nothing has failed in the chosen time, or " + empty, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "deviceclass", title: "Class"},
+			{label: "reason", title: "Reason"},
+		}, column{title: "Failures", unit: units.Short, expr: `round(sum by (cluster, deviceclass, reason) (increase(dra_allocation_failures_total{@classes}[$__range]))) > 0`}),
+	}
+}
+
+const (
+	underWay = "cluster, namespace, pod, resourceclaim, phase"
+
+	// stuck are phases that last too long: those after which alerts fire.
+	stuck = `max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces, phase=~"binding|scheduling"}) > 300
+  or max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces, phase="preparation"}) > 600
+  or max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces, phase=~"start|preparation_start"}) > 1800`
+)
+
+func stuckPanels() []panel {
+	const claim = "cluster, namespace, resourceclaim"
+	return []panel{
+		listing(24, 6, about{
+			title: "Pods on their way, the slowest first", unit: units.Seconds,
+			reads: "Pods whose claims are allocated and whose first container does not run yet: they hold devices and do nothing. binding waits for the driver, preparation for kubelet and driver of the node, start for images. The " + listed + " slowest." + anyClass,
+			none:  noneSeen,
+			empty: "no pod is on its way, or the cluster role cannot read pods or claims, or " + noClusterRole,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "pod", title: "Pod"},
+			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+			{label: "phase", title: "Phase"},
+		}, column{
+			title: "For", unit: units.Seconds, more: tinted(steps(plain, step{300, warning}, step{600, critical})),
+			expr: `topk(` + listed + `, max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces}))`,
+		}),
+		listing(24, 6, about{
+			title: "Claims that should be gone", unit: units.Seconds,
+			reads: "Claims that are being deleted while a finalizer holds them, and claims that are reserved for pods none of which exists. Both keep devices from others." + anyClass,
+			none:  noneSeen,
+			empty: "no claim is stuck so, or " + noClusterRole,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+		},
+			column{
+				title: "Being deleted for", unit: units.Seconds, more: tinted(waitSteps()),
+				expr: `max by (` + claim + `) (time() - dra_claim_terminating_since_timestamp_seconds{@namespaces})`,
+			},
+			column{
+				title: "Pods", more: append(tinted(steps(warning)), property("mappings", words(named{"1", "none exists", warning}))),
+				expr: `max by (` + claim + `) (dra_claim_orphaned{@namespaces}) == 1`,
+			}),
+	}
+}

@@ -1,0 +1,200 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// claimHere selects what the node's agent tells of the claim.
+const claimHere = `@claim, node="$node"`
+
+// needsClaim is why panels of what the claim holds are empty.
+const needsClaim = "the claim holds no device (it waits, has ended, or has admin access), or the node has no agent that is scraped"
+
+// whereverItIs is said where a panel does not ask for the node.
+const whereverItIs = " Whatever the node."
+
+// claim is one claim: what it is, what it holds, what it does with that, for whom,
+// what it waits for and what ails it. It asks the exporter's own families, so that
+// it works where no rules are loaded.
+func claim() Board {
+	return Board{
+		UID:         uidClaim,
+		Title:       "DRA / Claim",
+		description: "One ResourceClaim: its devices, pods, use, totals, waits and health. A claim whose devices are used on several nodes is shown one node at a time.",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			// A link may name a claim that is not there in the chosen time: to be told
+			// of another in its place would be worse than to be told nothing.
+			one("namespace", "Namespace", `label_values({__name__=~"`+tellOfClaims+`", @fleet}, namespace)`).AllowCustomValue(true),
+			one("resourceclaim", "Claim", `label_values({__name__=~"`+tellOfClaims+`", @fleet, namespace="$namespace"}, resourceclaim)`).AllowCustomValue(true),
+			one("node", "Node", `label_values(dra_claim_info{@claim}, node)`),
+		},
+		rows: []row{
+			{panels: claimNow()},
+			{title: "What it is", panels: claimIdentity()},
+			{title: "Waiting and starting", panels: claimWaits()},
+			{title: "What it does", panels: claimUse()},
+			{title: "Engines, throttling and traffic", folded: true, panels: claimDetails()},
+			{title: "In the chosen time", panels: claimTotals()},
+			{title: "Health of its devices", panels: claimHealth()},
+		},
+	}
+}
+
+// tellOfClaims are families with a row for each claim that is held, waits, starts
+// or is being deleted.
+const tellOfClaims = "dra_claim_info|dra_claim_pending_since_timestamp_seconds|dra_claim_phase_since_timestamp_seconds|dra_claim_terminating_since_timestamp_seconds"
+
+// device is a claim's value of each device; not of those whose value is shared.
+func device(family string) string {
+	return `max by (cluster, node, uuid) (` + family + `{` + claimHere + `, attribution!="shared"})`
+}
+
+// holds is 1 for each device that the claim holds now.
+const holds = `max by (cluster, node, uuid) (dra_claim_held{` + claimHere + `} == 1)`
+
+// concerns is 1 for each device that the claim holds, and for each whole device of
+// which it holds a partition: the trouble of that is its trouble, too.
+const concerns = `(
+  ` + holds + `
+  or label_replace(
+    max by (cluster, node, parent_uuid) (dra_device_info{@node, parent_uuid!=""} and on (cluster, node, uuid) ` + holds + `),
+    "uuid", "$1", "parent_uuid", "(.+)"
+  )
+)`
+
+// sick counts devices that any voice calls sick, and is 0 where all that speak say
+// well.
+const sick = `sum((
+  min by (cluster, node, uuid) (dra_device_healthy{@node}) and on (cluster, node, uuid) ` + holds + `
+) == bool 0)`
+
+// idleSince is there while all devices of the claim that tell it are idle.
+const idleSince = `max by (cluster) (dra_claim_idle_since_timestamp_seconds{` + claimHere + `})
+unless on (cluster) (
+  dra_claim_utilization_ratio{` + claimHere + `}
+  unless on (cluster, node, uuid) dra_claim_idle_since_timestamp_seconds{` + claimHere + `}
+)`
+
+// behind is since when somebody waits for the claim, or for its devices.
+const behind = `min(
+  dra_claim_pending_since_timestamp_seconds{@claim}
+  or dra_claim_phase_since_timestamp_seconds{@claim}
+)`
+
+func claimNow() []panel {
+	return []panel{
+		number(4, about{
+			title: "Devices", unit: units.Short,
+			reads: "Devices and partitions that the claim holds now.",
+			empty: needsClaim,
+		}, at(`count(`+holds+`)`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Utilization", unit: units.PercentUnit,
+			reads: "Mean over its devices, of what the claim does on them. Devices that it shares without a split are left out.",
+			empty: "its devices do not tell, are shared without a split, or " + needsClaim,
+		}, at(`avg(`+device("dra_claim_utilization_ratio")+`)`)).
+			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Memory used of allocated", unit: units.PercentUnit,
+			reads: "Device memory in use, as a share of what the claim was given. Above 95 % the next allocation of a process may fail.",
+			empty: "its devices do not tell, are shared without a split, or " + needsClaim,
+		}, at(`sum(`+device("dra_claim_memory_used_bytes")+`)
+/ (sum(
+  max by (cluster, node, uuid) (dra_claim_memory_allocated_bytes{`+claimHere+`})
+  and on (cluster, node, uuid) `+device("dra_claim_memory_used_bytes")+`
+) > 0)`)).
+			Thresholds(steps(good, step{0.9, warning}, step{0.95, critical})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Idle since", unit: units.DateTimeFromNow,
+			reads: "Since when the claim has used none of its devices.",
+			none:  "not seen idle",
+			empty: "it uses at least one, its devices do not tell, or " + needsClaim,
+		}, at(`max(`+idleSince+`) * 1000`)).ColorScheme(always(warning)),
+		number(4, about{
+			title: "Sick devices", unit: units.Short,
+			reads: "Of its devices, those that the hardware, the driver or the kubelet calls sick. Below is what speaks against them.",
+			empty: "nobody has said anything about its devices, or " + needsClaim,
+		}, at(sick)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Somebody waits since", unit: units.DateTimeFromNow,
+			reads: "The oldest wait for this claim: until it is allocated, or until the first container of a pod runs. Further down is who, and why." + whereverItIs,
+			none:  "nobody seen",
+			empty: "nobody waits for it, or the cluster role is not scraped",
+		}, at(behind+` * 1000`)).ColorScheme(always(warning)),
+	}
+}
+
+// detailed is each device of the claim, by each request that got it, with its
+// model and partition profile where they are known.
+const detailed = `topk by (cluster, node, request, deviceclass, pool, device, uuid) (1,
+  max by (cluster, node, request, deviceclass, pool, device, uuid) (dra_claim_device_info{` + claimHere + `})
+  * on (cluster, node, uuid) group_left (model, partition_profile)
+  topk by (cluster, node, uuid) (1, max by (cluster, node, uuid, model, partition_profile) (dra_device_info{@node}))
+)`
+
+// ofDetailed gives a level of devices the labels of the rows of the table of
+// devices.
+func ofDetailed(level string) string {
+	return detailed + "\n* on (cluster, node, uuid) group_left ()\n(" + level + ")"
+}
+
+func claimIdentity() []panel {
+	return []panel{
+		listing(24, 4, about{
+			title: "The claim", unit: units.Short,
+			reads: "Its class (multiple: its requests name several), the template that it was made from, how its devices are shared, " +
+				"whether it has admin access (it then holds nothing) or was made for an extended resource.",
+			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "node", title: "Node", links: []link{toNode()}},
+			{label: "deviceclass", title: "Class"},
+			{label: "template", title: "Template"},
+			{label: "sharing", title: "Sharing"},
+			{label: "admin_access", title: "Admin access"},
+			{label: "extended_resource", title: "Extended resource"},
+			{label: "claim_uid", title: "UID"},
+		}, column{title: "Devices allocated", expr: `max by (cluster, node, deviceclass, template, sharing, admin_access, extended_resource, claim_uid) (dra_claim_info{` + claimHere + `})
+* on (cluster, node) group_left ()
+count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `}))`}),
+		listing(24, 6, about{
+			title: "Devices of the claim", unit: units.Short,
+			reads: "Each device, and the request that got it. A device that stands here and has no utilization tells none, or is shared without a split.",
+			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "request", title: "Request"},
+			{label: "pool", title: "Pool"},
+			{label: "device", title: "Device"},
+			{label: "model", title: "Model"},
+			{label: "partition_profile", title: "Profile"},
+			{label: "uuid", title: "UUID"},
+		},
+			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
+			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
+			column{title: "Health", expr: byRequest(ofDetailed(`min by (cluster, node, uuid) (dra_device_healthy{@node})`)), more: verdicts()},
+			column{title: "Allocated", expr: byRequest(detailed), hidden: true},
+		),
+		listing(24, 5, about{
+			title: "Pods and containers", unit: units.Short,
+			reads: "Who may use the claim's devices, and how many of them. A pod that has ended stands here for a few minutes more (--ledger.grace).",
+			empty: "no pod uses the claim on this node, or the node has no agent that is scraped",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "pod", title: "Pod"},
+			{label: "container", title: "Container"},
+			{label: "owner_kind", title: "Owner"},
+			{label: "owner_name", title: "Owner's name"},
+		}, column{title: "Devices", expr: `count by (cluster, pod, container, owner_kind, owner_name) (
+  max by (cluster, pod, container, owner_kind, owner_name, uuid) (dra_claim_consumer_info{` + claimHere + `})
+)`}),
+	}
+}
+
+// byRequest leaves the labels out that are no column.
+func byRequest(expr string) string {
+	return "max by (cluster, request, pool, device, model, partition_profile, uuid) (\n" + expr + "\n)"
+}

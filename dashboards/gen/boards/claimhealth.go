@@ -1,0 +1,64 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// toHealth leads to the health of the claim's node.
+func toHealth() cog.Builder[dashboard.DashboardLink] {
+	return dashboard.NewDashboardLinkBuilder("Device health of the node").
+		Url(link{uid: uidHealth}.url(nil) + "&${node:queryparam}")
+}
+
+// concerning names the devices that concern the claim, of an expression by device.
+func concerning(expr string) string {
+	return withDevice("@node", expr+"\nand on (cluster, node, uuid) "+concerns)
+}
+
+// worded is a state timeline of numbers that stand for words.
+func worded(panel *statetimeline.PanelBuilder, all ...named) *statetimeline.PanelBuilder {
+	return panel.Mappings(words(all...)).
+		ColorScheme(byThresholds()).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).Calcs([]string{}))
+}
+
+func claimHealth() []panel {
+	const partitions = " Of a partition, the device that it is cut from is shown as well."
+	return []panel{
+		worded(states(12, about{
+			title: "Is each device well?", unit: units.Short,
+			reads: "What the hardware, the driver (taints in its slices) and the kubelet say of each device. Where they differ for minutes, one of them is late or wrong." + partitions,
+			empty: "nobody has said anything about its devices, or " + needsClaim,
+		}, over(concerning(`min by (cluster, node, uuid, by) (dra_device_healthy{@node})`), "{{device}}: {{by}}")),
+			named{"0", "sick", critical}, named{"1", "well", good}).
+			Links([]cog.Builder[dashboard.DashboardLink]{toHealth()}),
+		worded(states(12, about{
+			title: "What speaks against its devices", unit: units.Short,
+			reads: "Signals of the hardware and taints of the driver, for as long as they lasted. docs/health.md says when a signal is raised, and when it ends." + partitions,
+			none:  noneSeen,
+			empty: "nothing speaks against them, or " + needsClaim,
+		},
+			over(concerning(`max by (cluster, node, uuid, signal) (
+  dra_device_health_signal_info{@node, severity="critical"} * 2
+  or dra_device_health_signal_info{@node}
+)`), "{{device}}: {{signal}}"),
+			over(concerning(`max by (cluster, node, uuid, key, value, effect) (dra_device_taint_info{@node}) * 3`), "{{device}}: {{key}}={{value}}:{{effect}}")),
+			named{"1", "warning", warning}, named{"2", "critical", critical}, named{"3", "tainted", warning}),
+		listing(24, 5, about{
+			title: "Xids of its devices", unit: units.Short,
+			reads: "Errors that NVIDIA's driver has reported of these devices, also before the claim held them: compare the time with the claim's." + partitions,
+			none:  noneSeen,
+			empty: "none was reported since the agent has been listening, no NVIDIA source listens, or " + needsClaim,
+		}, deviceKeys(key{label: "xid", title: "Xid"}),
+			column{title: "Last seen", unit: units.DateTimeFromNow, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
+			column{title: "At", unit: units.DatetimeISO, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
+			column{title: "In the chosen time", expr: concerning(`round(max by (cluster, node, uuid, xid) (increase(dra_device_xid_errors_total{@node}[$__range]))
+and on (cluster, node, uuid, xid) max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}))`)},
+		).OverrideByName("Xid", append(asText(), property("mappings", xidMappings()))),
+	}
+}

@@ -1,0 +1,91 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+const (
+	ofReference = "cluster, namespace, pod, pod_claim"
+
+	// nobodyWaits is why the tables of waits are empty.
+	nobodyWaits = "nobody waits for the claim, or the cluster role is not scraped"
+
+	// waitsForIt are the references of pods that wait for the claim.
+	waitsForIt = `max by (` + ofReference + `) (dra_claim_pending_since_timestamp_seconds{@claim})`
+
+	// whyInNamespace is why each reference of the namespace waits.
+	whyInNamespace = `topk by (` + ofReference + `) (1, max by (` + ofReference + `, reason) (dra_claim_pending_reason_info{@fleet, namespace="$namespace"}))`
+)
+
+// stage is what a stage of the funnel leaves for each request that waits for the
+// claim.
+func stage(name string) string {
+	return `max by (cluster, pod, request) (
+  dra_claim_pending_candidates{@fleet, namespace="$namespace", stage="` + name + `"}
+  and on (` + ofReference + `) ` + waitsForIt + `
+)`
+}
+
+func claimWaits() []panel {
+	none := steps(critical, step{1, plain})
+	return []panel{
+		listing(12, 5, about{
+			title: "Who waits for its allocation, and why?", unit: units.Short,
+			reads: "Pods of which a reference to this claim waits, and the one reason that comes first; docs/pending.md says what to do about each. " +
+				"dra-exporter explain pod says it in sentences." + whereverItIs,
+			empty: nobodyWaits, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "pod", title: "Pod"},
+			{label: "pod_claim", title: "Reference"},
+			{label: "reason", title: "Reason"},
+		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, pod_claim, reason) (
+  ` + waitsForIt + ` * on (` + ofReference + `) group_left (reason) ` + whyInNamespace + `
+  or on (` + ofReference + `) ` + waitsForIt + `
+)`}),
+		listing(12, 5, about{
+			title: "Which phase is under way?", unit: units.Short,
+			reads: "The claim is allocated, and a pod's first container does not run yet. binding and preparation that do not end are the driver's or the kubelet's; " +
+				"start is the image's; docs/phases.md." + whereverItIs,
+			empty: nobodyWaits, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "pod", title: "Pod"},
+			{label: "phase", title: "Phase"},
+		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, phase) (dra_claim_phase_since_timestamp_seconds{@claim})`}),
+		listing(16, 5, about{
+			title: "How many devices each stage leaves", unit: units.Short,
+			reads: "Each stage is a part of the one before; the first that is less than what is asked is where it fails. " +
+				"free: not held, and of a complete pool. Best node: the most of these that one node can reach." + whereverItIs,
+			none:  noneSeen,
+			empty: nobodyWaits + "; the claim or its class does not exist",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "pod", title: "Pod"},
+			{label: "request", title: "Request"},
+		},
+			column{title: "Asked", expr: `max by (cluster, pod, request) (
+  dra_claim_pending_requested_devices{@fleet, namespace="$namespace"}
+  and on (` + ofReference + `) ` + waitsForIt + `
+)`},
+			column{title: "Published", expr: stage("published"), more: tinted(none)},
+			column{title: "Class", expr: stage("class"), more: tinted(none)},
+			column{title: "Selectors", expr: stage("selectors"), more: tinted(none)},
+			column{title: "Untainted", expr: stage("untainted"), more: tinted(none)},
+			column{title: "Free", expr: stage("free"), more: tinted(none)},
+			column{title: "Best node", expr: stage("best_node"), more: tinted(none)},
+		),
+		number(4, about{
+			title: "Being deleted since", unit: units.DateTimeFromNow,
+			reads: "The claim is being deleted, and a finalizer holds it: usually a pod still uses it, or the driver that should release it is away." + whereverItIs,
+			none:  "not seen",
+			empty: "it is not being deleted, or the cluster role is not scraped",
+		}, at(`max(dra_claim_terminating_since_timestamp_seconds{@claim}) * 1000`)).ColorScheme(always(warning)).Height(5),
+		number(4, about{
+			title: "Orphaned", unit: units.Bool,
+			reads: "True: the claim is reserved for pods none of which exists, and its devices are held for nobody." + whereverItIs,
+			none:  "not seen",
+			empty: "it is not orphaned, or the cluster role is not scraped",
+		}, at(`max(dra_claim_orphaned{@claim})`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Height(5),
+	}
+}

@@ -1,0 +1,75 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
+
+// needsNodes is why panels of devices are empty, where nothing else is.
+const needsNodes = "no node agent of the selection is scraped"
+
+// withDevice gives each series of a device its name, as the label device: under which
+// its driver publishes it, else the beginning of its UUID. The expression has one series
+// at most for each cluster, node, uuid and whatever labels it has besides. A
+// device that is published twice has one of its names.
+func withDevice(selection, expr string) string {
+	return `(` + expr + `)
+* on (cluster, node, uuid) group_left (device)
+(
+  topk by (cluster, node, uuid) (1, max by (cluster, node, uuid, device) (dra_device_published_info{` + selection + `}))
+  or on (cluster, node, uuid)
+  label_replace(max by (cluster, node, uuid) (dra_device_info{` + selection + `}), "device", "$1$2", "uuid",
+    "(?:.*/)?(?:((?:GPU-|MIG-)?[0-9a-f]{8})-[0-9a-f-]{27}|(.+))")
+)`
+}
+
+// deviceKeys are the columns that say which device a row is about.
+func deviceKeys(more ...key) []key {
+	return append([]key{
+		{label: "cluster", title: "Cluster"},
+		{label: "node", title: "Node", links: []link{toNode()}},
+		{label: "device", title: "Device"},
+		{label: "uuid", title: "UUID"},
+	}, more...)
+}
+
+// claimKeys are the columns that say which claim a row is about.
+func claimKeys() []key {
+	return []key{
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+	}
+}
+
+// holders is how many claims hold each device or a partition of it.
+func holders(selection string) string {
+	own := `max by (cluster, node, uuid, parent_uuid) (dra_device_holders{` + selection + `, kind="claim"})`
+	parts := `max by (cluster, node, uuid, parent_uuid) (dra_device_holders{` + selection + `, kind="claim", parent_uuid!=""})`
+	return `sum by (cluster, node, uuid) (
+  sum by (cluster, node, uuid) (` + own + `)
+  or label_replace(sum by (cluster, node, parent_uuid) (` + parts + `), "uuid", "$1", "parent_uuid", "(.+)")
+)`
+}
+
+// verdict is what one voice says of each device. Where an agent that goes and the
+// one that comes differ, the worse word counts.
+func verdict(selection, by string) string {
+	return `min by (cluster, node, uuid) (dra_device_healthy{` + selection + `, by="` + by + `"})`
+}
+
+// verdicts writes 0 and 1 as words.
+func verdicts() []dashboard.DynamicConfigValue {
+	return append(tinted(steps(critical, step{1, good})),
+		property("mappings", words(named{"0", "sick", critical}, named{"1", "well", good})))
+}
+
+// asText writes a column's values in the colours of its mappings.
+func asText() []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{property("custom.cellOptions", map[string]any{"type": "color-text"})}
+}
+
+// each is a question of now that has several answers, which a panel of numbers
+// shows side by side.
+func each(expr, legend string) query {
+	return at(expr).Format(prometheus.PromQueryFormatTimeSeries).LegendFormat(legend)
+}

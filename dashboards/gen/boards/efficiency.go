@@ -1,0 +1,249 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// needsAccounting is why panels of what accrued are empty.
+const needsAccounting = "the recording rules of the group dra-exporter.accounting are not loaded, or less than ten minutes have passed since"
+
+// needsPrices is why panels of cost are empty.
+const needsPrices = "the exporters were given no price list (--cost.prices), or none of its rules fits; or " + needsAccounting
+
+// efficiency is what was held, used, left idle and paid, and by whom.
+func efficiency() Board {
+	return Board{
+		UID:   uidEfficiency,
+		Title: "DRA / Efficiency and cost",
+		description: "What claims held, used and left idle, and what that cost, by namespace, device class and team; " +
+			"and how far the move from device plugins has come.",
+		from: "now-24h",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			several("namespace", "Namespace", `label_values(dra_namespace_device_seconds_total{@fleet}, namespace)`),
+			several("class", "Device class", `label_values(dra_namespace_device_seconds_total{@namespaces}, deviceclass)`),
+		},
+		rows: []row{
+			{panels: efficiencyNumbers()},
+			{title: "Over time", panels: efficiencyOverTime()},
+			{title: "Who", panels: efficiencyByOwner()},
+			{title: "Claims", panels: efficiencyByClaim()},
+			{title: "From device plugins to claims", panels: migration()},
+		},
+	}
+}
+
+// hours is what accrued in the range, in device-hours, summed by labels.
+func hours(by, family string) string {
+	return `sum by (` + by + `) (sum_over_time(` + family + `:increase5m{@claims}[$__range])) / 3600`
+}
+
+const (
+	heldSeconds = "namespace_class:dra_namespace_device_seconds"
+	busySeconds = "namespace_class:dra_namespace_busy_seconds"
+	idleSeconds = "namespace_class:dra_namespace_idle_seconds"
+	openSeconds = "namespace_class:dra_namespace_shared_device_seconds"
+	costOfClass = "namespace_class:dra_namespace_cost"
+)
+
+func efficiencyNumbers() []panel {
+	return []panel{
+		number(4, about{
+			title: "Device-hours held", unit: units.Short,
+			reads: "Hours for which claims held devices in the chosen time, each weighted by the share that was held: half a device for two hours is one.",
+			empty: needsAccounting,
+		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Device-hours busy", unit: units.Short,
+			reads: "Busy time of the claims, where it is known: not of devices that are shared and cannot be split, nor of those that do not tell.",
+			empty: "no device tells its utilization, or " + needsAccounting,
+		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Device-hours idle", unit: units.Short,
+			reads: "Held and not busy, where that is known. The tables below say whose they are.",
+			empty: "no device tells its utilization, or " + needsAccounting,
+		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Busy share", unit: units.PercentUnit,
+			reads: "Busy time as a share of what was held and is known. Above 1 where claims use more of shared devices than they were given.",
+			empty: "no device tells its utilization, or " + needsAccounting,
+		}, at(busyShare(""))).
+			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).
+			ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Cost", unit: units.Short,
+			reads: "What the device-hours held cost by the price list, in its currency.",
+			empty: needsPrices,
+		}, at(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`)).
+			ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Devices held now", unit: units.PercentUnit,
+			reads: "Whole devices that somebody holds, wholly or in part, of all that there are. It does not follow the namespace or the class.",
+			empty: "no node agent is scraped, or the recording rules are not loaded",
+		}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
+			ColorScheme(always(neutral)),
+	}
+}
+
+// busyShare leaves out what nobody can tell: it compares with the time that is
+// busy or idle.
+func busyShare(by string) string {
+	return hours(by, busySeconds) + "\n/ (" + hours(by, busySeconds) + "\n  + " + hours(by, idleSeconds) + ")"
+}
+
+// level is how many devices a rule's five minutes stand for.
+func level(by, family string) string {
+	return `sum by (` + by + `) (last_over_time(` + family + `:increase5m{@claims}[10m])) / 300`
+}
+
+func efficiencyOverTime() []panel {
+	return []panel{
+		stacked(12, about{
+			title: "Devices held by namespace", unit: units.Short,
+			reads: "How many devices each namespace's claims held at once, weighted by their shares; each value stands for five minutes.",
+			empty: needsAccounting,
+		}, over(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
+		stacked(12, about{
+			title: "What held devices did", unit: units.Short,
+			reads: "Devices held at once, split into busy, idle, and shared in a way that cannot be split. Much idle is what could be given to those who wait.",
+			empty: needsAccounting,
+		},
+			over(level("", busySeconds), "busy"),
+			over(level("", idleSeconds), "idle"),
+			over(level("", openSeconds), "shared, not split")).
+			OverrideByName("busy", fixed(good)).
+			OverrideByName("idle", fixed(warning)).
+			OverrideByName("shared, not split", fixed(unknown)),
+		timeline(12, about{
+			title: "Busy share by namespace", unit: units.PercentUnit,
+			reads: "Busy time as a share of the held time whose use is known. A namespace near 0 holds devices for nothing.",
+			empty: "no device tells its utilization, or " + needsAccounting,
+		}, over(level("cluster, namespace", busySeconds)+
+			"\n/ ("+level("cluster, namespace", busySeconds)+" + "+level("cluster, namespace", idleSeconds)+" > 0)",
+			"{{namespace}} {{cluster}}")),
+		stacked(12, about{
+			title: "Cost per hour by namespace", unit: units.Short,
+			reads: "What an hour like the five minutes before costs, in the currency of the price list.",
+			empty: needsPrices,
+		}, over(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
+			"{{namespace}} {{currency}} {{cluster}}")),
+	}
+}
+
+func fixed(colour string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{property("color", map[string]any{"mode": "fixed", "fixedColor": colour})}
+}
+
+// accounts are the columns of every table of owners.
+func accounts(by string) []column {
+	return []column{
+		{title: "Held", unit: units.Short, expr: hours(by, heldSeconds)},
+		{title: "Busy", unit: units.Short, expr: hours(by, busySeconds)},
+		{title: "Idle", unit: units.Short, expr: hours(by, idleSeconds)},
+		{title: "Shared, not split", unit: units.Short, expr: hours(by, openSeconds)},
+		{title: "Busy share", unit: units.PercentUnit, expr: busyShare(by), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
+		{title: "Cost", unit: units.Short, expr: `sum by (` + by + `) (sum_over_time(` + costOfClass + `:increase5m{@claims}[$__range]))`},
+	}
+}
+
+func efficiencyByOwner() []panel {
+	const reads = "Device-hours of the chosen time, and their cost. Busy and idle are of what is known alone: " +
+		"held is their sum and what is shared without a split, and what does not tell."
+	return []panel{
+		listing(24, 9, about{
+			title: "Namespaces", unit: units.Short, reads: reads,
+			empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		}, accounts("cluster, namespace")...),
+		listing(24, 8, about{
+			title: "Device classes and models", unit: units.Short, reads: reads + " A claim of several classes counts as the class multiple.",
+			empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
+		}, []key{
+			{label: "deviceclass", title: "Class"},
+			{label: "model", title: "Model"},
+		}, accounts("deviceclass, model")...),
+		listing(24, 8, about{
+			title: "Teams", unit: units.Short,
+			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. A claim that several teams use is shared out equally. It does not follow the namespace or the class.",
+			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
+		}, []key{{label: "team", title: "Team"}},
+			column{title: "Held", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`},
+			column{title: "Busy", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`},
+			column{title: "Idle", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`},
+			column{title: "Cost", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`},
+		),
+	}
+}
+
+func efficiencyByClaim() []panel {
+	keys := []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+	}
+	const by = `cluster, namespace, resourceclaim`
+	const note = " Claims that have ended count, for what they held in the chosen time. It does not follow the class."
+	return []panel{
+		listing(12, 10, about{
+			title: "Which claims wasted the most?", unit: units.Short,
+			reads: "The twenty claims with the most device-hours that were held and not busy, and what these hours cost." + note,
+			empty: "no claim was idle, no device tells its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
+		}, keys,
+			column{title: "Idle", unit: units.Short, expr: `topk(20, sum by (` + by + `) (sum_over_time(claim:dra_claim_idle_seconds:increase5m{@namespaces}[$__range]))) / 3600`},
+			column{title: "Idle cost", unit: units.Short, expr: topClaims(by, "claim:dra_claim_idle_cost", "claim:dra_claim_idle_seconds")},
+		),
+		listing(12, 10, about{
+			title: "Which claims cost the most?", unit: units.Short,
+			reads: "The twenty most expensive claims of the chosen time, with the device-hours that they held." + note,
+			empty: needsPrices,
+		}, keys,
+			column{title: "Cost", unit: units.Short, expr: `topk(20, sum by (` + by + `) (sum_over_time(claim:dra_claim_cost:increase5m{@namespaces}[$__range])))`},
+			column{title: "Held", unit: units.Short, expr: "(" + topClaims(by, "claim:dra_claim_device_seconds", "claim:dra_claim_cost") + ") / 3600"},
+		),
+	}
+}
+
+// topClaims is what accrued for the twenty claims that are the first by another
+// account, so that both columns have the same rows.
+func topClaims(by, family, first string) string {
+	return `sum by (` + by + `) (sum_over_time(` + family + `:increase5m{@namespaces}[$__range]))
+and on (` + by + `) topk(20, sum by (` + by + `) (sum_over_time(` + first + `:increase5m{@namespaces}[$__range])))`
+}
+
+// migration is the view before, during and after: who still comes through a device
+// plugin, and whether devices are used better by claims.
+func migration() []panel {
+	const needsPods = "no pod holds a device, or the recording rules are not loaded"
+	const note = " It does not follow the class."
+	return []panel{
+		stacked(8, about{
+			title: "Devices by the way they were got", unit: units.Short,
+			reads: "Devices that pods hold through claims, and through device plugins. The second goes to nothing as the move proceeds." + note,
+			empty: needsPods,
+		}, over(`sum by (kind) (namespace_kind:dra_pod_devices:count{@namespaces})`, "{{kind}}")),
+		timeline(8, about{
+			title: "Utilization by the way devices were got", unit: units.PercentUnit,
+			reads: "Mean over the devices of pods, as far as it can be told what each pod does on its device. Compare the two while both are there, or the time before with the time after." + note,
+			empty: "no device tells its utilization, or its pods cannot be told apart; or " + needsPods,
+		}, over(`sum by (kind) (namespace_kind:dra_pod_utilization_ratio:sum{@namespaces})
+/ sum by (kind) (namespace_kind:dra_pod_utilization_ratio:count{@namespaces})`, "{{kind}}")).Max(1),
+		listing(8, 8, about{
+			title: "Who still uses device plugins?", unit: units.Short,
+			reads: "Namespaces whose pods have devices from a device plugin, with what they have through claims already." + note,
+			none:  noneSeen,
+			empty: "every pod has its devices through a claim, or the recording rules are not loaded",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		},
+			column{title: "Pods", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pods:count{@namespaces, kind="device_plugin"})`},
+			column{title: "Devices", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pod_devices:count{@namespaces, kind="device_plugin"})`},
+			column{title: "By claims", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pod_devices:count{@namespaces, kind="claim"})
+and on (cluster, namespace) namespace_kind:dra_pods:count{@namespaces, kind="device_plugin"}`},
+		),
+	}
+}

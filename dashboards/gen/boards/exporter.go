@@ -1,0 +1,133 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+const (
+	// noAgent and noExporter are why panels of the exporters are empty.
+	noAgent    = "no exporter in the node role is scraped under the chosen job and node"
+	noExporter = "no exporter is scraped under the chosen job and node"
+	// process are the labels of one exporter.
+	process = "cluster, job, instance"
+)
+
+// exporter is what the exporters say of themselves: who runs, what it cannot
+// read, and what it costs. Rows of an exporter about itself have no node: node is
+// the target's instance, which the shipped monitors make the node's name, and
+// "cluster" for the cluster role.
+func exporter() Board {
+	return Board{
+		UID:   uidExporter,
+		Title: "DRA / Exporter",
+		description: "The exporter's own health: which exporters run, which sources they cannot read and why, " +
+			"what they could not match or show, and what they cost. Node is the target's instance: the node's name, or cluster for the cluster role.",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			job(),
+			several("node", "Node", `label_values(dra_exporter_build_info{@fleet, job=~"$job"}, instance)`),
+		},
+		rows: []row{
+			{panels: exporterNumbers()},
+			{title: "What is amiss", panels: amissPanels()},
+			{title: "What they read", panels: readPanels()},
+			{title: "What is missing from their pages", panels: completenessPanels()},
+			{title: "What they cost", panels: costPanels()},
+		},
+	}
+}
+
+// job has the jobs under which exporters are scraped: dra-exporter with the
+// shipped monitors. All would not do: it would take the processes of all jobs.
+func job() cog.Builder[dashboard.VariableModel] {
+	return one("job", "Job", `label_values(dra_exporter_build_info{@fleet}, job)`).Multi(true)
+}
+
+func exporterNumbers() []panel {
+	return []panel{
+		number(4, about{
+			title: "Exporters that run", unit: units.Short,
+			reads: "Node agents, one a node with devices, and exporters in the cluster role, of which one is enough.",
+			empty: noExporter,
+		},
+			at(`count(group by (`+process+`) (dra_exporter_hardware_resets_total{@exporters}))`).LegendFormat("node"),
+			at(`count(group by (`+process+`) (dra_exporter_clock_anomalies_total{@exporters}))`).LegendFormat("cluster")).
+			ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Exporters down", unit: units.Short,
+			reads: "Targets of the job whose last scrape failed; the table below names them (alert DRAExporterDown).",
+			empty: "Prometheus has no target of the chosen job",
+		}, at(`sum(up{@exporters} == bool 0)`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Nodes without an agent", unit: units.Short,
+			reads: "Nodes of which drivers publish devices and no agent is scraped: nothing is known of what these devices do. It does not follow the job.",
+			empty: "the recording rules are not loaded, or " + noClusterRole,
+		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(dra_exporter_clock_anomalies_total{@fleet})`)).
+			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Sources that are down", unit: units.Short,
+			reads: "Sources of exporters whose last read failed; the table below says why. What they would tell is absent, never 0.",
+			empty: noExporter,
+		}, at(`sum(max by (`+process+`, source) (dra_exporter_source_up{@exporters}) == bool 0)`)).
+			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Oldest sample", unit: units.Seconds,
+			reads: "How old the newest readings of the worst node agent are. Some seconds are well; the alert DRAExporterStale fires after two minutes.",
+			empty: noAgent,
+		}, at(`max(time() - dra_exporter_sample_timestamp_seconds{@exporters})`)).
+			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Unmatched devices", unit: units.Short,
+			reads: "Allocated devices without known hardware, and hardware that the vendor's driver does not publish: claims on them have no numbers. Zero is well, and a few while a driver starts.",
+			empty: noAgent,
+		}, at(`sum(max by (`+process+`, side) (dra_exporter_unmatched_devices{@exporters}))`)).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+	}
+}
+
+func amissPanels() []panel {
+	const source = "cluster, instance, source"
+	why := `max by (` + source + `, reason) (dra_exporter_source_error_info{@exporters})`
+	upOf := `max by (` + source + `) (dra_exporter_source_up{@exporters})`
+	return []panel{
+		listing(24, 6, about{
+			title: "Which sources are down or in trouble, and why?", unit: units.Short,
+			reads: "A source that is down tells nothing; one in trouble tells a part. The exporter's own page says more, under Sources. The alert DRAExporterSourceDown fires after 10 minutes.",
+			empty: "all sources are well, or " + noExporter, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "instance", title: "Node", links: []link{instanceNode()}},
+			{label: "source", title: "Source"},
+			{label: "reason", title: "Reason"},
+		},
+			column{title: "State", more: append(tinted(steps(warning, step{1, critical})), property("mappings", words(named{"1", "down", critical}, named{"0", "in trouble", warning}))),
+				expr: why + ` * on (` + source + `) group_left () (` + upOf + ` == bool 0)`},
+			column{title: "Last read with success", unit: units.DateTimeFromNow,
+				expr: why + ` * on (` + source + `) group_left () (1000 * max by (` + source + `) (dra_exporter_source_last_success_timestamp_seconds{@exporters}))`},
+		),
+		listing(12, 6, about{
+			title: "Which exporters do not answer?", unit: units.Short,
+			reads: "Targets of the job whose last scrape failed: the process is not there, or its page took longer than the scrape's timeout.",
+			none:  noneSeen,
+			empty: "all answer, or Prometheus has no target of the chosen job and node",
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "job", title: "Job"},
+			{label: "instance", title: "Node", links: []link{instanceNode()}},
+		}, column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "down", critical}))), expr: `max by (` + process + `) (up{@exporters}) == 0`}),
+		listing(12, 6, about{
+			title: "Which nodes have devices and no agent?", unit: units.Short,
+			reads: "Nodes of which drivers publish devices and no agent is scraped: see whether the DaemonSet tolerates the node's taints, and whether the agent starts there. It does not follow the job.",
+			none:  noneSeen,
+			empty: "no node lacks one, or the recording rules are not loaded, or " + noClusterRole,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
+			column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no agent", critical}))), expr: `max by (cluster, node) (node:dra_exporter_missing:bool{@nodes}) == 1`}),
+	}
+}
+
+// instanceNode leads to the node that an instance is named after.
+func instanceNode() link {
+	return link{title: "Node", uid: uidNode, fields: map[string]string{"node": "instance"}}
+}

@@ -1,0 +1,131 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+const sourceRules = "the recording rules are not loaded, or no exporter is scraped"
+
+func readPanels() []panel {
+	const all = " It is of all exporters, whatever job and node are chosen."
+	return []panel{
+		timeline(12, about{
+			title: "Share of exporters whose source is up", unit: units.PercentUnit,
+			reads: "1 is all. One line that falls is a driver or library that fails on many nodes; all lines of resource… and pods together are the API server's." + all,
+			empty: sourceRules,
+		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
+		sparse(timeline(12, about{
+			title: "How long reads take (p95)", unit: units.Seconds,
+			reads: "Reads of a source, of all exporters together. A source that takes longer than the sampling interval makes samples old." + all,
+			empty: sourceRules,
+		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}"))),
+		listing(12, 8, about{
+			title: "Reads by source", unit: units.Short,
+			reads: "Reads of the chosen time that failed wholly or in part, the most first, and how long a read took in the mean over the last minutes.",
+			empty: noExporter,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
+			column{title: "Failed", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range])))`},
+			column{title: "Mean duration", unit: units.Seconds, expr: `sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_sum{@exporters}[$__rate_interval]))
+/ on (cluster, source) (sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_count{@exporters}[$__rate_interval])) > 0)`},
+		),
+		listing(12, 8, about{
+			title: "Where do reads fail?", unit: units.Short,
+			reads: "The 20 exporters and sources with most failed reads in the chosen time.",
+			none:  noneSeen,
+			empty: "no read has failed in the chosen time, or " + noExporter,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "instance", title: "Node", links: []link{instanceNode()}},
+			{label: "source", title: "Source"},
+		}, column{title: "Failed", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range]))) > 0)`}),
+	}
+}
+
+func completenessPanels() []panel {
+	return []panel{
+		bars(12, about{
+			title: "Is the use of shared devices split by processes?", unit: units.Short,
+			reads: "Node agents by whether they can tell apart the processes of several holders: ok, or the reason why not. Where it is not ok, values of shared devices say attribution=\"shared\" (docs/sharing.md).",
+			empty: noAgent,
+		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
+		listing(12, 5, about{
+			title: "Where are devices unmatched?", unit: units.Short,
+			reads: "published: an allocated device without known hardware. hardware: a device that the vendor's driver on the node does not publish. The runbook DRAExporterUnmatchedDevices leads to the cause.",
+			empty: "all devices are matched, or " + noAgent, none: noneSeen,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "instance", title: "Node", links: []link{instanceNode()}},
+			{label: "side", title: "Side"},
+		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
+		listing(8, 5, about{
+			title: "Families that are cut short", unit: units.Short,
+			reads: "Families with more rows than --metrics.max-series allows, and how many rows were left out in the chosen time, at all steps together. Raise the limit, or look at who makes so many.",
+			empty: "nothing is cut, or " + noExporter, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
+			column{title: "Rows left out", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
+		listing(8, 5, about{
+			title: "Hardware counters that fell", unit: units.Short,
+			reads: "How often hardware counted less than before, in the chosen time: a GPU was reset, a driver loaded anew, or another source took over. Counters of ours do not fall with them.",
+			empty: "none fell, or " + noAgent, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
+			column{title: "Falls", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
+		listing(8, 5, about{
+			title: "Durations that clocks contradict", unit: units.Short,
+			reads: "Phases of which the clocks of API server, scheduler and kubelets told what cannot be; most are left out of the durations. Many mean that a clock is off: see NTP on the nodes.",
+			empty: "no clock contradicts another, or " + noClusterRole, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
+			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
+	}
+}
+
+func costPanels() []panel {
+	return []panel{
+		timeline(12, about{
+			title: "Memory of the exporters", unit: units.BytesIEC,
+			reads: "Resident memory: the greatest of all and the mean. A greatest line that grows on and on is a leak, or a cluster role with ever more claims.",
+			empty: "the processes do not tell it, or " + noExporter,
+		},
+			over(`max by (cluster) (process_resident_memory_bytes{@exporters})`, "greatest {{cluster}}"),
+			over(`avg by (cluster) (process_resident_memory_bytes{@exporters})`, "mean {{cluster}}")),
+		timeline(12, about{
+			title: "How long scrapes take", unit: units.Seconds,
+			reads: "As Prometheus measures it: the longest and the mean. What comes near the scrape's timeout (10 s in the shipped monitors) is lost soon.",
+			empty: "Prometheus has no target of the chosen job and node",
+		},
+			over(`max by (cluster) (scrape_duration_seconds{@exporters})`, "longest {{cluster}}"),
+			over(`avg by (cluster) (scrape_duration_seconds{@exporters})`, "mean {{cluster}}")),
+		timeline(12, about{
+			title: "Samples per scrape of all exporters", unit: units.Short,
+			reads: "What Prometheus takes in at each scrape of the chosen exporters together; docs/benchmarks.md says what to expect of a node.",
+			empty: "Prometheus has no target of the chosen job and node",
+		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "{{cluster}} samples")),
+		bars(12, about{
+			title: "Versions that run", unit: units.Short,
+			reads: "Exporters by version. More than one for longer than a rollout takes is a rollout that is stuck.",
+			empty: noExporter,
+		}, at(`count by (cluster, version) (group by (`+process+`, version) (dra_exporter_build_info{@exporters}))`).LegendFormat("{{version}} {{cluster}}")).Height(8),
+		exporterCosts(),
+	}
+}
+
+// exporterCosts has a row for each of the exporters with most memory.
+func exporterCosts() panel {
+	memory := `topk(` + listed + `, max by (` + process + `) (process_resident_memory_bytes{@exporters}))`
+	of := func(expr string) string { return expr + ` and on (` + process + `) ` + memory }
+	return listing(24, 10, about{
+		title: "What each exporter costs", unit: units.Short,
+		reads: "The " + listed + " exporters with most memory. Processor is in cores: 0.01 is one hundredth of one.",
+		empty: noExporter,
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "job", title: "Job"},
+		{label: "instance", title: "Node", links: []link{instanceNode()}},
+	},
+		column{title: "Memory", unit: units.BytesIEC, expr: memory},
+		column{title: "Processor", unit: units.Short, expr: of(`max by (` + process + `) (rate(process_cpu_seconds_total{@exporters}[$__rate_interval]))`)},
+		column{title: "Scrape", unit: units.Seconds, expr: of(`max by (` + process + `) (scrape_duration_seconds{@exporters})`)},
+		column{title: "Samples", unit: units.Short, expr: of(`max by (` + process + `) (scrape_samples_scraped{@exporters})`)},
+		column{title: "Age of the sample", unit: units.Seconds, more: tinted(steps(plain, step{60, warning}, step{120, critical})), expr: of(`max by (` + process + `) (time() - dra_exporter_sample_timestamp_seconds{@exporters})`)},
+		column{title: "Started", unit: units.DateTimeFromNow, expr: `1000 * (` + of(`max by (`+process+`) (process_start_time_seconds{@exporters})`) + `)`},
+	)
+}

@@ -1,0 +1,155 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// errorsOf is what a rule of dra-exporter.errors counted in the range, for each
+// device that has any.
+func errorsOf(rule, by string) string {
+	return `sum by (` + by + `) (sum_over_time(` + rule + `[$__range])) > 0`
+}
+
+// whole is for counts that Prometheus has extrapolated.
+func whole(more ...dashboard.DynamicConfigValue) []dashboard.DynamicConfigValue {
+	return append(more, property("decimals", 0))
+}
+
+const perDevice = "cluster, node, uuid"
+
+func xidPanels() []panel {
+	const last = `dra_device_xid_last_timestamp_seconds{@nodes}`
+	table := listing(24, 8, about{
+		title: "Xids by device and code", unit: units.Short,
+		reads: "The newest first. Red codes want a reset or a technician, orange ones are to be watched, grey ones are the application's own fault or mere notices. " +
+			"In the range counts whole five minutes, and follows up to five minutes later.",
+		none:  noneSeen,
+		empty: "no Xid was reported since the agents began to listen, or there is no NVIDIA device",
+	}, deviceKeys(key{label: "xid", title: "Xid"}),
+		column{title: "Last", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, node, uuid, xid) (` + last + `)`},
+		column{title: "In the range", expr: errorsOf(`device:dra_device_xid_errors:increase5m{@nodes}`, "cluster, node, uuid, xid")},
+		heldNow(last),
+		names(last),
+	)
+	table.OverrideByName("Xid", append(asText(), property("mappings", xidMappings())))
+	return []panel{table}
+}
+
+func memoryPanels() []panel {
+	const (
+		uncorrected = `device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`
+		corrected   = `device:dra_device_ecc_errors:increase5m{@nodes, severity="corrected"}`
+		any         = `(
+  dra_device_remapped_rows{@nodes} > 0 or dra_device_row_remap_pending{@nodes} == 1
+  or dra_device_retired_pages{@nodes} > 0
+  or sum_over_time(device:dra_device_ecc_errors:increase5m{@nodes}[$__range])
+)`
+	)
+	return []panel{
+		listing(24, 8, about{
+			title: "Memory errors and what was done about them", unit: units.Short,
+			reads: "Devices with any of it. Errors are those of the range: uncorrected ones have hurt somebody. A row that waits is remapped by a reset; one whose remapping failed means a new device. " +
+				"Corrected errors and remapped rows are wear: watch those that grow.",
+			none:  noneSeen,
+			empty: "no device has memory errors, or none counts them",
+		}, deviceKeys(),
+			column{title: "Uncorrected", expr: errorsOf(uncorrected, perDevice), more: whole(tinted(steps(critical))...)},
+			column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
+			column{title: "Remapped rows", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_remapped_rows{@nodes} > 0))`},
+			column{title: "Remapping", expr: `max by (cluster, node, uuid) (
+  dra_device_row_remap_pending{@nodes} == 1 or dra_device_row_remap_failed{@nodes} * 2 > 0
+)`, more: append(tinted(steps(warning, step{2, critical})),
+				property("mappings", words(named{"1", "waits for a reset", warning}, named{"2", "failed", critical})))},
+			column{title: "Retired pages", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_retired_pages{@nodes} > 0))`},
+			names(any),
+		),
+	}
+}
+
+func linkPanels() []panel {
+	const (
+		inactive = `dra_device_nvlink_links{@nodes, state="inactive"} > 0`
+		down     = `dra_device_network_link_state{@nodes, state="active"} == 0`
+		apart    = `dra_device_fabric_state{@nodes, state="success"} == 0`
+		any      = `(
+  ` + inactive + ` or ` + down + `
+  or sum_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[$__range])
+  or sum_over_time(device:dra_device_pcie_replays:increase5m{@nodes}[$__range])
+)`
+	)
+	return []panel{
+		listing(24, 8, about{
+			title: "Links with trouble", unit: units.Short,
+			reads: "Errors are those of the range. An inactive NVLink on a device whose neighbours have none is a fault; " +
+				"one that is inactive everywhere is how the machine is built. Ports are of network and RDMA devices.",
+			none:  noneSeen,
+			empty: "no device has trouble with a link, or " + needsErrors,
+		}, deviceKeys(),
+			column{title: "NVLink errors", expr: errorsOf(`device:dra_device_nvlink_errors:increase5m{@nodes}`, perDevice), more: whole(tinted(steps(warning))...)},
+			column{title: "NVLinks inactive", expr: `max by (cluster, node, uuid) (` + inactive + `)`, more: tinted(steps(warning))},
+			column{title: "Ports down", expr: `count by (cluster, node, uuid) (max by (cluster, node, uuid, port) (` + down + `))`, more: tinted(steps(warning))},
+			column{title: "PCIe replays", expr: errorsOf(`device:dra_device_pcie_replays:increase5m{@nodes}`, perDevice), more: whole()},
+			column{title: "xGMI uncorrected", expr: `round(max by (cluster, node, uuid) (increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0))`},
+			names(any),
+		),
+		listing(12, 8, about{
+			title: "NVLink fabric not joined", unit: units.Short,
+			reads: "Devices whose registration with the fabric has failed or is not done. Without it they do not reach their peers: see to the fabric manager of the node.",
+			none:  noneSeen,
+			empty: "all devices are registered, or none belongs to a fabric",
+		}, deviceKeys(key{label: "state", title: "State"}),
+			column{title: "Joined", expr: `max by (cluster, node, uuid, state) (dra_device_fabric_state{@nodes, state!="success"} == 1)`,
+				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no", critical})))},
+			heldNow(apart),
+			names(apart),
+		),
+		stacked(12, about{
+			title: "NVLink errors by kind", unit: units.Short,
+			reads: "How many there were in five minutes. Replays and CRC errors that grow on one device announce a link that will fail.",
+			none:  noneSeen,
+			empty: "there was no NVLink error, these devices have no NVLink, or " + needsErrors,
+		}, over(`sum by (kind) (last_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[10m]))`, "{{kind}}")).
+			DrawStyle(common.GraphDrawStyleBars).
+			FillOpacity(80),
+	}
+}
+
+func heatPanels() []panel {
+	// hottest keeps the same ten nodes for the whole range, so that lines do not
+	// come and go with a rank.
+	const hottest = `node:dra_device_temperature_celsius:max{@nodes}
+and on (cluster, node) topk(10, max by (cluster, node) (
+  max_over_time(node:dra_device_temperature_celsius:max{@nodes}[$__range] @ end())
+))`
+	return []panel{
+		timeline(12, about{
+			title: "Hottest device of the ten hottest nodes", unit: units.Celsius,
+			reads: "By sensor. GPUs slow themselves down at about 85 to 90 °C, their memory at about 95 to 105 °C: the model's own limits count. One node that leaves the others: its fans or its place.",
+			empty: "no device tells its temperature, or the recording rules of the group dra-exporter.devices are not loaded",
+		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
+		timeline(12, about{
+			title: "Devices that slow down, by reason", unit: units.Short,
+			reads: "How many devices did so at once, in the mean of five minutes. A device that does it for two reasons counts for each. power_cap is a limit that somebody set, and no fault; heat and power brake are.",
+			empty: "no device tells why it slows down, or the recording rules of the group dra-exporter.devices are not loaded",
+		}, over(`sum by (reason) (node_reason:dra_device_throttled_seconds:rate5m{@nodes})`, "{{reason}}")),
+		listing(24, 8, about{
+			title: "Hottest devices", unit: units.Celsius,
+			reads: "The twenty with the hottest GPU sensor now. Slowed: the signal thermal_throttling or power_brake is raised. The dashboard Node has the shares by reason.",
+			empty: "no device tells its temperature",
+		}, deviceKeys(),
+			column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
+			column{title: "Memory", expr: among(topHottest, `dra_device_temperature_celsius{@nodes, sensor="memory"}`), more: tinted(steps(good, step{90, warning}, step{105, critical}))},
+			column{title: "Slowed by heat or supply", expr: among(topHottest, slowed),
+				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
+			column{title: "Power", unit: units.Watt, expr: among(topHottest, `dra_device_power_watts{@nodes}`)},
+			names(topHottest),
+		),
+	}
+}
+
+// slowed are devices that heat or the power supply slows down more than a little.
+const slowed = `dra_device_health_signal_info{@nodes, signal=~"thermal_throttling|power_brake"}`
+
+const topHottest = `topk(20, max by (cluster, node, uuid) (dra_device_temperature_celsius{@nodes, sensor="gpu"}))`

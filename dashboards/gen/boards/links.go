@@ -1,0 +1,71 @@
+package boards
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// UIDs of the dashboards: links and alerts name them.
+const (
+	uidClaims     = "dra-claims"
+	uidClaim      = "dra-claim"
+	uidAllocation = "dra-allocation"
+	uidHealth     = "dra-health"
+	uidNode       = "dra-node"
+	uidEfficiency = "dra-efficiency"
+	uidExporter   = "dra-exporter"
+)
+
+// link leads from a row or a series to another dashboard.
+type link struct {
+	title string
+	uid   string
+	// fields are what the other dashboard's variables take from the row, by the
+	// variable's name. Data source, cluster and time range go along by themselves.
+	fields map[string]string
+}
+
+// toClaim, toNode and toNamespace are the ways of drill-down: from anything that
+// has these labels.
+func toClaim() link {
+	return link{title: "Claim", uid: uidClaim, fields: map[string]string{"namespace": "namespace", "resourceclaim": "resourceclaim"}}
+}
+
+func toNode() link {
+	return link{title: "Node", uid: uidNode, fields: map[string]string{"node": "node"}}
+}
+
+func toNamespace() link {
+	return link{title: "Claims of the namespace", uid: uidClaims, fields: map[string]string{"namespace": "namespace"}}
+}
+
+// url takes values from the labels of a series, or from the columns of a table's
+// row by their names in the query.
+func (l link) url(value func(label string) string) string {
+	parts := []string{"${datasource:queryparam}", "${cluster:queryparam}", "${__url_time_range}"}
+	for _, variable := range sortedKeys(l.fields) {
+		parts = append(parts, fmt.Sprintf("var-%s=%s", variable, value(l.fields[variable])))
+	}
+	return "/d/" + l.uid + "?" + strings.Join(parts, "&")
+}
+
+// ofSeries is a link on a series, by its labels.
+func (l link) ofSeries() cog.Builder[dashboard.DashboardLink] {
+	return dashboard.NewDashboardLinkBuilder(l.title).Url(l.url(func(label string) string {
+		return fmt.Sprintf("${__field.labels.%s:percentencode}", label)
+	}))
+}
+
+// ofRow is a link on a cell, by the row's other cells. titles are the columns'
+// names as they are shown, by label.
+func (l link) ofRow(titles map[string]string) map[string]any {
+	return map[string]any{
+		"title": l.title,
+		"url": l.url(func(label string) string {
+			return fmt.Sprintf("${__data.fields[%q]:percentencode}", titles[label])
+		}),
+	}
+}

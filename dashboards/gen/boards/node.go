@@ -1,0 +1,161 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// needsNode is why panels of one node are empty, where nothing else is.
+const needsNode = "the node's agent is not scraped"
+
+// node is everything about one node.
+func node() Board {
+	return Board{
+		UID:         uidNode,
+		Title:       "DRA / Node",
+		description: "One node: which claim held which device when, what each did with it, how well the devices are, and how the agent there does.",
+		variables: []cog.Builder[dashboard.VariableModel]{
+			dataSource(), cluster(),
+			one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
+			sharedDevices(),
+		},
+		rows: []row{
+			{panels: nodeNumbers()},
+			{title: "Who has which device", panels: []panel{occupancy(), holdersNow(), pluginPods()}},
+			{title: "Health now", panels: []panel{devicesNow(), signalsNow()}},
+			{title: "Who uses $shared", repeat: "shared", panels: sharedUse()},
+			{title: "Devices over time", panels: devicesOverTime()},
+			{title: "Links and buses", panels: trafficOverTime()},
+			{title: "Each NVLink", folded: true, panels: eachLink()},
+			{title: "Namespaces on this node", panels: []panel{namespacesOnNode()}},
+			{title: "The agent on this node", panels: agentPanels()},
+		},
+	}
+}
+
+// sharedDevices are the devices that several pods use and whose processes are told
+// apart: a row of the dashboard each. Nobody chooses of them.
+func sharedDevices() cog.Builder[dashboard.VariableModel] {
+	return several("shared", "Shared devices", `label_values(dra_pod_utilization_ratio{@node}, uuid)`).
+		Hide(dashboard.VariableHideHideVariable)
+}
+
+// onNode gives each series of a device of the node its name, and leaves the node
+// out.
+func onNode(expr string, more ...string) string {
+	by := "cluster, uuid, device"
+	for _, label := range more {
+		by += ", " + label
+	}
+	return "max by (" + by + ") (" + withDevice("@node", expr) + ")"
+}
+
+// ofDevice is a quantity of each device of the node, by name, over time.
+func ofDevice(metric string) string {
+	return onNode(`max by (cluster, node, uuid) (` + metric + `)`)
+}
+
+func nodeNumbers() []panel {
+	const whole = `@node, parent_uuid=""`
+	perDevice := func(metric string) string {
+		return `max by (cluster, node, uuid) (` + metric + `{` + whole + `})`
+	}
+	return []panel{
+		number(4, about{
+			title: "Devices", unit: units.Short,
+			reads: "Whole devices of the node, and how many of them somebody holds, wholly or in part.",
+			empty: needsNode + ", or the recording rules of the group dra-exporter.devices are not loaded",
+		}, each(`sum(node:dra_device_held:sum{@node})`, "held"), each(`sum(node:dra_devices:count{@node})`, "all")).
+			ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Mean utilization", unit: units.PercentUnit,
+			reads: "Mean over whole devices that tell theirs, held or free.",
+			empty: "no device of the node tells its utilization, or " + needsNode,
+		}, at(`avg(`+perDevice("dra_device_utilization_ratio")+`)`)).ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Device memory in use", unit: units.PercentUnit,
+			reads: "Of all memory of the whole devices that tell.",
+			empty: "no device of the node tells its memory, or " + needsNode,
+		}, at(`sum(`+perDevice("dra_device_memory_used_bytes")+`)
+/ sum(`+perDevice("dra_device_memory_size_bytes")+` and on (cluster, node, uuid) dra_device_memory_used_bytes{`+whole+`})`)).
+			Thresholds(steps(good, step{0.95, warning})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Power of all devices", unit: units.Watt,
+			reads: "What the devices draw together, and what they may.",
+			empty: "no device of the node tells its power, or " + needsNode,
+		}, each(`sum(`+perDevice("dra_device_power_watts")+`)`, "drawn"), each(`sum(`+perDevice("dra_device_power_limit_watts")+`)`, "limit")).
+			ColorScheme(always(neutral)),
+		number(4, about{
+			title: "Hottest device", unit: units.Celsius,
+			reads: "By sensor. GPUs slow themselves down at about 85 to 90 °C, their memory at about 95 to 105 °C.",
+			empty: "no device of the node tells its temperature, or " + needsNode,
+		}, each(`max by (sensor) (dra_device_temperature_celsius{@node})`, "{{sensor}}")).
+			Thresholds(steps(good, step{85, warning}, step{95, critical})).ColorScheme(byThresholds()),
+		number(4, about{
+			title: "Sick devices", unit: units.Short,
+			reads: "In whose word. Partitions count too, where the driver or the kubelet calls them sick. The tables of health below say which, and why.",
+			empty: "no device of the node tells its health, or " + needsNode,
+		}, each(`sum by (by) (1 - min by (cluster, node, uuid, by) (
+  dra_device_healthy{@node, by="hardware", parent_uuid=""} or dra_device_healthy{@node, by!="hardware"}
+))`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+	}
+}
+
+// nodeDeviceKeys are the columns of a device where the node is known.
+func nodeDeviceKeys(more ...key) []key {
+	return append([]key{
+		{label: "cluster", title: "Cluster"},
+		{label: "device", title: "Device"},
+		{label: "uuid", title: "UUID"},
+	}, more...)
+}
+
+func devicesNow() *table.PanelBuilder {
+	of := func(metric string) string { return ofDevice(metric) }
+	return listing(24, 8, about{
+		title: "Devices now", unit: units.Short,
+		reads: "Whole devices and partitions. Claims counts those that hold it or a partition of it; an empty cell: nobody tells.",
+		empty: needsNode,
+	}, nodeDeviceKeys(),
+		column{title: "Claims", expr: onNode(holders("@node"))},
+		column{title: "Utilization", unit: units.PercentUnit, expr: of(`dra_device_utilization_ratio{@node}`), more: gauge(steps(neutral))},
+		column{title: "Memory used", unit: units.BytesIEC, expr: of(`dra_device_memory_used_bytes{@node}`)},
+		column{title: "Temperature", unit: units.Celsius, expr: of(`dra_device_temperature_celsius{@node, sensor="gpu"}`), more: tinted(steps(good, step{85, warning}, step{95, critical}))},
+		column{title: "Hardware", expr: onNode(verdict("@node", "hardware")), more: verdicts()},
+		column{title: "Driver", expr: onNode(verdict("@node", "driver")), more: verdicts()},
+		column{title: "Kubelet", expr: onNode(verdict("@node", "kubelet")), more: verdicts()},
+	).SortBy(byColumn("Device", false))
+}
+
+func signalsNow() panel {
+	return listing(24, 5, about{
+		title: "What speaks against them", unit: units.Short,
+		reads: "Signals of the hardware now, critical ones first. Taints and Xids are on the dashboard Device health.",
+		none:  noneSeen,
+		empty: "no signal is raised, or " + needsNode,
+	}, nodeDeviceKeys(key{label: "signal", title: "Signal"}),
+		column{title: "Severity", expr: onNode(severityOf("@node"), "signal"), more: severities()},
+	)
+}
+
+func namespacesOnNode() panel {
+	total := func(metric string) string {
+		return `sum by (cluster, namespace) (max by (cluster, node, namespace, deviceclass, model) (increase(` + metric + `{@node}[$__range])))`
+	}
+	return listing(24, 8, about{
+		title: "What namespaces had of this node in the range", unit: units.Short,
+		reads: "Device-hours are weighted by the share that was held. Busy and energy are of what is not shared, or split by processes; Not split is the rest.",
+		none:  noneSeen,
+		empty: "no claim held a device here, or " + needsNode,
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+	},
+		column{title: "Device-hours", unit: units.Short, expr: total("dra_namespace_device_seconds_total") + " / 3600"},
+		column{title: "Busy hours", unit: units.Short, expr: total("dra_namespace_busy_seconds_total") + " / 3600"},
+		column{title: "Not split, hours", unit: units.Short, expr: total("dra_namespace_shared_device_seconds_total") + " / 3600"},
+		column{title: "Energy", unit: units.WattHour, expr: total("dra_namespace_energy_joules_total") + " / 3600"},
+	)
+}

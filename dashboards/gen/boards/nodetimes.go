@@ -1,0 +1,180 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// line takes a series out of a stack: what the stack is to be compared with.
+func line(colour string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{
+		property("color", map[string]any{"mode": "fixed", "fixedColor": colour}),
+		property("custom.stacking", map[string]any{"mode": "none", "group": "A"}),
+		property("custom.fillOpacity", 0),
+		property("custom.lineWidth", 2),
+	}
+}
+
+// sharedUse is about one shared device: the row is repeated for each.
+func sharedUse() []panel {
+	const (
+		on     = `{@node, uuid=~"$shared"}`
+		splits = "no device of the node is shared by pods, or processes are not told apart there: the agent's row below says why, docs/sharing.md what to do"
+	)
+	one := func(metric string) string { return `max by (cluster, node, uuid) (` + metric + on + `)` }
+	pods := func(metric string) string {
+		return `max by (cluster, node, uuid, namespace, pod) (` + metric + on + `)`
+	}
+	return []panel{
+		stacked(12, about{
+			title: "Utilization by pod", unit: units.PercentUnit,
+			reads: "What each pod's processes cause, and processes of nobody who holds the device. What the stack leaves below the line is told by no process.",
+			empty: splits,
+		},
+			over(pods("dra_pod_utilization_ratio"), "{{namespace}}/{{pod}}"),
+			over(one("dra_device_unattributed_utilization_ratio"), "nobody's"),
+			over(one("dra_device_utilization_ratio"), "the device")).
+			OverrideByName("nobody's", fixed(warning)).
+			OverrideByName("the device", line(unknown)),
+		stacked(12, about{
+			title: "Memory by pod", unit: units.BytesIEC,
+			reads: "Memory that each pod's processes use, and processes of nobody who holds the device. Nothing enforces what a claim was given: a pod that takes too much makes the others fail.",
+			empty: splits,
+		},
+			over(pods("dra_pod_memory_used_bytes"), "{{namespace}}/{{pod}}"),
+			over(one("dra_device_unattributed_memory_bytes"), "nobody's"),
+			over(one("dra_device_memory_used_bytes"), "the device"),
+			over(one("dra_device_memory_size_bytes"), "size")).
+			OverrideByName("nobody's", fixed(warning)).
+			OverrideByName("the device", line(unknown)).
+			OverrideByName("size", line(critical)),
+	}
+}
+
+func devicesOverTime() []panel {
+	return []panel{
+		timeline(12, about{
+			title: "Utilization", unit: units.PercentUnit,
+			reads: "Share of time with work on the device, of whole devices and partitions.",
+			empty: "no device of the node tells its utilization, or " + needsNode,
+		}, over(ofDevice(`dra_device_utilization_ratio{@node}`), "{{device}}")).Max(1),
+		timeline(12, about{
+			title: "Memory in use", unit: units.PercentUnit,
+			reads: "Of the device's memory. A line near 1 is a pod that is about to fail, or one that takes all memory at its start.",
+			empty: "no device of the node tells its memory, or " + needsNode,
+		}, over(onNode(`max by (cluster, node, uuid) (dra_device_memory_used_bytes{@node})
+/ on (cluster, node, uuid) max by (cluster, node, uuid) (dra_device_memory_size_bytes{@node})`), "{{device}}")).Max(1),
+		timeline(12, about{
+			title: "Power", unit: units.Watt,
+			reads: "What each whole device draws. A flat line at the limit is a device that its power cap holds back.",
+			empty: "no device of the node tells its power, or " + needsNode,
+		}, over(ofDevice(`dra_device_power_watts{@node}`), "{{device}}")),
+		timeline(12, about{
+			title: "Temperature", unit: units.Celsius,
+			reads: "By device and sensor.",
+			empty: "no device of the node tells its temperature, or " + needsNode,
+		}, over(onNode(`max by (cluster, node, uuid, sensor) (dra_device_temperature_celsius{@node})`, "sensor"), "{{device}} {{sensor}}")),
+		timeline(12, about{
+			title: "Clock", unit: units.Hertz,
+			reads: "Frequency of the multiprocessors. A device under load that is slower than its neighbours is slowed down: see the next panel.",
+			empty: "no device of the node tells its clocks, or " + needsNode,
+		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
+		timeline(12, about{
+			title: "Slowed down", unit: units.PercentUnit,
+			reads: "Share of time in which the device slowed itself down, by reason; there is no line for a reason that did not occur. power_cap is a limit that somebody set.",
+			none:  noneSeen,
+			empty: "no device of the node slowed itself down, or none tells",
+		}, over(onNode(`max by (cluster, node, uuid, reason) (rate(dra_device_throttled_seconds_total{@node}[$__rate_interval])) > 0`, "reason"), "{{device}} {{reason}}")).Max(1),
+	}
+}
+
+// traffic is bytes per second both ways, of each device.
+func traffic(title, reads, empty, sent, received string) panel {
+	rate := func(metric string) string {
+		return onNode(`max by (cluster, node, uuid) (rate(` + metric + `{@node}[$__rate_interval]))`)
+	}
+	return timeline(12, about{title: title, unit: units.BytesPerSecondIEC, reads: reads, empty: empty},
+		over(rate(sent), "{{device}} sent"), over(rate(received), "{{device}} received"))
+}
+
+func trafficOverTime() []panel {
+	return []panel{
+		traffic("NVLink", "Over all links of each device. Of devices that work together, one that falls behind has a bad link or is waited for.",
+			"these devices have no NVLink or do not count its bytes, or "+needsNode,
+			"dra_device_nvlink_transmit_bytes_total", "dra_device_nvlink_receive_bytes_total"),
+		traffic("PCIe", "Between device and host. Much that is received and little work: the pod waits for its data.",
+			"these devices do not count PCIe bytes (docs/sources.md), or "+needsNode,
+			"dra_device_pcie_transmit_bytes_total", "dra_device_pcie_receive_bytes_total"),
+		traffic("Network", "Of network and RDMA devices.",
+			"the node has no network or RDMA device that an agent reads, or "+needsNode,
+			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
+		timeline(12, about{
+			title: "Errors on links and buses", unit: units.Short,
+			reads: "Errors per second; there is no line where there are none. Any that goes on is a cable, a connector or a slot.",
+			none:  noneSeen,
+			empty: "there was no error, or these devices do not count any",
+		},
+			over(onNode(`max by (cluster, node, uuid, kind) (rate(dra_device_nvlink_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} NVLink {{kind}}"),
+			over(onNode(`max by (cluster, node, uuid) (rate(dra_device_pcie_replays_total{@node}[$__rate_interval])) > 0`), "{{device}} PCIe replays"),
+			over(onNode(`max by (cluster, node, uuid, kind) (rate(dra_device_network_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} {{kind}}")),
+	}
+}
+
+func eachLink() []panel {
+	const empty = "links are not read one by one (--device.nvlink-links), or these devices have no NVLink"
+	rate := func(metric string) string {
+		return onNode(`max by (cluster, node, uuid, link, peer) (rate(`+metric+`{@node}[$__rate_interval]))`, "link", "peer")
+	}
+	return []panel{
+		timeline(12, about{
+			title: "Sent over each NVLink", unit: units.BytesPerSecondIEC,
+			reads: "By device, link and what is at its other end. The links of one pair carry the same: one that carries less is worn.",
+			empty: empty,
+		}, over(rate("dra_device_nvlink_link_transmit_bytes_total"), "{{device}} {{link}} → {{peer}}")),
+		timeline(12, about{
+			title: "Received over each NVLink", unit: units.BytesPerSecondIEC,
+			reads: "By device, link and what is at its other end.",
+			empty: empty,
+		}, over(rate("dra_device_nvlink_link_receive_bytes_total"), "{{device}} {{link}} ← {{peer}}")),
+	}
+}
+
+// agent selects what the node's agent says of itself: such series have no node, but
+// the shipped monitors make the node's name their instance.
+const agent = `@fleet, instance="$node"`
+
+func agentPanels() []panel {
+	const monitors = "the agent is not scraped, or its monitor does not make the node's name the label instance, as the shipped one does"
+	return []panel{
+		number(8, about{
+			title: "Age of the readings", unit: units.Seconds,
+			reads: "How old the newest reading of any device was when it was scraped last. More than a scrape interval and a few seconds: the agent hangs, or a library does.",
+			empty: "no device could be read yet; or " + monitors,
+		}, at(`time() - max(dra_exporter_sample_timestamp_seconds{`+agent+`})`)).
+			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
+		number(8, about{
+			title: "Devices without a partner", unit: units.Short,
+			reads: "published: allocated devices whose hardware nobody reads; hardware: devices that the vendor's driver does not publish. DRAExporterUnmatchedDevices has a runbook.",
+			empty: monitors,
+		}, each(`max by (side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{side}}")).
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+		number(8, about{
+			title: "Are processes told apart?", unit: units.Short,
+			reads: "ok: the use of shared devices is split. Anything else is the reason why it is not, which docs/sharing.md explains.",
+			empty: monitors,
+		}, each(`max by (reason) (dra_exporter_process_attribution{`+agent+`}) == 1`, "{{reason}}")).
+			TextMode(common.BigValueTextModeName).ColorScheme(always(neutral)),
+		listing(24, 8, about{
+			title: "Sources", unit: units.Short,
+			reads: "What the agent reads from. Of a source that is down all values are absent: DRAExporterSourceDown has a runbook, and the agent's log the reason.",
+			empty: monitors,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
+			column{title: "State", expr: `max by (cluster, source) (dra_exporter_source_up{` + agent + `})`,
+				more: append(tinted(steps(critical, step{1, good})), property("mappings", words(named{"0", "down", critical}, named{"1", "up", good})))},
+			column{title: "Last success", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, source) (dra_exporter_source_last_success_timestamp_seconds{` + agent + `})`},
+			column{title: "Errors in the range", expr: `round(max by (cluster, source) (increase(dra_exporter_source_errors_total{` + agent + `}[$__range])))`, more: tinted(steps(good, step{1, warning}))},
+			column{title: "Slowest reads (p99)", unit: units.Seconds, expr: `histogram_quantile(0.99, max by (cluster, source, le) (rate(dra_exporter_source_read_duration_seconds_bucket{` + agent + `}[$__rate_interval]))) >= 0`},
+		).SortBy(byColumn("State", false)),
+	}
+}

@@ -1,0 +1,155 @@
+package boards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// The tables of a fleet begin with what is rare, such as signals and taints: its
+// thousands of well devices are read once for a column, to look up what is said of
+// the few.
+const (
+	// ownSignals are those that a partition does not have from its parent.
+	ownSignals = `dra_device_health_signal_info{@nodes, signal!="parent"}`
+	// condemned are the devices that one voice at least calls sick: the hardware
+	// does so exactly while there is a critical signal, the driver with a taint.
+	condemned = `(
+  dra_device_health_signal_info{@nodes, severity="critical"}
+  or dra_device_taint_info{@nodes, effect=~"NoSchedule|NoExecute"}
+  or dra_device_healthy{@nodes, by="kubelet"} == 0
+)`
+	// ailing are those, but for partitions whose trouble is their parent's, and the
+	// devices with warnings.
+	ailing = `(
+  ` + ownSignals + `
+  or dra_device_taint_info{@nodes, effect=~"NoSchedule|NoExecute"}
+  or dra_device_healthy{@nodes, by="kubelet"} == 0
+)`
+)
+
+// among takes of a quantity of devices what is told of some of them, one value for
+// each.
+func among(few, expr string) string {
+	return `max by (cluster, node, uuid) (` + expr + ` and on (cluster, node, uuid) ` + few + `)`
+}
+
+// names is the last column of a table of devices, which is not shown: its answer
+// has the label device, which the table then has in all rows of the device. It is
+// apart since a join in each column would read the names of the fleet each time. All
+// of the few must be in another column, too: a name makes a row.
+func names(few string) column {
+	return column{title: "Named", hidden: true, expr: `topk by (cluster, node, uuid) (1,
+  max by (cluster, node, uuid, device) (dra_device_published_info{@nodes} and on (cluster, node, uuid) ` + few + `)
+)`}
+}
+
+// heldNow says whether somebody holds each of a few devices, or a part of it.
+func heldNow(few string) column {
+	return column{title: "Held", expr: among(few, `device:dra_device_held:bool{@nodes}`), more: append(tinted(steps(plain)),
+		property("mappings", words(named{"0", "free", plain}, named{"1", "held", plain})))}
+}
+
+// voices are what each of the three says of a few devices. Where an agent that goes
+// and the one that comes differ, the worse word counts.
+func voices(few string) []column {
+	of := func(title, by string) column {
+		return column{title: title, more: verdicts(), expr: `min by (cluster, node, uuid) (
+  dra_device_healthy{@nodes, by="` + by + `"} and on (cluster, node, uuid) ` + few + `
+)`}
+	}
+	return []column{of("Hardware", "hardware"), of("Driver", "driver"), of("Kubelet", "kubelet")}
+}
+
+// signals counts a device's own signals of a severity.
+func signals(severity string) string {
+	return `count by (cluster, node, uuid) (
+  max by (cluster, node, uuid, signal) (dra_device_health_signal_info{@nodes, signal!="parent", severity="` + severity + `"})
+)`
+}
+
+// severityOf is 2 for each critical signal of a device's own, and 1 for a warning.
+func severityOf(selection string) string {
+	return `max by (cluster, node, uuid, signal) (
+  dra_device_health_signal_info{` + selection + `, signal!="parent", severity="critical"} * 2
+  or dra_device_health_signal_info{` + selection + `, signal!="parent"}
+)`
+}
+
+// severities writes these numbers as words.
+func severities() []dashboard.DynamicConfigValue {
+	return append(tinted(steps(warning, step{2, critical})),
+		property("mappings", words(named{"2", "critical", critical}, named{"1", "warning", warning})))
+}
+
+func sickDevices() []panel {
+	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
+	return []panel{
+		sickAndAiling(),
+		claimsOnSick(),
+		whatSpeaks(),
+		listing(24, 5, about{
+			title: "Recovery that the hardware asks for", unit: units.Short,
+			reads: "What brings the device back. Drain it first, if it is held.",
+			empty: "no device asks for anything, or none can tell", none: noneSeen,
+		}, deviceKeys(key{label: "action", title: "Action"}),
+			column{title: "Asked", expr: `max by (cluster, node, uuid, action) (dra_device_recovery_action{@nodes, action!="none"} == 1)`,
+				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
+			heldNow(asked),
+			names(asked),
+		),
+	}
+}
+
+func sickAndAiling() panel {
+	columns := []column{
+		{title: "Critical", expr: signals("critical"), more: tinted(steps(critical))},
+		{title: "Warnings", expr: signals("warning"), more: tinted(steps(warning))},
+	}
+	columns = append(append(columns, voices(ailing)...), heldNow(ailing), names(ailing))
+	return listing(24, 6, about{
+		title: "Sick and ailing devices", unit: units.Short,
+		reads: "Those with the most critical signals first. Devices with warnings alone go on working. " +
+			"The three voices are independent; where they differ, somebody is late or wrong. An empty cell: that voice says nothing.",
+		empty: "no device has a signal, a taint or is called sick, or " + needsNodes, none: noneSeen,
+	}, deviceKeys(), columns...)
+}
+
+func whatSpeaks() panel {
+	severity := severityOf("@nodes")
+	return listing(24, 6, about{
+		title: "What speaks against them", unit: units.Short,
+		reads: "Each signal, critical ones first; docs/health.md says when it is raised and when it ends. " +
+			"Seen since is the first time in the chosen range, to a minute.",
+		none:  noneSeen,
+		empty: "no signal is raised, or " + needsNodes,
+	}, deviceKeys(key{label: "signal", title: "Signal"}),
+		column{title: "Severity", expr: severity, more: severities()},
+		column{title: "Seen since", unit: units.DateTimeFromNow, expr: `1000 * (
+  min_over_time(timestamp(` + severity + `)[$__range:1m]) and on (cluster, node, uuid, signal) ` + severity + `
+  or ` + severity + ` * 0 + time()
+)`},
+		names(ownSignals),
+	)
+}
+
+// claimsOnSick asks the rule that joins claims and verdicts.
+func claimsOnSick() panel {
+	const (
+		rule   = `claim_device:dra_device_unhealthy:held{@nodes`
+		labels = `cluster, node, namespace, resourceclaim, uuid`
+	)
+	voice := func(by string) string { return `max by (` + labels + `) (` + rule + `, by="` + by + `"})` }
+	sick := append(tinted(steps(critical)), property("mappings", words(named{"1", "sick", critical})))
+	return listing(24, 6, about{
+		title: "Whom does it hurt?", unit: units.Short,
+		reads: "Claims that hold a sick device, those of which most voices warn first. Delete or drain the pods to free the device; a claim is allocated anew with its next pod.",
+		none:  noneSeen,
+		empty: "no claim holds a sick device, or " + needsHealth,
+	}, append(claimKeys(), deviceKeys()...),
+		column{title: "Voices", expr: `count by (` + labels + `) (` + rule + `})`, more: tinted(steps(critical))},
+		column{title: "Hardware", expr: voice("hardware"), more: sick},
+		column{title: "Driver", expr: voice("driver"), more: sick},
+		column{title: "Kubelet", expr: voice("kubelet"), more: sick},
+		names(rule+`}`),
+	)
+}

@@ -1,0 +1,58 @@
+package lint
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestSelectorsOfExpressions(t *testing.T) {
+	cluster := []matcher{{"cluster", "=~", "$cluster"}}
+	for expr, want := range map[string][]selector{
+		`up`:                               {{metric: "up"}},
+		`claim:dra_claim_info:class * 100`: {{metric: "claim:dra_claim_info:class"}},
+		`sum by (a, b) (rate(x_total{cluster=~"$cluster"}[$__rate_interval]))`: {
+			{metric: "x_total", matchers: cluster, window: "$__rate_interval", within: []string{"rate", "sum"}}},
+		`topk(10, sum(x{cluster=~"$cluster"}) by (le))`: {
+			{metric: "x", matchers: cluster, within: []string{"sum", "topk"}}},
+		`a{b="}{,\"", c!~'$d|.*'} offset 5m > bool 0`: {
+			{metric: "a", matchers: []matcher{{"b", "=", `}{,\"`}, {"c", "!~", "$d|.*"}}}},
+		`x and on (cluster, node) group_left (model) y or z unless w`: {
+			{metric: "x"}, {metric: "y"}, {metric: "z"}, {metric: "w"}},
+		`{__name__="pod:x:avg"}`: {
+			{metric: "pod:x:avg", matchers: []matcher{{"__name__", "=", "pod:x:avg"}}}},
+		`max_over_time(x[1h:5m]) - (y @ end()) # z`: {
+			{metric: "x", window: "1h:5m", within: []string{"max_over_time"}}, {metric: "y"}},
+		`time() - x ^ -1.5e3 == Inf`: {{metric: "x"}},
+		`label_replace(x, "uuid", "$1", "parent_uuid", "(.+)")`: {
+			{metric: "x", within: []string{"label_replace"}}},
+		`count without (pod) (x) / count(y)`: {
+			{metric: "x", within: []string{"count"}}, {metric: "y", within: []string{"count"}}},
+	} {
+		if got := selectors(expr); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", expr, got, want)
+		}
+	}
+}
+
+func TestGroupingsOfExpressions(t *testing.T) {
+	got := groupings(`sum by (cluster, $by) (x) / on (cluster) group_left () max(y) without (z)`)
+	want := []grouping{{"by", []string{"cluster", "$by"}}, {"on", []string{"cluster"}}, {"group_left", nil}, {"without", []string{"z"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestVariablesOfTexts(t *testing.T) {
+	got := variablesOf(`$a ${b} ${c:regex} ${__data.fields["D"]:percentencode} $1 [$__rate_interval] label_$e`)
+	if want := []string{"a", "b", "c", "__data", "__rate_interval", "e"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// FuzzScan: what Prometheus would refuse is no reason to fall over.
+func FuzzScan(f *testing.F) {
+	f.Add(`sum by (a) (x{b="c"}[5m]`)
+	f.Add(`{"a", b=`)
+	f.Fuzz(func(_ *testing.T, expr string) { scan(expr) })
+}
