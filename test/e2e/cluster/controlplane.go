@@ -47,7 +47,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--kubelet-preferred-address-types", "InternalIP",
 		"--allow-privileged",
 	}
-	args = append(args, c.runtimeConfig()...)
+	args = append(append(args, c.aggregation()...), c.runtimeConfig()...)
 	return c.launch(ctx, &Process{
 		name:    "apiserver",
 		program: c.kubernetesTool("kube-apiserver"),
@@ -66,6 +66,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 		"--service-account-private-key-file", c.layout.serviceAccountKey(),
 		"--root-ca-file", c.layout.servingCert(),
 		"--use-service-account-credentials", "--leader-elect=false",
+		"--horizontal-pod-autoscaler-sync-period", "2s", // 15s would let tests of autoscalers wait
 	}
 	return c.launch(ctx, &Process{
 		name:    "controller-manager",

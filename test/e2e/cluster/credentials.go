@@ -41,7 +41,7 @@ func (c *Cluster) connect() error {
 	return nil
 }
 
-// writeCredentials writes the API server's certificate, the key that signs
+// writeCredentials writes the API server's certificates, the key that signs
 // service account tokens, and a token and a kubeconfig for each component.
 func writeCredentials(l layout, server, gateway, node string) error {
 	ips := []net.IP{net.ParseIP(gateway), net.ParseIP(serviceIP), net.IPv4(127, 0, 0, 1)}
@@ -60,6 +60,9 @@ func writeCredentials(l layout, server, gateway, node string) error {
 		if err := writeFile(path, content); err != nil {
 			return err
 		}
+	}
+	if err := writeFrontProxy(l); err != nil {
+		return err
 	}
 	return writeTokens(l, server, node, chain)
 }

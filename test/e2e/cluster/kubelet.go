@@ -85,3 +85,9 @@ func (c *Cluster) nodeReady(ctx context.Context) error {
 	}
 	return nil
 }
+
+// KubeletURL is where the kubelet serves /metrics, to anybody, with a certificate
+// of its own making.
+func (c *Cluster) KubeletURL() string {
+	return fmt.Sprintf("https://%s:%d", c.network.gateway, c.ports.kubelet)
+}

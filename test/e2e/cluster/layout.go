@@ -48,6 +48,9 @@ func (l layout) kubeconfig(user string) string { return l.path("pki", user+".kub
 func (l layout) servingCert() string           { return l.path("pki", "apiserver.crt") }
 func (l layout) servingKey() string            { return l.path("pki", "apiserver.key") }
 func (l layout) serviceAccountKey() string     { return l.path("pki", "service-account.key") }
+func (l layout) frontProxyCA() string          { return l.path("pki", "front-proxy-ca.crt") }
+func (l layout) frontProxyCert() string        { return l.path("pki", "front-proxy.crt") }
+func (l layout) frontProxyKey() string         { return l.path("pki", "front-proxy.key") }
 func (l layout) tokens() string                { return l.path("pki", "tokens.csv") }
 func (l layout) containerdSocket() string      { return l.path("run", "containerd.sock") }
 func (l layout) networkRecord() string         { return l.path("network.json") }

@@ -1,0 +1,102 @@
+package compose
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRouting: who is told, by Alertmanager's own tool.
+func TestRouting(t *testing.T) {
+	file := alertmanagerFile(t)
+	for labels, want := range map[string]string{
+		`severity=critical node=gpu-node-1 uuid=GPU-1`:         "on-call",
+		`severity=critical namespace=ml-training`:              "on-call",
+		`severity=warning namespace=ml-training`:               "team-ml",
+		`severity=warning namespace=html`:                      "tenants",
+		`severity=warning namespace=web`:                       "tenants",
+		`severity=warning driver=gpu.nvidia.com pool=gpu-node`: "platform",
+	} {
+		arguments := append([]string{"config", "routes", "test", "--config.file=" + file}, strings.Fields(labels)...)
+		output, err := exec.Command(program("alertmanager/amtool"), arguments...).Output() // it may warn of others' settings
+		if got := strings.TrimSpace(string(output)); err != nil || got != want {
+			t.Errorf("%s goes to %s, not to %s (%v)", labels, got, want, err)
+		}
+	}
+}
+
+// alertmanagerFile is the configuration where the container has it, and valid.
+func alertmanagerFile(t *testing.T) string {
+	t.Helper()
+	service := project(t).Services["alertmanager"]
+	file := filepath.Join(root(t, service), flag(t, service, "config.file"))
+	if output, err := exec.Command(program("alertmanager/amtool"), "check-config", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return file
+}
+
+// TestNamesOfAlerts: those that the configuration speaks of exist.
+func TestNamesOfAlerts(t *testing.T) {
+	alerts := read(t, repository, "alerts/alerts.yaml")
+	for _, name := range regexp.MustCompile(`\bDRA[A-Za-z]+`).FindAllString(read(t, folder, "alertmanager.yaml"), -1) {
+		if name != "DRAExporter" && !strings.Contains(alerts, "alert: "+name+"\n") { // DRAExporter.+ matches several
+			t.Errorf("there is no alert %s", name)
+		}
+	}
+}
+
+// alert is one as Prometheus sends it; labels are NAME=VALUE.
+func alert(labels ...string) map[string]any {
+	all := map[string]string{}
+	for _, label := range labels {
+		name, value, _ := strings.Cut(label, "=")
+		all[name] = value
+	}
+	return map[string]any{"labels": all, "startsAt": time.Now(), "endsAt": time.Now().Add(time.Hour)}
+}
+
+// TestInhibition: what follows from something else is held back by a real
+// Alertmanager, and nothing else is.
+func TestInhibition(t *testing.T) {
+	url := startAlertmanager(t)
+	const node = "node=gpu-node-1"
+	all := []map[string]any{
+		alert("alertname=DRAExporterDown", "severity=critical", "scope=cluster", "cluster=dark"),
+		alert("alertname=DRAExporterDown", "severity=warning", "scope=target", "cluster=dark", "instance=a", "held=back"),
+		alert("alertname=DRAExporterStale", "severity=warning", "cluster=dark", "instance=b", "held=back"),
+		alert("alertname=DRAExporterStale", "severity=warning", "cluster=light", "instance=b"),
+
+		alert("alertname=DRAExporterDown", "severity=warning", "scope=target", "job=dra-exporter", "instance=gpu-node-1"),
+		alert("alertname=DRAExporterSourceDown", "severity=warning", "instance=gpu-node-1", "source=nvml", "held=back"),
+		alert("alertname=DRAExporterSourceDown", "severity=warning", "instance=gpu-node-2", "source=nvml"),
+
+		alert("alertname=DRADeviceUnhealthy", "severity=critical", node, "uuid=GPU-1", "parent_uuid="),
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", node, "uuid=GPU-1", "xid=79", "held=back"),
+		alert("alertname=DRADeviceECCUncorrected", "severity=warning", node, "uuid=GPU-1", "held=back"),
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", node, "uuid=GPU-2", "xid=79"),
+		alert("alertname=DRADeviceUnhealthy", "severity=warning", node, "uuid=GPU-3"),
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", node, "uuid=GPU-3", "xid=79"),
+		alert("alertname=DRADeviceRowRemapPending", "severity=warning", node, "uuid=GPU-3", "held=back"),
+		alert("alertname=DRADeviceHealthDisagreement", "severity=warning", "driver=gpu.nvidia.com", "pool=gpu-node-1", "device=gpu-1"),
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Post(url+"/api/v2/alerts", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("Alertmanager answers %s", response.Status)
+	}
+	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return heldBack(url, len(all)) })
+}

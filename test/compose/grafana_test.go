@@ -1,0 +1,113 @@
+package compose
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestGrafana: the files that Grafana is told to read are there, and are what it
+// takes for data sources and dashboards.
+func TestGrafana(t *testing.T) {
+	service := project(t).Services["grafana"]
+	top := root(t, service)
+	var sources struct {
+		Version     int `yaml:"apiVersion"`
+		Datasources []struct {
+			Name, UID, Type, Access, URL string
+			IsDefault                    bool           `yaml:"isDefault"`
+			JSONData                     map[string]any `yaml:"jsonData"`
+		}
+	}
+	provisioned(t, top, "datasources", &sources)
+	defaults := 0
+	for _, source := range sources.Datasources {
+		host := strings.TrimPrefix(source.URL, "http://")
+		name, port, _ := strings.Cut(host, ":")
+		target, there := project(t).Services[name]
+		if !there || len(target.Ports) != 1 || target.Ports[0].Published != port {
+			t.Errorf("%s is at %s, where no service is", source.Name, source.URL)
+		}
+		if source.IsDefault {
+			defaults++
+		}
+	}
+	if defaults != 1 || len(sources.Datasources) != 2 {
+		t.Errorf("there are %d data sources, %d of them what dashboards ask", len(sources.Datasources), defaults)
+	}
+	var dashboards struct {
+		Version   int `yaml:"apiVersion"`
+		Providers []struct {
+			Name, Folder, Type string
+			Options            struct{ Path string }
+		}
+	}
+	provisioned(t, top, "dashboards", &dashboards)
+	if len(dashboards.Providers) != 1 {
+		t.Fatalf("there are %d providers of dashboards", len(dashboards.Providers))
+	}
+	path := dashboards.Providers[0].Options.Path
+	boards := boardsIn(t, filepath.Join(top, path))
+	home := *service.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	if uid := boards[strings.TrimPrefix(home, path+"/")]; uid != "dra-claims" {
+		t.Errorf("the first page is %s (%q), of %v", home, uid, boards)
+	}
+}
+
+// provisioned reads the only file of a kind. A key that is not known is an error.
+func provisioned(t *testing.T, top, kind string, into any) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(top, "etc/grafana/provisioning", kind, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("of %s there are %v (%v)", kind, files, err)
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, files[0])))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil {
+		t.Fatalf("%s: %v", kind, err)
+	}
+}
+
+// boardsIn are all dashboards that Grafana finds beneath a folder, their uid by
+// path: those that are shipped, and no others. It takes every JSON file for one,
+// in folders too.
+func boardsIn(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	boards := map[string]string{}
+	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".json" {
+			return err
+		}
+		var board struct {
+			UID, Title string
+			Panels     []any
+		}
+		if err := json.Unmarshal([]byte(read(t, folder, path)), &board); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if board.UID == "" || board.Title == "" || len(board.Panels) == 0 {
+			t.Errorf("%s is no dashboard", path)
+		}
+		boards[path] = board.UID
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := regexp.MustCompile(`files: \[(.+)\]`).FindAllStringSubmatch(read(t, repository, "dashboards/kustomization.yaml"), -1)
+	for _, board := range shipped {
+		if boards[board[1]] == "" {
+			t.Errorf("Grafana does not find %s", board[1])
+		}
+	}
+	if len(boards) != len(shipped) {
+		t.Errorf("Grafana finds %v: %d are shipped", boards, len(shipped))
+	}
+	return boards
+}

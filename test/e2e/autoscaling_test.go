@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	autoscalingapi "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// inference is the Deployment that the shipped autoscalers speak of, each of
+// whose pods has a GPU; a pod of the namespace that is none of its pods; and two
+// pods that share a GPU, so that nobody can tell which of them uses it.
+const inference = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: web}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu, namespace: web}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: part, namespace: web}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: shared.nvidia.com, capacity: {requests: {memory: 8Gi}}}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: inference, namespace: web}
+spec:
+  selector: {matchLabels: {app: inference}}
+  template:
+    metadata: {labels: {app: inference}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: gpu}]}}]
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+`
+
+// otherPod wants its name and its template.
+const otherPod = `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
+`
+
+// scaled is what a test of autoscalers has: hardware whose use it sets, and a
+// Prometheus with the shipped rules that reads it.
+type scaled struct {
+	gpus  *hardware
+	agent *hostAgent
+	*prometheus
+}
+
+// TestAutoscaling: the shipped rules of prometheus-adapter and the shipped
+// autoscaler, with the adapter, Prometheus and the controller that everybody has.
+func TestAutoscaling(t *testing.T) {
+	shows(t)
+	s := scaled{gpus: steady(0.05)}
+	s.agent = runHostAgent(t, s.gpus, shared.KubeletSocket())
+	s.prometheus = startPrometheus(t, "prometheus-autoscaling", hostJob(s.agent, 2*time.Second))
+	startAdapter(t, s.prometheus)
+	deployInference(t)
+	s.use(t, 0.9, "bystander")
+	s.use(t, 0.8, "half-a")
+
+	first := s.replicas(t, 1)
+	s.idleStays(t, first[0])
+	s.testKEDA(t)
+	s.use(t, 1, first[0])
+	began := time.Now()
+	both := s.replicas(t, 2)
+	t.Logf("scaled up %s after the GPU was busy", time.Since(began).Round(time.Second))
+	s.use(t, 0.6, both...)
+	s.sharedStays(t, both)
+	s.sharedDevices(t)
+	s.rulesAreWell(t)
+}
+
+// deployInference applies the pods and the shipped autoscaler. The Deployment
+// goes before its pods do, or it would make new ones.
+func deployInference(t *testing.T) {
+	t.Helper()
+	manifests := inference
+	for name, template := range map[string]string{"bystander": "gpu", "half-a": "part", "half-b": "part"} {
+		manifests += fmt.Sprintf(otherPod, name, template)
+	}
+	deployText(t, "web", manifests)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if t.Failed() {
+			words, _ := shared.Kubectl(ctx, "describe", "hpa,deployments", "--namespace", "web")
+			t.Log(words)
+		}
+		if _, err := shared.Kubectl(ctx, "delete", "deployment", "inference", "--namespace", "web", "--cascade=foreground"); err != nil {
+			t.Error(err)
+		}
+	})
+	autoscaler, err := os.ReadFile("../../deploy/autoscaling/hpa.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applyFor(t, string(autoscaler))
+	for _, name := range []string{"bystander", "half-a", "half-b"} {
+		running(t, "web", name)
+	}
+}
+
+// use sets what the GPUs of pods do.
+func (s *scaled) use(t *testing.T, utilization float64, pods ...string) {
+	t.Helper()
+	for _, pod := range pods {
+		allocatedTo(t, s.gpus, "web", pod).Quantities["utilization"] = utilization
+	}
+	s.agent.change(t, s.gpus)
+}
+
+// replicas waits until the Deployment has so many running pods and no others,
+// and returns their names, the oldest first.
+func (s *scaled) replicas(t *testing.T, want int) (names []string) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), fmt.Sprintf("%d replicas", want), func(ctx context.Context) error {
+		pods, err := shared.Client().CoreV1().Pods("web").List(ctx, metav1.ListOptions{LabelSelector: "app=inference"})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(pods.Items, func(a, b corev1.Pod) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
+		names = nil
+		for _, pod := range pods.Items {
+			if pod.Status.Phase == corev1.PodRunning {
+				names = append(names, pod.Name)
+			}
+		}
+		if len(names) != want || len(pods.Items) != want {
+			return fmt.Errorf("%d of %d pods run", len(names), len(pods.Items))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// idleStays: the autoscaler knows that the pod idles, by the number that the API
+// has, and goes on with one.
+func (s *scaled) idleStays(t *testing.T, pod string) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "the pods' metrics", func(ctx context.Context) error {
+		values, err := podMetric(ctx, "web", "dra_pod_utilization_ratio")
+		return errors.Join(err, near(values, map[string]float64{pod: 0.05, "bystander": 0.9}))
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, shared.Process(adapterProcess).LogTail(40))
+	}
+	s.autoscaler(t, "to know that the pod idles", 1, 0.05)
+	s.stays(t, 1)
+}
+
+// sharedStays: what one pod did two pods do now, each with a GPU of its own, and
+// that is what the autoscaler is after.
+func (s *scaled) sharedStays(t *testing.T, pods []string) {
+	t.Helper()
+	if one, other := allocatedTo(t, s.gpus, "web", pods[0]), allocatedTo(t, s.gpus, "web", pods[1]); one == other {
+		t.Errorf("both pods have %s", one.UUID)
+	}
+	err := cluster.Eventually(t.Context(), "both pods' metrics", func(ctx context.Context) error {
+		values, err := podMetric(ctx, "web", "dra_pod_utilization_ratio")
+		if err == nil && (values[pods[1]] < 0.3 || len(values) != 3) {
+			err = fmt.Errorf("they are %v", values)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stays(t, 2)
+}
+
+// sharedDevices: pods whose use nobody can tell have no value, and a bound.
+func (s *scaled) sharedDevices(t *testing.T) {
+	t.Helper()
+	values, err := podMetric(t.Context(), "web", "dra_pod_utilization_ratio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []string{"half-a", "half-b"} {
+		if value, there := values[pod]; there {
+			t.Errorf("%s has the value %v", pod, value)
+		}
+	}
+	bounds, err := podMetric(t.Context(), "web", "dra_pod_utilization_upper_bound_ratio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := near(bounds, map[string]float64{"half-a": 0.8, "half-b": 0.8, "bystander": 0.9}); err != nil {
+		t.Error(err)
+	}
+}
+
+// stays: the autoscaler, which looks every two seconds, does not change the
+// number of pods for ten.
+func (s *scaled) stays(t *testing.T, replicas int32) {
+	t.Helper()
+	for range 10 {
+		time.Sleep(time.Second)
+		found, err := shared.Client().AppsV1().Deployments("web").Get(t.Context(), "inference", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *found.Spec.Replicas != replicas {
+			t.Fatalf("there are to be %d pods, not %d", *found.Spec.Replicas, replicas)
+		}
+	}
+}
+
+// autoscaler waits until it has the value and wants that many pods for it.
+func (s *scaled) autoscaler(t *testing.T, what string, replicas int32, value float64) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "the autoscaler "+what, func(ctx context.Context) error {
+		found, err := shared.Client().AutoscalingV2().HorizontalPodAutoscalers("web").Get(ctx, "inference", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		status := found.Status
+		if len(status.CurrentMetrics) != 1 || status.CurrentMetrics[0].Type != autoscalingapi.PodsMetricSourceType {
+			return fmt.Errorf("it knows %v; %v", status.CurrentMetrics, status.Conditions)
+		}
+		known := status.CurrentMetrics[0].Pods.Current.AverageValue
+		if !(math.Abs(known.AsApproximateFloat64()-value) <= 2e-3) || status.DesiredReplicas != replicas {
+			return fmt.Errorf("it wants %d pods for %s", status.DesiredReplicas, known)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// near: these pods have these values. The API has them in thousandths.
+func near(values, want map[string]float64) error {
+	for pod, value := range want {
+		if found, there := values[pod]; !there || !(math.Abs(found-value) <= 2e-3) {
+			return fmt.Errorf("%s is not %v: %v", pod, value, values)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+const scaledObjectFile = "../../deploy/autoscaling/scaledobject.yaml"
+
+// testKEDA: the shipped ScaledObject is one to KEDA's own definition, says
+// nothing to its trigger that this would not hear, and asks Prometheus for the
+// number that KEDA is to have.
+func (s *scaled) testKEDA(t *testing.T) {
+	trigger := scaledObjectIsAccepted(t)
+	for key := range trigger.Metadata {
+		if !strings.Contains(readKEDA(t, "prometheus_scaler.go"), fmt.Sprintf("keda:\"name=%s,", key)) {
+			t.Errorf("KEDA's trigger has no %s", key)
+		}
+	}
+	if trigger.MetricType != "Value" || trigger.Metadata["ignoreNullValues"] != "false" {
+		t.Errorf("the trigger is %+v", trigger)
+	}
+	query := trigger.Metadata["query"]
+	s.answers(t, query, func(rows []scrape.Row) error {
+		if err := one(rows); err != nil {
+			return err
+		}
+		if !(math.Abs(rows[0].Value-0.05) <= 1e-6) {
+			return fmt.Errorf("it is %v: not what the Deployment's pod does", rows[0].Value)
+		}
+		return nil
+	})
+	nobody := strings.Replace(query, `"inference-`, `"nobody-`, 1)
+	if rows, err := s.ask(t.Context(), nobody); err != nil || len(rows) > 0 || nobody == query {
+		t.Errorf("of pods that are not there it says %v (%v)", rows, err)
+	}
+}
+
+type kedaTrigger struct {
+	Type       string            `json:"type"`
+	MetricType string            `json:"metricType"`
+	Metadata   map[string]string `json:"metadata"`
+}
+
+// scaledObjectIsAccepted has the API server judge the shipped file by KEDA's
+// definition, and one with an error in it, and returns its only trigger.
+func scaledObjectIsAccepted(t *testing.T) kedaTrigger {
+	t.Helper()
+	definition := readKEDA(t, "keda.sh_scaledobjects.yaml")
+	applyFor(t, definition)
+	if _, err := shared.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinition/scaledobjects.keda.sh"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(scaledObjectFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := judged(t.Context(), scaledObjectFile); err != nil {
+		t.Error(err)
+	}
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	misspelt := regexp.MustCompile(`maxReplicaCount`).ReplaceAllString(string(text), "maxReplicas")
+	if err := os.WriteFile(wrong, []byte(misspelt), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := judged(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "maxReplicas") {
+		t.Errorf("what KEDA does not know was not refused: %v", err)
+	}
+	var object struct {
+		Spec struct {
+			Triggers []kedaTrigger `json:"triggers"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &object); err != nil || len(object.Spec.Triggers) != 1 {
+		t.Fatalf("there are the triggers %v (%v)", object.Spec.Triggers, err)
+	}
+	return object.Spec.Triggers[0]
+}
+
+func judged(ctx context.Context, file string) error {
+	_, err := shared.Kubectl(ctx, "apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename", file)
+	return err
+}
+
+// readKEDA reads a file of KEDA's own.
+func readKEDA(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "autoscaling", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
