@@ -1,6 +1,7 @@
 package boards
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
@@ -114,8 +115,9 @@ func claimTotals() []panel {
 		}, at(accrued("dra_claim_energy_joules_total", unshared)+` / 3600`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Cost", unit: units.Short,
-			reads: "What the device-hours of the chosen time cost by the price list, in the currency below." + whereverItIs,
+			reads: "What the device-hours of the chosen time cost by the price list, in the currency above it." + whereverItIs,
 			empty: "the exporters were given no price list (--cost.prices), none of its rules fits, or " + needsAccounting,
-		}, each(`sum by (currency) (sum_over_time(claim:dra_claim_cost:increase5m{@claim}[$__range]))`, "{{currency}}")).ColorScheme(always(neutral)).Decimals(2),
+		}, each(`sum by (currency) (sum_over_time(claim:dra_claim_cost:increase5m{@claim}[$__range]))`, "{{currency}}")).
+			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)).Decimals(2),
 	}
 }

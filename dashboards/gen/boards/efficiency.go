@@ -2,6 +2,7 @@ package boards
 
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
@@ -76,8 +77,8 @@ func efficiencyNumbers() []panel {
 			title: "Cost", unit: units.Short,
 			reads: "What the device-hours held cost by the price list, in its currency.",
 			empty: needsPrices,
-		}, at(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`)).
-			ColorScheme(always(neutral)),
+		}, each(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`, "{{currency}}")).
+			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Devices held now", unit: units.PercentUnit,
 			reads: "Whole devices that somebody holds, wholly or in part, of all that there are. It does not follow the namespace or the class.",
@@ -136,6 +137,9 @@ func fixed(colour string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{property("color", map[string]any{"mode": "fixed", "fixedColor": colour})}
 }
 
+// currency is the last column: costs of two currencies have a row each.
+func currency() key { return key{label: "currency", title: "Currency", last: true} }
+
 // accounts are the columns of every table of owners.
 func accounts(by string) []column {
 	return []column{
@@ -144,7 +148,7 @@ func accounts(by string) []column {
 		{title: "Idle", unit: units.Short, expr: hours(by, idleSeconds)},
 		{title: "Shared, not split", unit: units.Short, expr: hours(by, openSeconds)},
 		{title: "Busy share", unit: units.PercentUnit, expr: busyShare(by), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
-		{title: "Cost", unit: units.Short, expr: `sum by (` + by + `) (sum_over_time(` + costOfClass + `:increase5m{@claims}[$__range]))`},
+		{title: "Cost", unit: units.Short, expr: `sum by (` + by + `, currency) (sum_over_time(` + costOfClass + `:increase5m{@claims}[$__range]))`},
 	}
 }
 
@@ -158,6 +162,7 @@ func efficiencyByOwner() []panel {
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+			currency(),
 		}, accounts("cluster, namespace")...),
 		listing(24, 8, about{
 			title: "Device classes and models", unit: units.Short, reads: reads + " A claim of several classes counts as the class multiple.",
@@ -165,16 +170,17 @@ func efficiencyByOwner() []panel {
 		}, []key{
 			{label: "deviceclass", title: "Class"},
 			{label: "model", title: "Model"},
+			currency(),
 		}, accounts("deviceclass, model")...),
 		listing(24, 8, about{
 			title: "Teams", unit: units.Short,
 			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. A claim that several teams use is shared out equally. It does not follow the namespace or the class.",
 			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
-		}, []key{{label: "team", title: "Team"}},
+		}, []key{{label: "team", title: "Team"}, currency()},
 			column{title: "Held", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`},
 			column{title: "Busy", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`},
 			column{title: "Idle", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`},
-			column{title: "Cost", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`},
+			column{title: "Cost", unit: units.Short, expr: `sum by (team, currency) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`},
 		),
 	}
 }
@@ -184,8 +190,8 @@ func efficiencyByClaim() []panel {
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
 		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+		currency(),
 	}
-	const by = `cluster, namespace, resourceclaim`
 	const note = " Claims that have ended count, for what they held in the chosen time. It does not follow the class."
 	return []panel{
 		listing(12, 10, about{
@@ -193,57 +199,32 @@ func efficiencyByClaim() []panel {
 			reads: "The twenty claims with the most device-hours that were held and not busy, and what these hours cost." + note,
 			empty: "no claim was idle, no device tells its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
 		}, keys,
-			column{title: "Idle", unit: units.Short, expr: `topk(20, sum by (` + by + `) (sum_over_time(claim:dra_claim_idle_seconds:increase5m{@namespaces}[$__range]))) / 3600`},
-			column{title: "Idle cost", unit: units.Short, expr: topClaims(by, "claim:dra_claim_idle_cost", "claim:dra_claim_idle_seconds")},
+			column{title: "Idle", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_idle_seconds", ofAClaim) + ") / 3600"},
+			column{title: "Idle cost", unit: units.Short, expr: topClaims(ofClaims("claim:dra_claim_idle_cost", itsCosts), ofClaims("claim:dra_claim_idle_seconds", ofAClaim))},
 		),
 		listing(12, 10, about{
 			title: "Which claims cost the most?", unit: units.Short,
 			reads: "The twenty most expensive claims of the chosen time, with the device-hours that they held." + note,
 			empty: needsPrices,
 		}, keys,
-			column{title: "Cost", unit: units.Short, expr: `topk(20, sum by (` + by + `) (sum_over_time(claim:dra_claim_cost:increase5m{@namespaces}[$__range])))`},
-			column{title: "Held", unit: units.Short, expr: "(" + topClaims(by, "claim:dra_claim_device_seconds", "claim:dra_claim_cost") + ") / 3600"},
+			column{title: "Cost", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_cost", itsCosts) + ")"},
+			column{title: "Held", unit: units.Short, expr: "(" + topClaims(ofClaims("claim:dra_claim_device_seconds", ofAClaim), ofClaims("claim:dra_claim_cost", itsCosts)) + ") / 3600"},
 		),
 	}
 }
 
-// topClaims is what accrued for the twenty claims that are the first by another
-// account, so that both columns have the same rows.
-func topClaims(by, family, first string) string {
-	return `sum by (` + by + `) (sum_over_time(` + family + `:increase5m{@namespaces}[$__range]))
-and on (` + by + `) topk(20, sum by (` + by + `) (sum_over_time(` + first + `:increase5m{@namespaces}[$__range])))`
+const (
+	ofAClaim = "cluster, namespace, resourceclaim"
+	itsCosts = ofAClaim + ", currency"
+)
+
+// ofClaims is what accrued for claims in the range.
+func ofClaims(family, by string) string {
+	return `sum by (` + by + `) (sum_over_time(` + family + `:increase5m{@namespaces}[$__range]))`
 }
 
-// migration is the view before, during and after: who still comes through a device
-// plugin, and whether devices are used better by claims.
-func migration() []panel {
-	const needsPods = "no pod holds a device, or the recording rules are not loaded"
-	const note = " It does not follow the class."
-	return []panel{
-		stacked(8, about{
-			title: "Devices by the way they were got", unit: units.Short,
-			reads: "Devices that pods hold through claims, and through device plugins. The second goes to nothing as the move proceeds." + note,
-			empty: needsPods,
-		}, over(`sum by (kind) (namespace_kind:dra_pod_devices:count{@namespaces})`, "{{kind}}")),
-		timeline(8, about{
-			title: "Utilization by the way devices were got", unit: units.PercentUnit,
-			reads: "Mean over the devices of pods, as far as it can be told what each pod does on its device. Compare the two while both are there, or the time before with the time after." + note,
-			empty: "no device tells its utilization, or its pods cannot be told apart; or " + needsPods,
-		}, over(`sum by (kind) (namespace_kind:dra_pod_utilization_ratio:sum{@namespaces})
-/ sum by (kind) (namespace_kind:dra_pod_utilization_ratio:count{@namespaces})`, "{{kind}}")).Max(1),
-		listing(8, 8, about{
-			title: "Who still uses device plugins?", unit: units.Short,
-			reads: "Namespaces whose pods have devices from a device plugin, with what they have through claims already." + note,
-			none:  noneSeen,
-			empty: "every pod has its devices through a claim, or the recording rules are not loaded",
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
-		},
-			column{title: "Pods", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pods:count{@namespaces, kind="device_plugin"})`},
-			column{title: "Devices", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pod_devices:count{@namespaces, kind="device_plugin"})`},
-			column{title: "By claims", unit: units.Short, expr: `sum by (cluster, namespace) (namespace_kind:dra_pod_devices:count{@namespaces, kind="claim"})
-and on (cluster, namespace) namespace_kind:dra_pods:count{@namespaces, kind="device_plugin"}`},
-		),
-	}
+// topClaims are an account's rows of the twenty claims that are the first by
+// another, so that both columns have the same rows.
+func topClaims(account, first string) string {
+	return account + "\nand on (" + ofAClaim + ") topk(20, " + first + ")"
 }

@@ -28,8 +28,8 @@ func health() Board {
 		},
 		rows: []row{
 			{panels: healthNumbers()},
-			{title: "Who is sick, and who suffers", panels: sickDevices()},
 			{title: "Over time", panels: healthOverTime()},
+			{title: "Who is sick, and who suffers", panels: sickDevices()},
 			{title: "Xids", panels: xidPanels()},
 			{title: "Memory and recovery", panels: memoryPanels()},
 			{title: "Taints and disagreements", panels: tainted()},

@@ -15,6 +15,9 @@ type key struct {
 	label string
 	title string
 	links []link
+	// last puts the column behind the values: for what only some of them have, such
+	// as the currency of costs.
+	last bool
 }
 
 // column is a column of values: one instant query. Its result has the labels of
@@ -61,7 +64,7 @@ func listing(width, height uint32, what about, keys []key, columns ...column) *t
 	}
 	builder.OverrideByRegexp("/.*/", []dashboard.DynamicConfigValue{property("noValue", "")})
 	for _, k := range keys {
-		builder.OverrideByName(k.title, k.properties(titles))
+		builder.OverrideByName(k.title, k.properties(width, titles))
 	}
 	for _, c := range columns {
 		if !c.hidden {
@@ -90,9 +93,14 @@ func greatestFirst(field string) dashboard.DataTransformerConfig {
 // where there is no other.
 func arranged(keys []key, columns []column) dashboard.DataTransformerConfig {
 	order, names, excluded := map[string]int{}, map[string]string{}, map[string]bool{"Time": true}
-	for _, k := range keys {
-		order[k.label], names[k.label] = len(order), k.title
+	place := func(last bool) {
+		for _, k := range keys {
+			if k.last == last {
+				order[k.label], names[k.label] = len(order), k.title
+			}
+		}
 	}
+	place(false)
 	for i, c := range columns {
 		field := fmt.Sprintf("Value #%s", letter(i))
 		if len(columns) == 1 {
@@ -103,14 +111,15 @@ func arranged(keys []key, columns []column) dashboard.DataTransformerConfig {
 			excluded[field] = true
 		}
 	}
+	place(true)
 	return dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 		"indexByName": order, "renameByName": names, "excludeByName": excluded,
 	}}
 }
 
-func (k key) properties(titles map[string]string) []dashboard.DynamicConfigValue {
+func (k key) properties(table uint32, titles map[string]string) []dashboard.DynamicConfigValue {
 	all := []dashboard.DynamicConfigValue{
-		property("custom.minWidth", k.width()),
+		property("custom.minWidth", k.width(table)),
 		property("custom.filterable", true),
 	}
 	if len(k.links) > 0 {

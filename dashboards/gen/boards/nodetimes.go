@@ -94,7 +94,7 @@ func traffic(title, reads, empty, sent, received string) panel {
 	rate := func(metric string) string {
 		return onNode(`max by (cluster, node, uuid) (rate(` + metric + `{@node}[$__rate_interval]))`)
 	}
-	return timeline(12, about{title: title, unit: units.BytesPerSecondIEC, reads: reads, empty: empty},
+	return timeline(12, about{title: title, unit: units.BytesPerSecondSI, reads: reads, empty: empty},
 		over(rate(sent), "{{device}} sent"), over(rate(received), "{{device}} received"))
 }
 
@@ -110,14 +110,14 @@ func trafficOverTime() []panel {
 			"the node has no network or RDMA device that an agent reads, or "+needsNode,
 			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
 		timeline(12, about{
-			title: "Errors on links and buses", unit: units.Short,
-			reads: "Errors per second; there is no line where there are none. Any that goes on is a cable, a connector or a slot.",
+			title: "Errors on links and buses per hour", unit: units.Short,
+			reads: "At the rate of the moment; there is no line where there are none. Any that goes on is a cable, a connector or a slot.",
 			none:  noneSeen,
 			empty: "there was no error, or these devices do not count any",
 		},
-			over(onNode(`max by (cluster, node, uuid, kind) (rate(dra_device_nvlink_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} NVLink {{kind}}"),
-			over(onNode(`max by (cluster, node, uuid) (rate(dra_device_pcie_replays_total{@node}[$__rate_interval])) > 0`), "{{device}} PCIe replays"),
-			over(onNode(`max by (cluster, node, uuid, kind) (rate(dra_device_network_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} {{kind}}")),
+			over(onNode(`3600 * max by (cluster, node, uuid, kind) (rate(dra_device_nvlink_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} NVLink {{kind}}"),
+			over(onNode(`3600 * max by (cluster, node, uuid) (rate(dra_device_pcie_replays_total{@node}[$__rate_interval])) > 0`), "{{device}} PCIe replays"),
+			over(onNode(`3600 * max by (cluster, node, uuid, kind) (rate(dra_device_network_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} {{kind}}")),
 	}
 }
 
@@ -128,12 +128,12 @@ func eachLink() []panel {
 	}
 	return []panel{
 		timeline(12, about{
-			title: "Sent over each NVLink", unit: units.BytesPerSecondIEC,
+			title: "Sent over each NVLink", unit: units.BytesPerSecondSI,
 			reads: "By device, link and what is at its other end. The links of one pair carry the same: one that carries less is worn.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_transmit_bytes_total"), "{{device}} {{link}} → {{peer}}")),
 		timeline(12, about{
-			title: "Received over each NVLink", unit: units.BytesPerSecondIEC,
+			title: "Received over each NVLink", unit: units.BytesPerSecondSI,
 			reads: "By device, link and what is at its other end.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_receive_bytes_total"), "{{device}} {{link}} ← {{peer}}")),

@@ -37,8 +37,8 @@ func occupancyQuery() string {
 	devices := withDevice("@node",
 		onlyOne(device, `"/", "namespace", "resourceclaim"`)+"\nor "+
 			many(device)+"\nor "+
-			label("state", `"`+statePlugin+`"`, `"", ""`, nobody(`max by (`+device+`) (dra_device_holders{@node, kind="device_plugin"}) > 0`))+"\nor "+
-			label("state", `"`+stateFree+`"`, `"", ""`, nobody(`sum by (`+device+`) (dra_device_holders{@node}) == 0`)+` unless on (`+device+`) `+parents))
+			label("state", `"`+statePlugin+`"`, `"uuid", ".*"`, nobody(`max by (`+device+`) (dra_device_holders{@node, kind="device_plugin"}) > 0`))+"\nor "+
+			label("state", `"`+stateFree+`"`, `"uuid", ".*"`, nobody(`sum by (`+device+`) (dra_device_holders{@node}) == 0`)+` unless on (`+device+`) `+parents))
 	namespaces := withDevice("@node", `(
 `+onlyOne(space, `"", "resourceclaim"`)+`
 or `+many(space)+`

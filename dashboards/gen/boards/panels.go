@@ -17,6 +17,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
+// columnsOfGrid is the whole width.
+const columnsOfGrid = 24
+
 // What a panel shows instead of values, where it says nothing of its own; its
 // description says why.
 const (

@@ -87,7 +87,7 @@ func sickDevices() []panel {
 		sickAndAiling(),
 		claimsOnSick(),
 		whatSpeaks(),
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Recovery that the hardware asks for", unit: units.Short,
 			reads: "What brings the device back. Drain it first, if it is held.",
 			empty: "no device asks for anything, or none can tell", none: noneSeen,

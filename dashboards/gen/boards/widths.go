@@ -9,27 +9,32 @@ import (
 
 // Grafana gives a table's columns equal widths, which cuts names off and leaves
 // numbers lost in space, unless a column asks for more. These are the least widths
-// in pixels, at 14 px a letter; the lint says where they do not fit together.
+// in pixels, of the default size of letters; the lint says where they do not fit together.
 
-// width has room for what the label's values are like.
-func (k key) width() int {
+// width has room for what the label's values are like; for the long names of claims
+// and pods there is more in a table over the whole width.
+func (k key) width(table uint32) int {
 	widths := map[string]int{
 		"resourceclaim": 280, "pod": 210, "name": 280, "xid": 320, "reason": 210,
-		"key": 220, "model": 200, "family": 220, "device": 170, "signal": 150,
-		"deviceclass": 140, "driver": 140, "source": 150, "claim_uid": 280, "owner_name": 180,
+		"key": 220, "model": 200, "family": 220, "device": 180, "signal": 150,
+		"deviceclass": 150, "driver": 140, "source": 150, "claim_uid": 300, "owner_name": 180,
 		"cluster": 110, "namespace": 120, "node": 120, "instance": 120, "uuid": 120,
 		"pod_claim": 120, "request": 120, "asked_by": 180, "action": 120, "template": 140,
 		"pool": 110, "phase": 110, "effect": 110, "container": 110, "resource": 140,
 	}
 	const filter = 24 // the sign for it
-	return max(widths[k.label], textWidth(k.title)+filter)
+	width := max(widths[k.label], textWidth(k.title)+filter)
+	if table == columnsOfGrid && (k.label == "resourceclaim" || k.label == "pod") {
+		width += 60
+	}
+	return width
 }
 
 // width has room for the title, and for the words or the kind of value below it.
 func (c column) width(unit string) int {
 	least := max(70, textWidth(c.title))
 	if unit == units.DateTimeFromNow {
-		least = max(least, textWidth("a few seconds ago"))
+		least = max(least, 140) // a few seconds ago
 	}
 	for _, p := range c.more {
 		if options, ok := p.Value.(map[string]any); ok && options["type"] == "gauge" {
@@ -56,4 +61,4 @@ func longestWord(m dashboard.ValueMapping) (width int) {
 }
 
 // textWidth is that of a text with the padding of a cell.
-func textWidth(text string) int { return utf8.RuneCountInString(text)*15/2 + 17 }
+func textWidth(text string) int { return utf8.RuneCountInString(text)*8 + 18 }

@@ -110,10 +110,10 @@ func noTargets(b board, say report) {
 	}
 }
 
-// noValue: a panel without data says so. Cells of tables are empty.
+// noValue: a panel without data says so.
 func noValue(b board, say report) {
 	for _, p := range b.all() {
-		if p.asks() && p.Type != "table" && p.FieldConfig.Defaults.NoValue == "" {
+		if p.asks() && p.FieldConfig.Defaults.NoValue == "" {
 			say(p.Title, "nothing is said where there is no data")
 		}
 	}
