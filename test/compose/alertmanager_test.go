@@ -3,6 +3,7 @@ package compose
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +17,14 @@ import (
 func TestRouting(t *testing.T) {
 	file := alertmanagerFile(t)
 	for labels, want := range map[string]string{
-		`severity=critical node=gpu-node-1 uuid=GPU-1`:         "on-call",
-		`severity=critical namespace=ml-training`:              "on-call",
-		`severity=warning namespace=ml-training`:               "team-ml",
-		`severity=warning namespace=html`:                      "tenants",
-		`severity=warning namespace=web`:                       "tenants",
-		`severity=warning driver=gpu.nvidia.com pool=gpu-node`: "platform",
+		`severity=critical node=gpu-node-1 uuid=GPU-1`:                         "on-call",
+		`severity=critical namespace=ml-training`:                              "on-call",
+		`alertname=DRAClaimIdle severity=warning namespace=ml-training`:        "team-ml",
+		`alertname=DRAMemoryNearlyFull severity=warning namespace=html`:        "tenants",
+		`alertname=DRAClaimPendingTooLong severity=warning namespace=web`:      "tenants",
+		`alertname=DRAPreparationStuck severity=warning namespace=ml-training`: "platform",
+		`alertname=DRAClaimOrphaned severity=warning namespace=web`:            "platform",
+		`severity=warning driver=gpu.nvidia.com pool=gpu-node`:                 "platform",
 	} {
 		arguments := append([]string{"config", "routes", "test", "--config.file=" + file}, strings.Fields(labels)...)
 		output, err := exec.Command(program("alertmanager/amtool"), arguments...).Output() // it may warn of others' settings
@@ -29,6 +32,30 @@ func TestRouting(t *testing.T) {
 			t.Errorf("%s goes to %s, not to %s (%v)", labels, got, want, err)
 		}
 	}
+}
+
+// TestOneNodeIsOneMessage: whatever breaks on it, and another node is another.
+func TestOneNodeIsOneMessage(t *testing.T) {
+	url := startAlertmanager(t)
+	send(t, url, []map[string]any{
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-1", "xid=79"),
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-2", "xid=79"),
+		alert("alertname=DRAPreparationStuck", "severity=critical", "node=a"),
+		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=b", "uuid=GPU-1", "xid=79"),
+	})
+	eventually(t, "a message for each node", func() error {
+		var groups []struct {
+			Labels map[string]string
+			Alerts []any
+		}
+		if err := get(url+"/api/v2/alerts/groups", &groups); err != nil {
+			return err
+		}
+		if len(groups) != 2 || len(groups[0].Alerts)+len(groups[1].Alerts) != 4 {
+			return fmt.Errorf("there are %d: %v", len(groups), groups)
+		}
+		return nil
+	})
 }
 
 // alertmanagerFile is the configuration where the container has it, and valid.
@@ -86,6 +113,13 @@ func TestInhibition(t *testing.T) {
 		alert("alertname=DRADeviceRowRemapPending", "severity=warning", node, "uuid=GPU-3", "held=back"),
 		alert("alertname=DRADeviceHealthDisagreement", "severity=warning", "driver=gpu.nvidia.com", "pool=gpu-node-1", "device=gpu-1"),
 	}
+	send(t, url, all)
+	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return heldBack(url, len(all)) })
+}
+
+// send gives Alertmanager alerts, as Prometheus does.
+func send(t *testing.T, url string, all []map[string]any) {
+	t.Helper()
 	body, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -98,5 +132,4 @@ func TestInhibition(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("Alertmanager answers %s", response.Status)
 	}
-	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return heldBack(url, len(all)) })
 }
