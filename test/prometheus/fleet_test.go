@@ -91,7 +91,7 @@ func values(label string) []string {
 func value(series labels.Labels, minute int) float64 {
 	name, pace := series.Get("__name__"), float64(1+len(strings.TrimPrefix(series.Get("cluster"), "a")))
 	switch {
-	case name == "dra_claim_busy_seconds_total" && series.Get("namespace")+series.Get("attribution") == "webshared":
+	case strings.HasSuffix(name, "_total") && series.Get("namespace")+series.Get("attribution") == "webshared":
 		return 1 // a device that is not shared any more
 	case name == "dra_namespace_shared_device_seconds_total": // a part of all
 		return pace * float64(minute*minute) / 2
@@ -107,8 +107,8 @@ func value(series labels.Labels, minute int) float64 {
 		return 0
 	case strings.HasSuffix(name, "_info"), name == "dra_claim_held", name == "up":
 		return 1
-	case name == "process_start_time_seconds":
-		return 100
+	case name == "process_start_time_seconds": // anew in the last window
+		return 100 + 600*float64(minute/12)
 	}
 	return pace / 4
 }

@@ -68,7 +68,7 @@ func efficiencyNumbers() []panel {
 		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Busy share", unit: units.PercentUnit,
-			reads: "Busy time as a share of what was held and is known. Above 1 where claims use more of shared devices than they were given.",
+			reads: "Busy time as a share of what was held and is known.",
 			empty: "no device tells its utilization, or " + needsAccounting,
 		}, at(busyShare(""))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).

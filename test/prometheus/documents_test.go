@@ -1,0 +1,79 @@
+package prometheus
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
+)
+
+// TestDocumentsAskForWhatThereIs: what the README and the documents show as
+// PromQL can be pasted. It asks for families, rules and labels that exist, and
+// its joins have one partner where a store has several clusters.
+func TestDocumentsAskForWhatThereIs(t *testing.T) {
+	families := documented(t)
+	families.Record(groups(t))
+	for _, name := range regexp.MustCompile(`DCGM_FI_[A-Z_]+`).FindAllString(read(t, root+"/docs/dcgm-names.md"), -1) {
+		families[name] = []string{"*"}
+	}
+	files, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, file := range append(files, root+"/README.md") {
+		for _, query := range shown(read(t, file)) {
+			count++
+			if _, problems := (promlabels.Checker{Families: families}).Expr(query); len(problems) > 0 {
+				t.Errorf("%s: %s: %v", filepath.Base(file), query, problems)
+			}
+			for _, join := range joins(query) {
+				if !strings.HasPrefix(join, "cluster") {
+					t.Errorf("%s: a join on (%s) mixes clusters: %s", filepath.Base(file), join, query)
+				}
+			}
+		}
+	}
+	if count < 25 {
+		t.Errorf("found %d queries", count)
+	}
+}
+
+// shown are the queries of a document's PromQL: a block's paragraphs, and where
+// such a one is several, its lines.
+func shown(document string) (queries []string) {
+	for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(document, -1) {
+		for paragraph := range strings.SplitSeq(block[1], "\n\n") {
+			if _, err := parser.NewParser(parser.Options{}).ParseExpr(paragraph); err == nil {
+				queries = append(queries, strings.TrimSpace(paragraph))
+				continue
+			}
+			for line := range strings.Lines(paragraph) {
+				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+					queries = append(queries, line)
+				}
+			}
+		}
+	}
+	return queries
+}
+
+// joins are the labels on which an expression matches, of each match that names
+// them.
+func joins(query string) (on []string) {
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	if err != nil {
+		return nil
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		if e, is := node.(*parser.BinaryExpr); is && e.VectorMatching != nil && e.VectorMatching.On {
+			on = append(on, strings.Join(e.VectorMatching.MatchingLabels, ", "))
+		}
+		return nil
+	})
+	return on
+}
