@@ -29,9 +29,9 @@ export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 
 TOOLS := $(CURDIR)/test/.bin/tools
 PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
-KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*)
+KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard test/e2e/go.mod test/drivers/shapes/go.mod test/prometheus/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/prometheus/go.mod test/compose/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -61,6 +61,7 @@ test: ## vet, every test with the race detector, and the build without cgo
 	CGO_ENABLED=1 go test -race -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go vet ./...
+	cd dashboards/gen && go vet ./... && CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
 
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
@@ -82,7 +83,7 @@ e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
 
 ##@ Check
-.PHONY: lint manifests rules tools docs
+.PHONY: lint manifests rules dashboards exported prometheusrule tools docs
 lint: $(TOOLS)/.built ## golangci-lint with our rules; staticcheck on the build without cgo
 	@for module in $(LINTED); do \
 		echo "== golangci-lint $$module"; \
@@ -95,10 +96,19 @@ manifests: ## render every kustomization (kubectl)
 		kubectl kustomize $$folder >/dev/null; echo "$$folder renders"; \
 	done
 
-rules: $(PROMTOOL) ## check and test the recording rules as Prometheus reads them
+rules: $(PROMTOOL) ## check and test rules, alerts, runbooks and dashboards as Prometheus reads them
 	$(PROMTOOL) check rules alerts/*.yaml
 	$(PROMTOOL) test rules alerts/tests/*.yaml
 	cd test/prometheus && go vet ./... && go test -count=1 ./...
+
+dashboards: ## write dashboards/*.json from dashboards/gen
+	cd dashboards/gen && go run . -out ..
+
+exported: ## dashboards and rules for servers without honorLabels, to dist/exported
+	cd dashboards/gen && go run . -exported ../../alerts -out $(CURDIR)/dist/exported
+
+prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.yaml
+	cd test/prometheus && go test -run '^TestPrometheusRule$$' . -update
 
 docs: ## write docs/metrics.md and the tables of docs/health.md and docs/sources.md
 	go test ./collector/node -run '^TestHealthDocument$$' -update

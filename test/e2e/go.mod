@@ -7,6 +7,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.0
 	github.com/dra-exporter/dra-exporter v0.0.0
+	github.com/dra-exporter/dra-exporter/dashboards/gen v0.0.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	google.golang.org/grpc v1.85.0
@@ -67,3 +68,5 @@ require (
 
 // The stubs of the vendor libraries are of this very tree.
 replace github.com/dra-exporter/dra-exporter => ../..
+
+replace github.com/dra-exporter/dra-exporter/dashboards/gen => ../../dashboards/gen

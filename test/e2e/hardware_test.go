@@ -44,6 +44,7 @@ type fault struct {
 	Kind  string `json:"kind"`
 	After string `json:"after,omitempty"`
 	For   string `json:"for,omitempty"`
+	Code  int    `json:"code,omitempty"` // of an Xid
 }
 
 // yaml is the file of --simulated.config; JSON is YAML.

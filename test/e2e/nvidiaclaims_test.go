@@ -26,6 +26,7 @@ func TestNVIDIADriver(t *testing.T) {
 		gpus.CreateMIG(3, device.profile, device.placement)
 	}
 	n := startNVIDIA(t, gpus, 4, "TimeSlicingSettings=true,MPSSupport=true,NVMLDeviceHealthCheck=true")
+	n.xids = watchXIDs(t, n.nvml)
 	deploy(t, "nvidia")
 	for _, pod := range []string{"whole", "static-a", "static-b", "sliced-0", "sliced-1", "mps"} {
 		running(t, "nvidia", pod)
@@ -34,8 +35,10 @@ func TestNVIDIADriver(t *testing.T) {
 	t.Run("static-mig", n.testStaticMIG)
 	t.Run("time-slicing", n.testTimeSlicing)
 	t.Run("mps", n.testMPS)
+	n.xids.knowsGPUs(t)
 	t.Run("xid", n.testXID)
 	t.Run("host-engine", n.testHostEngine)
+	t.Run("alert-of-xid", n.testXIDAlert)
 }
 
 func (n *nvidiaNode) testWhole(t *testing.T) {

@@ -27,6 +27,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	tab := openTab(t, n.nvml.url, true)
 	began := time.Now()
 	n.XID(gpu.gpu, 79)
+	n.xids.injected = began
 	for _, a := range n.agents() {
 		a.eventually(t, "the XID", func(p *scrape.Page) error { return fellOffTheBus(p, gpu.gpuUUID, began) })
 		took := time.Since(began)

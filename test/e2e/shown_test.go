@@ -60,6 +60,14 @@ var shownWhen = []struct{ item, test string }{
 	{"two pods of one claim are told apart", "TestProcessAttribution/one-claim"},
 	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/too-much"},
 	{"two claims of one MIG device stay shared", "TestProcessAttribution/partition"},
+	{"a claim that stays pending → DRAClaimPendingTooLong at a real Alertmanager's webhook, in words for a person; one alert whatever the reason; not while gated; resolved", "TestPendingAlert"},
+	{"a GPU's first Xid, on a claimed GPU → DRADeviceXIDFatal at the webhook within a minute, with the claim", "TestNVIDIADriver/alert-of-xid"},
+	{"every query of a dashboard, rule and alert has data on a Prometheus that scraped the demo, or a reason why not", "TestDashboards/demo"},
+	{"likewise on the real cluster, with the kubelet's and the control plane's own metrics", "TestDashboards/cluster"},
+	{"dashboards and rules for a Prometheus that scrapes without honorLabels say the same", "TestDashboards/without-honorLabels"},
+	{"label values with regex characters and quotes select themselves and nothing else", "TestDashboards/odd-values"},
+	{"a busy GPU scales a Deployment up, an idle one does not: prometheus-adapter and HorizontalPodAutoscaler as shipped; KEDA's ScaledObject is accepted and asks for the same number", "TestAutoscaling"},
+	{"the API server accepts the shipped PodMonitors and PrometheusRule by the operator's own definitions", "TestOperatorObjects"},
 }
 
 // outcomes remembers how each test that shows something ended.

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// alertmanager is Debian's Alertmanager, of one test. It tells the test's webhook
+// of each alert by itself, at once.
+type alertmanager struct {
+	address string // HOST:PORT
+	began   time.Time
+	inbox   *inbox
+}
+
+// notice is an alert as a webhook gets it, or as Alertmanager's API shows it.
+type notice struct {
+	Status       any // at a webhook: firing, resolved
+	Labels       map[string]string
+	Annotations  map[string]string
+	StartsAt     time.Time
+	EndsAt       time.Time
+	GeneratorURL string
+	Fingerprint  string
+
+	at time.Time // that it came
+}
+
+func (n notice) String() string {
+	return fmt.Sprintf("%v %v since %s: %s", n.Status, n.Labels, n.StartsAt.Format(time.TimeOnly), n.Annotations["summary"])
+}
+
+// startAlertmanager runs one until the test ends.
+func startAlertmanager(t *testing.T, name string) *alertmanager {
+	t.Helper()
+	a := &alertmanager{address: freeAddress(t), inbox: &inbox{}}
+	webhook := httptest.NewServer(a.inbox)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "alertmanager.yaml")
+	config, err := yaml.Marshal(object{
+		"route": object{
+			"receiver": "test", "group_by": []string{"..."},
+			"group_wait": "100ms", "group_interval": "1s", "repeat_interval": "1h",
+		},
+		"receivers": []object{{"name": "test", "webhook_configs": []object{{"url": webhook.URL, "send_resolved": true}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.EndProgram(name); err != nil {
+			t.Error(err)
+		}
+		webhook.Close()
+	})
+	_, err = shared.StartProgram(t.Context(), name, filepath.Join(os.Getenv("DRA_E2E_BIN"), "alertmanager", "prometheus-alertmanager"), []string{
+		"--config.file=" + file, "--storage.path=" + folder, "--web.listen-address=" + a.address, "--cluster.listen-address=",
+	}, "http://"+a.address+"/-/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.began = time.Now()
+	return a
+}
+
+// firing are the alerts of that name that Alertmanager holds for firing now, with
+// the annotations that Prometheus sent last.
+func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, error) {
+	filter := url.QueryEscape(fmt.Sprintf("alertname=%q", alert))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/api/v2/alerts?filter="+filter, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var found []notice
+	if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
+		return nil, fmt.Errorf("read Alertmanager's alerts (%s): %w", response.Status, err)
+	}
+	return found, nil
+}
+
+// told waits until the webhook has been told of an alert that is as it is to be.
+func (a *alertmanager) told(t *testing.T, what string, is func(notice) bool) (found notice) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), what, func(context.Context) error {
+		all := a.inbox.all()
+		i := slices.IndexFunc(all, is)
+		if i < 0 {
+			return fmt.Errorf("the webhook was told %v", all)
+		}
+		found = all[i]
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// inbox is a webhook that keeps what it is told.
+type inbox struct {
+	lock    sync.Mutex
+	notices []notice
+}
+
+func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var message struct{ Alerts []notice }
+	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	for _, n := range message.Alerts {
+		n.at = time.Now()
+		i.notices = append(i.notices, n)
+	}
+}
+
+// all that it was told, in order.
+func (i *inbox) all() []notice {
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	return slices.Clone(i.notices)
+}

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+const pendingAlert = "DRAClaimPendingTooLong"
+
+// lateClass selects what its verb says; lateWaiters are two pods that wait for a
+// device of it, one of which nobody may schedule yet.
+const (
+	lateClass = `
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: late.alerts}
+spec: {selectors: [{cel: {expression: "%s"}}]}
+`
+	lateWaiters = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: alerts}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: late, namespace: alerts}
+spec: {spec: {devices: {requests: [{name: main, exactly: {deviceClassName: late.alerts}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: late, namespace: alerts}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: late}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gated, namespace: alerts}
+spec:
+  terminationGracePeriodSeconds: 1
+  schedulingGates: [{name: e2e.example.com/later}]
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: late}]
+`
+)
+
+// TestPendingAlert: a person is told of a pod that waits for its claim, in words
+// that say what is wrong; once, whatever the reason becomes; not while the pod is
+// gated; and that it is over.
+func TestPendingAlert(t *testing.T) {
+	shows(t)
+	a := startAlertmanager(t, "alertmanager-pending")
+	serve(t, "prometheus-pending", serving{
+		jobs:         []object{monitorJob(t, 2*time.Second), clusterJob(clusterURL, 2*time.Second)},
+		rules:        []string{shippedRules(t), ruleFile(t, alertRules, shorterPending()...)},
+		every:        time.Second,
+		alertmanager: a.address,
+		flags:        []string{"--rules.alert.resend-delay=1s"}, // Alertmanager hears of new words at once
+	})
+	deployText(t, "alerts", lateWaiters)
+	t.Cleanup(func() {
+		if err := shared.Delete(context.WithoutCancel(t.Context()), fmt.Sprintf(lateClass, "false")); err != nil {
+			t.Error(err)
+		}
+	})
+	first := a.told(t, "the alert of the pod that waits", func(n notice) bool { return pendingFor(n, "late", "firing") })
+	pendingTells(t, first)
+	if waited := first.at.Sub(a.began); waited < 5*time.Second {
+		t.Errorf("it was told after %s", waited)
+	}
+
+	lateSelects(t, "false")
+	again := a.now(t, "another reason", func(n notice) bool {
+		return n.Labels["pod"] == "late" && strings.Contains(n.Annotations["description"], "no_matching_device")
+	})
+	if again.Fingerprint != first.Fingerprint || !again.StartsAt.Equal(first.StartsAt) {
+		t.Errorf("with another reason it is another alert:\n%v\nnot\n%v", again, first)
+	}
+	silentOf(t, a, "gated")
+	ungate(t, "alerts", "gated")
+	a.told(t, "the alert of the pod that was gated", func(n notice) bool { return pendingFor(n, "gated", "firing") })
+
+	lateSelects(t, "device.driver == 'life.example.com' && device.attributes['life.example.com'].type == 'gpu'")
+	running(t, "alerts", "late")
+	over := a.told(t, "the end of the wait", func(n notice) bool { return pendingFor(n, "late", "resolved") })
+	if over.Fingerprint != first.Fingerprint {
+		t.Errorf("%v ended, and %v began", over, first)
+	}
+	a.toldTwice(t, "late")
+}
+
+// shorterPending lets a test wait for seconds where a person has minutes.
+func shorterPending() []shorter {
+	const text = `(dra_claim_pending_since_timestamp_seconds) > %s
+          unless on (cluster, namespace, pod, pod_claim)
+          last_over_time(dra_claim_pending_reason_info{reason="scheduling_gated"}[%s])
+        keep_firing_for: %s
+`
+	return []shorter{{fmt.Sprintf(text, "900", "15m", "5m"), fmt.Sprintf(text, "5", "5s", "1s"), 1}}
+}
+
+func pendingFor(n notice, pod, status string) bool {
+	return n.Labels["alertname"] == pendingAlert && n.Labels["namespace"] == "alerts" && n.Labels["pod"] == pod && n.Status == status
+}
+
+// pendingTells: whoever is told knows who waits for what, why, and where to look.
+func pendingTells(t *testing.T, n notice) {
+	t.Helper()
+	summary, description := n.Annotations["summary"], n.Annotations["description"]
+	for _, want := range []struct{ where, words string }{
+		{summary, "alerts/late"}, {summary, "gpu"}, {summary, "device class"},
+		{description, "late.alerts"}, {description, "no_device_class"},
+		{n.Annotations["runbook_url"], "/docs/runbooks/" + pendingAlert + ".md"},
+		{n.Annotations["dashboard_url"], "/d/dra-"}, {n.Annotations["dashboard_url"], "var-namespace=alerts"},
+		{n.Labels["severity"], "warning"},
+	} {
+		if !strings.Contains(want.where, want.words) {
+			t.Errorf("%q is not in %q", want.words, want.where)
+		}
+	}
+	for _, text := range n.Annotations {
+		if broken(text) {
+			t.Errorf("an annotation is %q", text)
+		}
+	}
+	for _, label := range []string{"reason", "deviceclass", "resourceclaim"} {
+		if value, there := n.Labels[label]; there {
+			t.Errorf("%s=%s is a part of what the alert is", label, value)
+		}
+	}
+	t.Logf("the webhook was told:\n%s\n%s", summary, description)
+}
+
+// broken: a template of Prometheus has failed here.
+func broken(text string) bool {
+	return strings.Contains(text, "<no value>") || strings.Contains(text, "error expanding template")
+}
+
+// silentOf: nobody was told that this pod waits.
+func silentOf(t *testing.T, a *alertmanager, pod string) {
+	t.Helper()
+	for _, n := range a.inbox.all() {
+		if n.Labels["alertname"] == pendingAlert && n.Labels["pod"] == pod {
+			t.Errorf("there is an alert of it: %v", n)
+		}
+	}
+}
+
+// toldTwice: of this pod's wait there was one beginning and one end.
+func (a *alertmanager) toldTwice(t *testing.T, pod string) {
+	t.Helper()
+	var seen []any
+	for _, n := range a.inbox.all() {
+		if n.Labels["alertname"] == pendingAlert && n.Labels["pod"] == pod {
+			seen = append(seen, n.Status)
+		}
+	}
+	if !slices.Equal(seen, []any{"firing", "resolved"}) {
+		t.Errorf("of %s the webhook was told %v", pod, seen)
+	}
+}
+
+// now waits until Alertmanager has a firing alert that is as it is to be.
+func (a *alertmanager) now(t *testing.T, what string, is func(notice) bool) (found notice) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
+		all, err := a.firing(ctx, pendingAlert)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, is)
+		if i < 0 {
+			return errors.New("there are " + fmt.Sprint(all))
+		}
+		found = all[i]
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// lateSelects lets the class of the waiting pods select what the expression says.
+func lateSelects(t *testing.T, expression string) {
+	t.Helper()
+	if err := shared.Apply(t.Context(), fmt.Sprintf(lateClass, expression)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ungate(t *testing.T, namespace, pod string) {
+	t.Helper()
+	patch := []byte(`{"spec":{"schedulingGates":[]}}`)
+	if _, err := shared.Client().CoreV1().Pods(namespace).Patch(t.Context(), pod, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// deployForBoards brings about what boards show: claims of each kind that are
+// held, some that wait, for different reasons, and some that are stuck. What
+// shows as a rate happens twice, some scrapes apart: the series of a component
+// may begin with the first.
+func deployForBoards(t *testing.T) {
+	t.Helper()
+	twoNodes(t)
+	behave(t, "{bindingDelay: 1s}")
+	deployText(t, "turns", heldPods)
+	deploy(t, "exclusive")
+	deployText(t, "sick", boundLate)
+	deploy(t, "boards")
+	t.Cleanup(func() { unstick(t, "boards", "stuck") })
+	claims := shared.Client().ResourceV1().ResourceClaims("boards")
+	if err := claims.Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running(t, "turns", "first")
+	running(t, "exclusive", "train")
+	running(t, "sick", "cable")
+	sweep(t, "exclusive")
+	sweep(t, "sick")
+
+	deployTeams(t)
+	running(t, "boards", "mig")
+	deployText(t, "turns", secondPod)
+	deployText(t, "alerts", lateWaiters)
+	time.Sleep(2 * scraped)
+	deploy(t, "exclusive")
+	deployText(t, "sick", boundLate)
+	running(t, "exclusive", "train")
+	running(t, "sick", "cable")
+	sweep(t, "exclusive")
+	sweep(t, "sick")
+
+	behave(t, "{prepareError: no such cable, bindingDelay: 1h, unhealthy: [only-0]}")
+	deployText(t, "prepared", preparedPod)
+	deployText(t, "sick", boundLate)
+}
+
+// unstick lets a claim go.
+func unstick(t *testing.T, namespace, claim string) {
+	t.Helper()
+	free := []byte(`{"metadata":{"finalizers":null}}`)
+	ctx := context.WithoutCancel(t.Context())
+	if _, err := shared.Client().ResourceV1().ResourceClaims(namespace).Patch(ctx, claim, types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"maps"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// showExported starts a Prometheus that scrapes the demo without honorLabels, as a
+// pod, with the variant of dashboards and rules that is made for that.
+func showExported(t *testing.T, d demo) *gallery {
+	t.Helper()
+	folder := t.TempDir()
+	alerts, err := filepath.Abs(filepath.Dir(alertRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	generate := exec.CommandContext(t.Context(), "go", "run", ".", "-exported", alerts, "-out", folder)
+	generate.Dir = filepath.Join(shippedBoards, "gen")
+	if output, err := generate.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	rules := []string{
+		ruleFile(t, filepath.Join(folder, filepath.Base(recordingRules)), anyPace()...),
+		ruleFile(t, filepath.Join(folder, filepath.Base(alertRules))),
+	}
+	labels := merged(inCluster("demo"), map[string]string{"namespace": "monitoring", "pod": "dra-exporter-x7k2p", "container": "dra-exporter"})
+	return show(t, "exported", d.jobs(labels, object{"honor_labels": false}), rules, folder)
+}
+
+// answersLike: what has an answer there has one here, with the same labels; and
+// many have the same values. The rest changes from scrape to scrape.
+func (g *gallery) answersLike(t *testing.T, other *gallery, answered []question) {
+	t.Helper()
+	when := g.ripened(t)
+	all, _ := g.questions(t, when)
+	byName := map[string]question{}
+	for _, q := range all {
+		byName[q.String()] = q
+	}
+	same := 0
+	for _, q := range answered {
+		own, there := byName[q.String()]
+		if !there {
+			t.Errorf("%s is not asked here", q)
+			continue
+		}
+		if g.sameAs(t, own, other, q, when) {
+			same++
+		}
+	}
+	t.Logf("%d of %d questions have the same answer", same, len(answered))
+	if same < len(answered)/4 {
+		t.Error("these are too few")
+	}
+}
+
+// sameAs: two questions have answers with the same labels, and reports whether
+// they have the same newest values.
+func (g *gallery) sameAs(t *testing.T, own question, other *gallery, theirs question, when span) bool {
+	t.Helper()
+	for i, expr := range theirs.exprs {
+		same := own.exprs[0]
+		if i < len(theirs.choices) {
+			same = own.with(theirs.choices[i])
+		}
+		if same == "" {
+			continue // a claim that was there for a moment
+		}
+		there, err := other.over(t.Context(), expr, when)
+		if err != nil {
+			t.Errorf("%s: %v", theirs, err)
+		}
+		here, err := g.over(t.Context(), same, when)
+		if err != nil {
+			t.Errorf("%s: %v", own, err)
+		}
+		if len(there) == 0 || len(here) == 0 {
+			continue
+		}
+		if names, want := labelNames(here), labelNames(there); own.board != "recording" && !slices.Equal(names, want) {
+			t.Errorf("%s has the labels %q, not %q:\n\t%s", own, names, want, same)
+		}
+		return sameValues(together(here), together(there))
+	}
+	t.Errorf("%s has no data:\n\t%s", own, own.exprs[0])
+	return false
+}
+
+// labelNames are the names of all labels of an answer.
+func labelNames(rows []line) (names []string) {
+	for _, row := range rows {
+		names = append(names, slices.Collect(maps.Keys(row.labels))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func sameValues(a, b map[string]line) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for labels, row := range a {
+		other, there := b[labels]
+		if !there || math.Abs(other.last()-row.last()) > 1e-9 {
+			return false
+		}
+	}
+	return true
+}

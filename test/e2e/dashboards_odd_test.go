@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
+)
+
+// odd is a value with all that means something in a regular expression or in a
+// string. decoy is what a regular expression selects in which the dot is none.
+const (
+	odd   = `a.b+c(d)|"e\`
+	decoy = `aXb+c(d)|"e\`
+)
+
+// plain are the values of the demo that the gallery has odd in the place of, by
+// the variable that chooses them.
+func plain() queries.Chosen {
+	return queries.Chosen{
+		"cluster": {"demo"}, "node": {demoNode},
+		"namespace": {"chat"}, "resourceclaim": {"assistant-gpu"}, "class": {"mig.nvidia.com"},
+	}
+}
+
+// showOdd starts a Prometheus for which one of each has an odd name, and another
+// one that is similar.
+func showOdd(t *testing.T, d demo, rules []string) *gallery {
+	t.Helper()
+	rename := func(label, from, to string) object {
+		return object{"source_labels": []string{label}, "regex": from, "target_label": label, "replacement": to}
+	}
+	renames := []object{
+		rename("namespace", "research", decoy), rename("deviceclass", "gpu.nvidia.com", decoy),
+		rename("deviceclass", plain()["class"][0], odd),
+	}
+	for _, label := range []string{"node", "namespace", "resourceclaim"} {
+		renames = append(renames, rename(label, plain()[label][0], odd))
+	}
+	jobs := d.jobs(inCluster(odd), object{
+		"metric_relabel_configs": renames,
+		"relabel_configs":        []object{rename("instance", demoNode, odd)},
+	})
+	return show(t, "odd", jobs, rules, shippedBoards)
+}
+
+// selectsItself: with odd values chosen, each question has an answer where it has
+// one with the plain ones, of nothing but what is chosen; and no question breaks.
+func (g *gallery) selectsItself(t *testing.T, onPlain *gallery) {
+	t.Helper()
+	when, whenPlain := g.ripened(t), onPlain.ripened(t)
+	compared := 0
+	for _, board := range g.boards {
+		plainly := onPlain.choose(t, board, plain(), whenPlain)
+		oddly, both := g.choose(t, board, oddOf(odd), when), g.choose(t, board, oddOf(odd, decoy), when)
+		for _, query := range board.Queries {
+			name := fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref)
+			want := onPlain.chosen(t, board, query, plainly, whenPlain)
+			got := g.chosen(t, board, query, oddly, when)
+			g.chosen(t, board, query, both, when)
+			if len(want) > 0 {
+				compared++
+			}
+			if (len(got) == 0) != (len(want) == 0) {
+				t.Errorf("%s: odd values have %d rows, plain ones %d", name, len(got), len(want))
+			}
+			for _, row := range got {
+				if others := notChosen(board, oddly, row); len(others) > 0 {
+					t.Errorf("%s: there is %s, which was not chosen: %s", name, row.labels, others)
+				}
+			}
+		}
+	}
+	t.Logf("%d queries with odd values have answers", compared)
+	if compared < 100 {
+		t.Error("these are too few to show anything")
+	}
+}
+
+// oddOf are these values of all that has plain ones; the first of them where one
+// alone can be chosen.
+func oddOf(values ...string) queries.Chosen {
+	all := queries.Chosen{}
+	for variable := range plain() {
+		all[variable] = values
+	}
+	return all
+}
+
+// choose is a choice for a board: of what is wanted, which must be offered, and of
+// all values where nothing is.
+func (g *gallery) choose(t *testing.T, board queries.Board, wanted queries.Chosen, when span) queries.Chosen {
+	t.Helper()
+	chosen := queries.Chosen{}
+	for _, variable := range board.Variables {
+		selector, err := board.Expr(variable.Selector, chosen, when.window())
+		if err != nil {
+			t.Fatalf("%s: variable %s: %v", board.UID, variable.Name, err)
+		}
+		offered, err := g.values(t.Context(), selector, variable.Label, when)
+		if err != nil {
+			t.Errorf("%s: variable %s: %v", board.UID, variable.Name, err)
+		}
+		want, there := wanted[variable.Name]
+		switch {
+		case !there && variable.All == "":
+			want = offered
+		case there && !slices.Contains(offered, want[0]):
+			t.Errorf("%s: variable %s offers %q and not %q", board.UID, variable.Name, offered, want[0])
+		}
+		if len(want) > 0 {
+			chosen[variable.Name] = want
+		}
+	}
+	return chosen
+}
+
+// chosen is the answer to a query with these values.
+func (g *gallery) chosen(t *testing.T, board queries.Board, query queries.Query, values queries.Chosen, when span) []line {
+	t.Helper()
+	expr, err := board.Expr(query.Expr, values, when.window())
+	if err != nil {
+		t.Fatalf("%s / %s: %v", board.UID, query.Panel, err)
+	}
+	rows, err := g.over(t.Context(), expr, when)
+	if err != nil {
+		t.Errorf("%s / %s: %v", board.UID, query.Panel, err)
+	}
+	return rows
+}
+
+// notChosen are the labels of a row that a variable of the board chooses, with
+// other values than those.
+func notChosen(board queries.Board, chosen queries.Chosen, row line) (others []string) {
+	for _, variable := range board.Variables {
+		value, there := row.labels[variable.Label]
+		if there && chosen[variable.Name] != nil && !slices.Contains(chosen[variable.Name], value) {
+			others = append(others, variable.Label+"="+value)
+		}
+	}
+	return others
+}
+
+// together are rows by their labels, whatever their order.
+func together(rows []line) map[string]line {
+	all := map[string]line{}
+	for _, row := range rows {
+		var labels []string
+		for _, name := range slices.Sorted(maps.Keys(row.labels)) {
+			labels = append(labels, name+"="+row.labels[name])
+		}
+		all[strings.Join(labels, ",")] = row
+	}
+	return all
+}

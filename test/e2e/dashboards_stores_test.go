@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
+)
+
+// gallery is a Prometheus that dashboards, rules and alerts are asked of.
+type gallery struct {
+	*prometheus
+	boards []queries.Board
+	rules  []string // files
+	began  time.Time
+}
+
+// demo is `dra-exporter demo`, both roles.
+type demo struct{ node, cluster string } // HOST:PORT
+
+const demoNode = "gpu-node-1"
+
+func startDemo(t *testing.T) demo {
+	t.Helper()
+	d := demo{freeAddress(t), freeAddress(t)}
+	t.Cleanup(func() {
+		if err := shared.EndProgram("demo"); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := shared.StartProgram(t.Context(), "demo", agentBinary(), []string{
+		"demo", "--web.listen-address=" + d.node, "--cluster.listen-address=" + d.cluster,
+	}, "http://"+d.node+"/-/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// jobs scrape the demo as the shipped PodMonitors scrape a cluster, but for where
+// it is. Its targets get these labels too, and each job has more to do.
+func (d demo) jobs(labels map[string]string, more object) (all []object) {
+	for instance, target := range map[string]string{demoNode: d.node, "cluster": d.cluster} {
+		all = append(all, merged(object{
+			"job_name": instance, "honor_labels": true, "scrape_interval": scraped.String(), "scrape_timeout": scraped.String(),
+			"always_scrape_classic_histograms": true,
+			"static_configs": []object{{
+				"targets": []string{target},
+				"labels":  merged(map[string]string{"job": "dra-exporter", "instance": instance}, labels),
+			}},
+		}, more))
+	}
+	return all
+}
+
+// merged has what both have; of what both say, the second counts.
+func merged[M ~map[string]V, V any](first, second M) M {
+	all := maps.Clone(first)
+	maps.Copy(all, second)
+	return all
+}
+
+// show starts a Prometheus with these jobs, rules and dashboards.
+func show(t *testing.T, name string, jobs []object, rules []string, boards string) *gallery {
+	t.Helper()
+	loaded, err := queries.Load(boards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gallery{boards: loaded, rules: rules, began: time.Now()}
+	g.prometheus = serve(t, "prometheus-"+name, serving{jobs: jobs, rules: rules, every: scraped, watchesItself: true})
+	return g
+}
+
+// questions are all that is asked of the gallery, and what there is of its
+// dashboards' variables to choose.
+func (g *gallery) questions(t *testing.T, when span) (all []question, offered map[string]int) {
+	t.Helper()
+	offered = map[string]int{}
+	for _, board := range g.boards {
+		questions, values, err := g.asked(t.Context(), board, when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, questions...)
+		for name, count := range values {
+			offered[board.UID+" / variable "+name] = count
+		}
+	}
+	for _, file := range g.rules {
+		ruled, err := ruleQuestions(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, ruled...)
+	}
+	return all, offered
+}
+
+// ruleQuestions are what a file's rules record, and what its alerts ask. Where
+// several alerts have one name they are told apart by their order.
+func ruleQuestions(file string) (all []question, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var read struct {
+		Groups []struct {
+			Rules []struct{ Record, Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &read); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", file, err)
+	}
+	seen := map[string]int{}
+	for _, group := range read.Groups {
+		for _, rule := range group.Rules {
+			q := question{board: strings.TrimSuffix(filepath.Base(file), ".yaml"), panel: rule.Record + rule.Alert, exprs: []string{rule.Record}}
+			if rule.Alert != "" {
+				q.exprs = []string{rule.Expr}
+			}
+			q.ref = string(rune('A' + seen[q.panel]))
+			if seen[q.panel]++; rule.Record == "" || seen[q.panel] == 1 {
+				all = append(all, q)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOperatorObjects: the API server, which judges them by the Prometheus
+// operator's own definitions, accepts the shipped monitors and rules, and refuses
+// what is misspelt in them.
+func TestOperatorObjects(t *testing.T) {
+	shows(t)
+	for _, kind := range []string{"podmonitors", "prometheusrules"} {
+		name := "monitoring.coreos.com_" + kind + ".yaml"
+		definition, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "operator", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		applyFor(t, string(definition))
+		if _, err := shared.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s",
+			"customresourcedefinition/"+kind+".monitoring.coreos.com"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for component, misspelling := range map[string][2]string{
+		"podmonitor":     {"podMetricsEndpoints:", "podMetricEndpoints:"},
+		"prometheusrule": {"- alert: ", "- alarm: "},
+	} {
+		var objects []string
+		for _, object := range rendered(t, "base", component, "") {
+			if strings.Contains(object, "apiVersion: monitoring.coreos.com/v1\n") {
+				objects = append(objects, object)
+			}
+		}
+		if len(objects) == 0 {
+			t.Errorf("%s: it has no object of the operator", component)
+			continue
+		}
+		text := strings.Join(objects, "\n---\n")
+		if err := judged(t.Context(), written(t, text)); err != nil {
+			t.Errorf("%s: %v", component, err)
+		}
+		wrong := strings.Replace(text, misspelling[0], misspelling[1], 1)
+		if wrong == text {
+			t.Fatalf("%s: there is no %q", component, misspelling[0])
+		}
+		if err := judged(t.Context(), written(t, wrong)); err == nil {
+			t.Errorf("%s: %q was not refused", component, misspelling[1])
+		}
+	}
+}
+
+// written is a file with the text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

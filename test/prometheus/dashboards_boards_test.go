@@ -1,0 +1,208 @@
+package prometheus
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
+	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
+)
+
+const boardsFolder = root + "/dashboards"
+
+// readBoard is a dashboard with what queries.Board leaves out.
+type readBoard struct {
+	queries.Board
+	panels []boardPanel
+}
+
+// boardPanel is what of a panel names labels.
+type boardPanel struct {
+	Title   string
+	Type    string
+	Targets []struct {
+		RefID        string `json:"refId"`
+		Expr         string
+		LegendFormat string
+	}
+	Transformations []struct {
+		ID      string
+		Options struct {
+			RenameByName  map[string]string
+			ExcludeByName map[string]bool
+			Fields        []string // of partitionByValues
+		}
+	}
+	Panels []boardPanel
+
+	text string // the whole of it, with its links
+}
+
+func (p *boardPanel) UnmarshalJSON(text []byte) error {
+	type plain boardPanel
+	p.text = string(text)
+	return json.Unmarshal(text, (*plain)(p))
+}
+
+// boards are all that people import. Panels in folded rows count.
+func boards(t testing.TB) (all []readBoard) {
+	t.Helper()
+	files, err := filepath.Glob(boardsFolder + "/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 7 {
+		t.Fatalf("%s has %d dashboards: make dashboards", boardsFolder, len(files))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		board, err := queries.Decode(text)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var outer boardPanel
+		if err := json.Unmarshal(text, &outer); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, readBoard{Board: board, panels: outer.within()})
+	}
+	return all
+}
+
+// within are the panels that ask something, at any depth.
+func (p boardPanel) within() (all []boardPanel) {
+	for _, inner := range p.Panels {
+		if len(inner.Targets) > 0 {
+			all = append(all, inner)
+		}
+		all = append(all, inner.within()...)
+	}
+	return all
+}
+
+func (p boardPanel) problems(board queries.Board, checker promlabels.Checker) (all []string) {
+	var answers [][]string
+	for _, target := range p.Targets {
+		expr, err := board.Expr(target.Expr, anyChoice(board), anHour())
+		if err != nil {
+			return append(all, err.Error())
+		}
+		labels, problems := checker.Expr(expr)
+		problems = append(problems, missing(labels, labelsNamed(`{{\s*([^{}\s]+)\s*}}`, target.LegendFormat)...)...)
+		problems = append(problems, missing(labels, labelsNamed(`__field\.labels\.(\w+)`, p.text)...)...)
+		problems = append(problems, missing(labels, p.partitions()...)...)
+		for _, problem := range problems {
+			all = append(all, fmt.Sprintf("query %s: %s", target.RefID, problem))
+		}
+		answers = append(answers, labels)
+	}
+	return append(all, p.columnProblems(answers)...)
+}
+
+// partitions are the labels by which the panel tells its rows apart.
+func (p boardPanel) partitions() (labels []string) {
+	for _, transformation := range p.Transformations {
+		labels = append(labels, transformation.Options.Fields...)
+	}
+	return labels
+}
+
+// keys are the labels that are columns of a table. What is named "Value" is none,
+// and a store of one cluster has no label of that.
+func (p boardPanel) keys() (keys, excluded []string) {
+	for _, transformation := range p.Transformations {
+		for field := range transformation.Options.RenameByName {
+			if field != "Time" && field != "cluster" && field != "Value" && !strings.HasPrefix(field, "Value #") {
+				keys = append(keys, field)
+			}
+		}
+		excluded = append(excluded, slices.Collect(maps.Keys(transformation.Options.ExcludeByName))...)
+	}
+	return keys, excluded
+}
+
+// columnProblems: Grafana merges the answers to a table's queries by the labels
+// that all of them have, so there must be one; each column of a label comes from a
+// query, and none has a label without a column: then two rows would look the same.
+func (p boardPanel) columnProblems(answers [][]string) (problems []string) {
+	if p.Type != "table" || len(answers) == 0 {
+		return nil
+	}
+	keys, excluded := p.keys()
+	problems = missing(slices.Concat(answers...), keys...)
+	shared := answers[0]
+	for i, labels := range answers {
+		shared = slices.DeleteFunc(slices.Clone(shared), func(label string) bool { return !slices.Contains(labels, label) })
+		for _, label := range labels {
+			if label != "cluster" && !slices.Contains(keys, label) && !slices.Contains(excluded, label) {
+				problems = append(problems, fmt.Sprintf("query %s: there is no column of %q", p.Targets[i].RefID, label))
+			}
+		}
+	}
+	if len(keys) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(shared, key) }) {
+		problems = append(problems, "no column is of a label that all answers have, which rows are merged by")
+	}
+	return problems
+}
+
+// labelsNamed are what a pattern's group finds in a text.
+func labelsNamed(pattern, text string) (found []string) {
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
+// missing tells which labels an answer does not have.
+func missing(labels []string, wanted ...string) (problems []string) {
+	for _, label := range wanted {
+		if !slices.Contains(labels, label) {
+			problems = append(problems, fmt.Sprintf("label %q is not in the answer, which has %v", label, labels))
+		}
+	}
+	return problems
+}
+
+// anyChoice chooses something where a variable has no All.
+func anyChoice(board queries.Board) queries.Chosen {
+	chosen := queries.Chosen{}
+	for _, v := range board.Variables {
+		if v.All == "" {
+			chosen[v.Name] = []string{"any"}
+		}
+	}
+	return chosen
+}
+
+// anHour is the time that dashboards show when they are opened, as a window 1440
+// pixels wide asks for it: each 15 s, the data source's default, of data that the
+// shipped monitors scrape each 30 s.
+func anHour() queries.Window {
+	return queries.Window{Range: time.Hour, Step: 15 * time.Second, Interval: 30 * time.Second}
+}
+
+// recordedFamilies are all names that may be asked for.
+func recordedFamilies(t testing.TB) promlabels.Families {
+	t.Helper()
+	families, err := promlabels.Documented(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := promlabels.Rules(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	families.Record(groups)
+	return families
+}
