@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "..", "folder to write to")
+	out := flag.String("out", "", "folder to write to")
 	rules := flag.String("exported", "", "folder of rule files: write them and the dashboards for exported_namespace, exported_pod and exported_container")
 	flag.Parse()
 	if err := run(*out, *rules); err != nil {
@@ -23,6 +24,9 @@ func main() {
 }
 
 func run(out, rules string) error {
+	if out == "" {
+		return errors.New("-out names no folder to write to")
+	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}

@@ -182,4 +182,3 @@ func usedNames(b *testing.B, groups []rulefmt.RuleGroup) func(name string) bool 
 		return known[name]
 	}
 }
-

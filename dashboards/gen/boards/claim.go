@@ -43,9 +43,9 @@ func claim() Board {
 	}
 }
 
-// tellOfClaims are families with a row for each claim that is held, waits, starts
-// or is being deleted.
-const tellOfClaims = "dra_claim_info|dra_claim_pending_since_timestamp_seconds|dra_claim_phase_since_timestamp_seconds|dra_claim_terminating_since_timestamp_seconds"
+// tellOfClaims are families with a row for each claim that is held, waits, starts,
+// is being deleted or was left behind.
+const tellOfClaims = "dra_claim_info|dra_claim_pending_since_timestamp_seconds|dra_claim_phase_since_timestamp_seconds|dra_claim_terminating_since_timestamp_seconds|dra_claim_orphaned"
 
 // device is a claim's value of each device; not of those whose value is shared.
 func device(family string) string {

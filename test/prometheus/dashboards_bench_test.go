@@ -1,0 +1,165 @@
+//go:build linux
+
+package prometheus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
+)
+
+const (
+	// panelLimit is what a panel's query may take.
+	panelLimit = 100 * time.Millisecond
+	// ruleLimit is what one of some 130 rules and alerts may take, each minute or
+	// more often.
+	ruleLimit = 500 * time.Millisecond
+)
+
+// BenchmarkDashboards asks everything that dashboards, rules and alerts ask, of an
+// hour of a thousand nodes with eight GPUs each, in Prometheus' own store, by its
+// own engine. It lists the slowest of each kind, and what had no answer: the time
+// of that says nothing.
+//
+//	go test -run '^$' -bench Dashboards -benchtime 1x -timeout 30m .
+//
+// DRA_BENCH_NODES makes the fleet smaller. It takes about six minutes and 8 GiB.
+func BenchmarkDashboards(b *testing.B) {
+	recording, alerts := ruleGroups(b, rulesFile), ruleGroups(b, root+"/alerts/alerts.yaml")
+	began := time.Now()
+	f := newFleet(b, fleetNodes(b), usedNames(b, slices.Concat(recording, alerts)))
+	say("%d nodes: %d series of an agent, %d of them used; %d used series in all; %s", f.nodes, f.perNode, f.usedPerNode, f.series, since(began))
+	began = time.Now()
+	engine := asProduction()
+	say("%d recorded series; %s", f.record(b, engine, recording), since(began))
+	asked := f.dashboardQuestions(b, engine)
+	rules := f.ruleQuestions(recording, engine)
+	rules = append(rules, f.ruleQuestions(alerts, engine)...)
+	for b.Loop() {
+		measure(b, asked, panelLimit)
+		measure(b, rules, ruleLimit)
+	}
+	missed := report("panels and variables", asked, panelLimit)
+	report("rules and alerts, one evaluation", rules, ruleLimit)
+	b.ReportMetric(float64(len(asked)), "queries")
+	b.ReportMetric(float64(missed), "misses")
+	b.ReportMetric(asked[0].took.Seconds()*1000, "worst-ms")
+	b.ReportMetric(heapMiB(), "MiB")
+	b.ReportMetric(0, "ns/op") // the sum of all says nothing
+}
+
+// question is one thing that is asked.
+type question struct {
+	name string
+	ask  func(ctx context.Context) (rows int, err error)
+
+	took, elapsed time.Duration
+	rows          int
+}
+
+// measure asks each question three times, and nine times what seems slow. What
+// counts is the processor time of the quickest, for the machine may have other work:
+// the engine evaluates a query in one thread, and waits for nothing.
+func measure(b *testing.B, all []question, limit time.Duration) {
+	b.Helper()
+	runtime.GC()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for i := range all {
+		q := &all[i]
+		for tries := 0; tries < 3 || tries < 9 && q.took > limit*8/10; tries++ {
+			began, spent := time.Now(), threadTime(b)
+			rows, err := q.ask(b.Context())
+			took, elapsed := threadTime(b)-spent, time.Since(began)
+			if err != nil {
+				b.Fatalf("%s: %v", q.name, err)
+			}
+			if q.rows = rows; tries == 0 || took < q.took {
+				q.took = took
+			}
+			if tries == 0 || elapsed < q.elapsed {
+				q.elapsed = elapsed
+			}
+		}
+	}
+}
+
+// threadTime is the processor time that this thread has taken.
+func threadTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// report lists what is slower than it may be, or at least the ten slowest, and what
+// had no answer. It tells how many are too slow.
+func report(title string, all []question, limit time.Duration) (missed int) {
+	slices.SortStableFunc(all, func(x, y question) int { return cmp.Compare(y.took, x.took) })
+	var text strings.Builder
+	for i, q := range all {
+		if q.took > limit {
+			missed++
+		}
+		if q.took > limit || i < 10 || os.Getenv("DRA_BENCH_ALL") != "" {
+			fmt.Fprintf(&text, "%8.1f ms %8.1f ms %6d rows  %s\n", q.took.Seconds()*1000, q.elapsed.Seconds()*1000, q.rows, q.name)
+		}
+	}
+	say("%s: %d, %d above %s; the slowest, by processor time and time:\n%s", title, len(all), missed, limit, text.String())
+	var silent []string
+	for _, q := range all {
+		if q.rows == 0 {
+			silent = append(silent, q.name)
+		}
+	}
+	slices.Sort(silent)
+	say("%d had no answer:\n%s", len(silent), strings.Join(silent, "\n"))
+	return missed
+}
+
+func ruleGroups(b *testing.B, file string) []rulefmt.RuleGroup {
+	b.Helper()
+	groups, err := promlabels.Rules(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return groups
+}
+
+// fleetNodes is how many nodes there are.
+func fleetNodes(b *testing.B) int {
+	text := os.Getenv("DRA_BENCH_NODES")
+	if text == "" {
+		return 1000
+	}
+	nodes, err := strconv.Atoi(text)
+	if err != nil || nodes <= sickEach {
+		b.Fatalf("DRA_BENCH_NODES is %q: it must be above %d", text, sickEach)
+	}
+	return nodes
+}
+
+// say writes what testing would cut off after ten lines.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func since(began time.Time) string { return time.Since(began).Round(time.Second / 10).String() }
+
+func heapMiB() float64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return float64(memory.Sys) / (1 << 20)
+}
