@@ -16,6 +16,17 @@ func devicesIn(state, by string) string {
 	return `sum by (` + by + `) (max by (` + poolLabels + `) (dra_devices{@fleet, state="` + state + `"}))`
 }
 
+// unknownClass names the class that is not known. Without a label at all, Grafana's
+// merge would take a row for that of any class.
+func unknownClass(expr string) string {
+	return `label_replace(` + expr + `, "deviceclass", "not known", "deviceclass", "")`
+}
+
+// claimsBy counts claims, summed by labels, of two exporters once likewise.
+func claimsBy(by, selection string) string {
+	return `sum by (` + by + `) (max by (cluster, namespace, deviceclass, state) (dra_claims{` + selection + `}))`
+}
+
 // ofClass is the devices of a class in a state.
 func ofClass(state string) string {
 	return `max by (cluster, deviceclass) (dra_class_devices{@classes, state="` + state + `"})`
@@ -36,10 +47,10 @@ func supplyPanels() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Supply and demand by class", unit: units.Short,
-			reads: "What can be had of each class now, and how many references wait for it; those that most wait for come first. Classes may select the same devices, so that columns must not be added up. Supply does not follow the namespace, Waiting does.",
+			reads: "What can be had of each class now, and how many references wait for it, but for those of pods at a scheduling gate; those that most wait for come first. Classes may select the same devices, so that columns must not be added up. Supply does not follow the namespace, Waiting does.",
 			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
-			column{title: "Waiting", unit: units.Short, expr: `count by (cluster, deviceclass) (` + waits + `)`},
+			column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: ofClass("free")},
 			column{title: "Allocated", unit: units.Short, expr: ofClass("allocated")},
 			column{title: "Unavailable", unit: units.Short, expr: ofClass("unavailable")},
@@ -57,7 +68,7 @@ func supplyPanels() []panel {
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: devicesIn("free", "cluster, driver")},
-			column{title: "On one node", unit: units.Short, expr: `max by (cluster, driver) (` + devicesIn("free", "cluster, driver, node") + `)`},
+			column{title: "On one node", unit: units.Short, expr: `max by (cluster, driver) (sum by (cluster, driver, node) (max by (` + poolLabels + `) (dra_devices{@fleet, node!="", state="free"})))`},
 			column{title: "Allocated", unit: units.Short, expr: devicesIn("allocated", "cluster, driver")},
 			column{title: "Unavailable", unit: units.Short, expr: devicesIn("unavailable", "cluster, driver")},
 			column{title: "Pools", unit: units.Short, expr: `count by (cluster, driver) (max by (` + poolLabels + `) (dra_pool_complete{@fleet}))`},
@@ -66,7 +77,7 @@ func supplyPanels() []panel {
 			title: "Claims by state", unit: units.Short,
 			reads: "pending claims wait for devices; allocated ones hold some that no pod uses; terminating ones do not go. A claim that has not been made for its pod yet is not here.",
 			empty: "no claim is there, or the cluster role cannot read claims, or " + noClusterRole,
-		}, over(`sum by (cluster, state) (dra_claims{@claims})`, "{{state}} {{cluster}}")),
+		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
 		taints(),
 		incompletePools(),
 	}
@@ -114,7 +125,7 @@ func supplyDetails() []panel {
 	const capacity = "cluster, driver, capacity"
 	free := `topk(` + listed + `, ` + devicesIn("free", "cluster, node") + `)`
 	total := func(family string) string {
-		return `sum by (` + capacity + `) (` + family + `{@fleet})`
+		return `sum by (` + capacity + `) (max by (cluster, driver, pool, device, capacity) (` + family + `{@fleet}))`
 	}
 	return []panel{
 		listing(12, 9, about{

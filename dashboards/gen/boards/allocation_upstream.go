@@ -100,7 +100,7 @@ func controllerPanels() []panel {
 			empty: noController + ", and " + noClusterRole,
 		},
 			over(`sum by (cluster) (max by (cluster, allocated, admin_access, source) ({__name__=~"dynamic_resource_allocation_resource_claims|resourceclaim_controller_resource_claims", @fleet}))`, "controller {{cluster}}"),
-			over(`sum by (cluster) (dra_claims{@fleet})`, "ours {{cluster}}")),
+			over(claimsBy("cluster", "@fleet"), "ours {{cluster}}")),
 		timeline(12, about{
 			title: "Claims created by controller and scheduler", unit: units.OpsPerSecond,
 			reads: "The controller manager creates claims from templates, the scheduler those for extended resources. What is no success leaves a pod waiting as claim_not_created or quota. Asked by the names before and since 1.37." + anySelection,

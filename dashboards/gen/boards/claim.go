@@ -22,7 +22,7 @@ func claim() Board {
 	return Board{
 		UID:         uidClaim,
 		Title:       "DRA / Claim",
-		description: "One ResourceClaim: its devices, pods, use, totals, waits and health. A claim whose devices are used on several nodes is shown one node at a time.",
+		description: "One ResourceClaim: its devices, pods, use, totals, waits and health. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			// A link may name a claim that is not there in the chosen time: to be told

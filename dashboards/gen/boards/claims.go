@@ -107,9 +107,9 @@ func claimsOver(label string) []panel {
 		}, over(shareOf(by, utilizationSum, utilizationCount), legend)).Max(1),
 		timeline(12, about{
 			title: "Memory used of allocated by " + what, unit: units.PercentUnit,
-			reads: "Device memory in use as a share of what the claims were given. Near 1 the next allocation of a process may fail; low for long, less would do.",
+			reads: "Device memory in use as a share of what the claims were given. Near 1 the next allocation of a process may fail; above 1 claims use more of shared devices than they were given; low for long, less would do.",
 			empty: "no held device tells its memory, or " + needsHolders,
-		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)).Max(1),
+		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)),
 		stacked(12, about{
 			title: "Devices held by " + what, unit: units.Short,
 			reads: "Devices and partitions in the hands of claims; what two claims hold counts twice.",

@@ -84,6 +84,11 @@ func accrued(family, matchers string) string {
 	return `sum(max by (cluster, node, uuid) (increase(` + family + `{` + claimHere + matchers + `}[$__range])))`
 }
 
+// busyAlone is the busy time of each device, but of those where a part of it is
+// nobody's own: the time for which they were held is not split likewise.
+const busyAlone = `max by (cluster, node, uuid) (increase(dra_claim_busy_seconds_total{` + claimHere + unshared + `}[$__range]))
+  unless on (cluster, node, uuid) increase(dra_claim_busy_seconds_total{` + claimHere + `, attribution="shared"}[$__range]) > 0`
+
 const unshared = `, attribution!="shared"`
 
 func claimTotals() []panel {
@@ -101,12 +106,12 @@ func claimTotals() []panel {
 		}, at(accrued("dra_claim_busy_seconds_total", unshared)+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Busy share", unit: units.PercentUnit,
-			reads: "Busy time as a share of the time for which the claim held those of its devices that tell. Low: fewer or smaller devices would do.",
+			reads: "Busy time as a share of the device-hours of those of its devices that tell, but for devices that others used as well in that time without a split. Above 1 where it uses more of a shared device than it was given. Low: fewer or smaller devices would do.",
 			empty: "its devices do not tell, are shared without a split, or " + needsClaim + ended,
-		}, at(accrued("dra_claim_busy_seconds_total", unshared)+`
+		}, at(`sum(`+busyAlone+`)
 / (sum(
   max by (cluster, node, uuid) (increase(dra_claim_device_seconds_total{`+claimHere+`}[$__range]))
-  and on (cluster, node, uuid) max by (cluster, node, uuid) (increase(dra_claim_busy_seconds_total{`+claimHere+unshared+`}[$__range]))
+  and on (cluster, node, uuid) (`+busyAlone+`)
 ) > 0)`)).Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(5, about{
 			title: "Energy", unit: units.WattHour,

@@ -46,6 +46,15 @@ func always(colour string) cog.Builder[dashboard.FieldColor] {
 	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(colour)
 }
 
+// uncoloured is for nothing, which Grafana else writes in the colour of the lowest
+// values: green or red, where nobody knows.
+func uncoloured() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{SpecialValueMap: &dashboard.SpecialValueMap{Type: "special", Options: dashboard.DashboardSpecialValueMapOptions{
+		Match:  dashboard.SpecialValueMatchNullAndNan,
+		Result: dashboard.ValueMappingResult{Color: cog.ToPtr(unknown)},
+	}}}}
+}
+
 // named is a value that is shown as a word.
 type named struct {
 	value  string

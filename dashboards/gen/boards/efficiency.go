@@ -68,7 +68,7 @@ func efficiencyNumbers() []panel {
 		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Busy share", unit: units.PercentUnit,
-			reads: "Busy time as a share of what was held and is known.",
+			reads: "Busy time as a share of the time that was busy or idle. What claims use of shared devices beyond what they were given is busy time too: it hides idle time of the same namespace, class and model.",
 			empty: "no device tells its utilization, or " + needsAccounting,
 		}, at(busyShare(""))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).
@@ -155,6 +155,10 @@ func accounts(by string) []column {
 func efficiencyByOwner() []panel {
 	const reads = "Device-hours of the chosen time, and their cost. Busy and idle are of what is known alone: " +
 		"held is their sum and what is shared without a split, and what does not tell."
+	classAccounts := accounts("deviceclass, model")
+	for i := range classAccounts {
+		classAccounts[i].expr = unknownClass(classAccounts[i].expr)
+	}
 	return []panel{
 		listing(24, 9, about{
 			title: "Namespaces", unit: units.Short, reads: reads,
@@ -171,19 +175,23 @@ func efficiencyByOwner() []panel {
 			{label: "deviceclass", title: "Class"},
 			{label: "model", title: "Model"},
 			currency(),
-		}, accounts("deviceclass, model")...),
+		}, classAccounts...),
 		listing(24, 8, about{
 			title: "Teams", unit: units.Short,
 			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. A claim that several teams use is shared out equally. It does not follow the namespace or the class.",
 			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
-			column{title: "Held", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`},
-			column{title: "Busy", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`},
-			column{title: "Idle", unit: units.Short, expr: `sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`},
-			column{title: "Cost", unit: units.Short, expr: `sum by (team, currency) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`},
+			column{title: "Held", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Busy", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Idle", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Cost", unit: units.Short, expr: noTeam(`sum by (team, currency) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`)},
 		),
 	}
 }
+
+// noTeam names those without a team. Without a label at all, Grafana's merge would
+// take their row for that of any team.
+func noTeam(expr string) string { return `label_replace(` + expr + `, "team", "none", "team", "")` }
 
 func efficiencyByClaim() []panel {
 	keys := []key{

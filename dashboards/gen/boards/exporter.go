@@ -63,8 +63,10 @@ func exporterNumbers() []panel {
 		number(4, about{
 			title: "Nodes without an agent", unit: units.Short,
 			reads: "Nodes of which drivers publish devices and no agent is scraped: nothing is known of what these devices do. It does not follow the job.",
-			empty: "the recording rules are not loaded, or " + noClusterRole,
-		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(dra_exporter_clock_anomalies_total{@fleet})`)).
+			empty: "the recording rules are not loaded, the cluster role cannot read ResourceSlices, or " + noClusterRole,
+		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(
+  dra_exporter_source_up{@fleet, source="resourceslices"} == 1 and on (cluster, job, instance) dra_exporter_clock_anomalies_total{@fleet}
+)`)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Sources that are down", unit: units.Short,

@@ -42,7 +42,8 @@ func memoryPanels() []panel {
 		uncorrected = `device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`
 		corrected   = `device:dra_device_ecc_errors:increase5m{@nodes, severity="corrected"}`
 		any         = `(
-  dra_device_remapped_rows{@nodes} > 0 or dra_device_row_remap_pending{@nodes} == 1
+  dra_device_remapped_rows{@nodes} > 0
+  or dra_device_row_remap_pending{@nodes} == 1 or dra_device_row_remap_failed{@nodes} == 1
   or dra_device_retired_pages{@nodes} > 0
   or sum_over_time(device:dra_device_ecc_errors:increase5m{@nodes}[$__range])
 )`
@@ -59,7 +60,7 @@ func memoryPanels() []panel {
 			column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
 			column{title: "Remapped rows", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_remapped_rows{@nodes} > 0))`},
 			column{title: "Remapping", expr: `max by (cluster, node, uuid) (
-  dra_device_row_remap_pending{@nodes} == 1 or dra_device_row_remap_failed{@nodes} * 2 > 0
+  dra_device_row_remap_failed{@nodes} * 2 > 0 or dra_device_row_remap_pending{@nodes} == 1
 )`, more: append(tinted(steps(warning, step{2, critical})),
 				property("mappings", words(named{"1", "waits for a reset", warning}, named{"2", "failed", critical})))},
 			column{title: "Retired pages", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_retired_pages{@nodes} > 0))`},
@@ -77,6 +78,7 @@ func linkPanels() []panel {
   ` + inactive + ` or ` + down + `
   or sum_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[$__range])
   or sum_over_time(device:dra_device_pcie_replays:increase5m{@nodes}[$__range])
+  or increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0
 )`
 	)
 	return []panel{

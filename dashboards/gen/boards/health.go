@@ -66,9 +66,9 @@ or 0 * count by (by) (dra_device_healthy{@nodes})`, "{{by}}")).Thresholds(anyIs(
 		number(4, about{
 			title: "Claims on sick devices", unit: units.Short,
 			reads: "Claims that hold a device or a partition of which somebody says that it is sick. Their pods may fail, hang or compute nonsense: the table below names them.",
-			empty: "no claim holds a device, or " + needsHealth,
+			empty: "no claim holds a device, none of the devices tells its health, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
-or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(dra_device_healthy{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Xids", unit: units.Short,
 			reads: "Errors of the range that NVIDIA's driver reported. Many are the application's own fault; the table of Xids has their meaning, and the fatal ones in red.",

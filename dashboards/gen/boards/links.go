@@ -2,6 +2,7 @@ package boards
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -26,12 +27,14 @@ type link struct {
 	// fields are what the other dashboard's variables take from the row, by the
 	// variable's name. Data source, cluster and time range go along by themselves.
 	fields map[string]string
+	// also are those that a row may have, and need not.
+	also map[string]string
 }
 
 // toClaim, toNode and toNamespace are the ways of drill-down: from anything that
 // has these labels.
 func toClaim() link {
-	return link{title: "Claim", uid: uidClaim, fields: map[string]string{"namespace": "namespace", "resourceclaim": "resourceclaim"}}
+	return link{title: "Claim", uid: uidClaim, fields: map[string]string{"namespace": "namespace", "resourceclaim": "resourceclaim"}, also: map[string]string{"node": "node"}}
 }
 
 func toNode() link {
@@ -43,9 +46,16 @@ func toNamespace() link {
 }
 
 // url takes values from the labels of a series, or from the columns of a table's
-// row by their names in the query.
+// row by their names in the query; a label that is not there has no value. What is
+// of one cluster leads to that one, for others may have the same names. A store of
+// one cluster has no such column, and the link then says var-cluster=, which selects
+// what has no cluster.
 func (l link) url(value func(label string) string) string {
-	parts := []string{"${datasource:queryparam}", "${cluster:queryparam}", "${__url_time_range}"}
+	cluster := "${cluster:queryparam}"
+	if value != nil && value("cluster") != "" {
+		cluster = "var-cluster=" + value("cluster")
+	}
+	parts := []string{"${datasource:queryparam}", cluster, "${__url_time_range}"}
 	for _, variable := range sortedKeys(l.fields) {
 		parts = append(parts, fmt.Sprintf("var-%s=%s", variable, value(l.fields[variable])))
 	}
@@ -62,10 +72,17 @@ func (l link) ofSeries() cog.Builder[dashboard.DashboardLink] {
 // ofRow is a link on a cell, by the row's other cells. titles are the columns'
 // names as they are shown, by label.
 func (l link) ofRow(titles map[string]string) map[string]any {
-	return map[string]any{
-		"title": l.title,
-		"url": l.url(func(label string) string {
-			return fmt.Sprintf("${__data.fields[%q]:percentencode}", titles[label])
-		}),
+	value := func(label string) string {
+		if titles[label] == "" {
+			return ""
+		}
+		return fmt.Sprintf("${__data.fields[%q]:percentencode}", titles[label])
 	}
+	l.fields = maps.Clone(l.fields)
+	for variable, label := range l.also {
+		if value(label) != "" {
+			l.fields[variable] = label
+		}
+	}
+	return map[string]any{"title": l.title, "url": l.url(value)}
 }

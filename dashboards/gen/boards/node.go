@@ -15,7 +15,7 @@ func node() Board {
 	return Board{
 		UID:         uidNode,
 		Title:       "DRA / Node",
-		description: "One node: which claim held which device when, what each did with it, how well the devices are, and how the agent there does.",
+		description: "One node: which claim held which device when, what each did with it, how well the devices are, and how the agent there does. Of several clusters choose one: nodes of the same name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
@@ -92,7 +92,8 @@ func nodeNumbers() []panel {
 			reads: "By sensor. GPUs slow themselves down at about 85 to 90 °C, their memory at about 95 to 105 °C.",
 			empty: "no device of the node tells its temperature, or " + needsNode,
 		}, each(`max by (sensor) (dra_device_temperature_celsius{@node})`, "{{sensor}}")).
-			Thresholds(steps(good, step{85, warning}, step{95, critical})).ColorScheme(byThresholds()),
+			Thresholds(steps(good, step{85, warning}, step{95, critical})).ColorScheme(byThresholds()).
+			OverrideByName("memory", tinted(steps(good, step{95, warning}, step{105, critical}))[:1]),
 		number(4, about{
 			title: "Sick devices", unit: units.Short,
 			reads: "In whose word. Partitions count too, where the driver or the kubelet calls them sick. The tables of health below say which, and why.",

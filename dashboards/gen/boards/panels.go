@@ -93,6 +93,7 @@ func number(width uint32, what about, queries ...query) *stat.PanelBuilder {
 		Description(what.description()).
 		Unit(what.unit).
 		NoValue(what.orNone(noData)).
+		Mappings(uncoloured()).
 		Datasource(source()).
 		Span(width).
 		Height(4).

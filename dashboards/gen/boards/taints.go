@@ -35,7 +35,7 @@ func tainted() []panel {
 		disagreements(),
 		listing(12, 6, about{
 			title: "Driver and kubelet disagree", unit: units.Short,
-			reads: "Allocated devices of all nodes, as the API server shows them: the taints in the slices and the health in the pods' status contradict each other.",
+			reads: "Allocated devices, whatever nodes are chosen, as the API server shows them: the taints in the slices and the health in the pods' status contradict each other.",
 			none:  noneSeen,
 			empty: "they agree, one of them says nothing, or no cluster role is scraped",
 		}, []key{

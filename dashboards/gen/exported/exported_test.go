@@ -11,6 +11,8 @@ func TestExpr(t *testing.T) {
 		`dra_x * on (pod, pod_claim, pod_uid) group_left (container) dra_pod_y{owner_kind="pod"}`:   `dra_x * on (exported_pod, pod_claim, pod_uid) group_left (exported_container) dra_pod_y{owner_kind="pod"}`,
 		`label_replace(dra_x, "pod", "$1", "label_pod", "(.*)")`:                                    `label_replace(dra_x, "exported_pod", "$1", "label_pod", "(.*)")`,
 		`dra_x{pod = "pod", resource!="container"}`:                                                 `dra_x{exported_pod = "pod", resource!="container"}`,
+		`dra_x{namespace=~"${namespace:regex}"} * ${namespace}`:                                     `dra_x{exported_namespace=~"${namespace:regex}"} * ${namespace}`,
+		`label_join(dra_x{pod='pod'}, 'pod', '/', 'namespace')`:                                     `label_join(dra_x{exported_pod='pod'}, 'exported_pod', '/', 'exported_namespace')`,
 		`dra_x{namespace="$namespace"} offset 5m`:                                                   `dra_x{exported_namespace="$namespace"} offset 5m`,
 		`histogram_quantile(0.95, sum by (le, deviceclass) (rate(dra_y_bucket[$__rate_interval])))`: `histogram_quantile(0.95, sum by (le, deviceclass) (rate(dra_y_bucket[$__rate_interval])))`,
 		`sum({__name__=~"resourceclaim_controller_x|dynamic_y", cluster=~"$cluster"})`:              `sum({__name__=~"resourceclaim_controller_x|dynamic_y", cluster=~"$cluster"})`,

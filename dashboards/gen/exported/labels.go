@@ -17,9 +17,9 @@ func labels() []string { return []string{"namespace", "pod", "container"} }
 // labels, also where label_replace names them, never as values.
 func Expr(expr string) string {
 	// A value with its operator, any other string, a name, a variable.
-	token := regexp.MustCompile(`(?:=~?|!=|!~)\s*"(?:[^"\\]|\\.)*"|"(?:[^"\\]|\\.)*"|[a-zA-Z_:][a-zA-Z0-9_:]*|\$\w+`)
+	token := regexp.MustCompile(`(?:=~?|!=|!~)\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[a-zA-Z_:][a-zA-Z0-9_:]*|\$\w+|\$\{[^}]*\}`)
 	return token.ReplaceAllStringFunc(expr, func(found string) string {
-		name := strings.Trim(found, `"`)
+		name := strings.Trim(found, `"'`)
 		if !slices.Contains(labels(), name) {
 			return found
 		}

@@ -89,5 +89,6 @@ func rules() []rule {
 		{"target-counter-agg", counterAgg},
 		{"target-additive", additive},
 		{"target-join", joins},
+		{"target-filter", filters},
 	}
 }

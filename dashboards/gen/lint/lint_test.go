@@ -92,6 +92,8 @@ func variableBreakages() []breakage {
 		{"template-undefined", lineExpr, `max by (node) (dra_device_power_watts{cluster=~"$cluster", node="$node", uuid="$uuid"})`},
 		{"template-undefined", timeline + "title", "Power of ${gpu:raw}"},
 		{"target-cluster", "templating.list.2.definition", "label_values(dra_device_info, node)"},
+		{"template-label-promql", "templating.list.2", map[string]any{"name": "node", "label": "Node", "type": "query", "refresh": 2,
+			"definition": "label_values(node)", "query": map[string]any{"query": "label_values(node)"}, "datasource": map[string]any{"type": "prometheus", "uid": "${datasource}"}}},
 	}
 }
 
@@ -185,6 +187,15 @@ func targetBreakages() []breakage {
 		{"target-additive", cellExpr, `sum by (uuid) (max by (uuid) (increase(dra_claim_busy_seconds_total{cluster=~"$cluster", node="$node"}[$__range])))`},
 		{"target-join", lineExpr, strings.Replace(power(`cluster=~"$cluster", node="$node"`)+` * on (node) `+power(`cluster=~"$cluster", node="$node"`), "by (node)", "by (cluster, node)", 2)},
 		{"target-join", lineExpr, power(`cluster=~"$cluster", node="$node"`) + ` * on (cluster, node) ` + power(`cluster=~"$cluster", node="$node"`)},
+		{"target-hard-coded", cellExpr, power(`cluster=~"$cluster", node=~"$node|gpu-node-1"`)},
+		{"target-rate-interval", lineExpr, `sum(increase(dra_device_energy_joules_total{cluster=~"$cluster", node="$node"}[$__range]))`},
+		{"target-additive", cellExpr, `sum by (uuid) (dra_claim_power_watts{cluster=~"$cluster", node="$node", attribution="shared"})`},
+		{"target-additive", cellExpr, `sum(dra_device_power_watts{cluster=~"$cluster", node="$node", parent_uuid=~".*"})`},
+		{"target-additive", cellExpr, `avg(dra_device_power_watts{cluster=~"$cluster", node="$node"})`},
+		{"target-additive", cellExpr, `sum(pod_device:dra_pod_utilization_ratio:upper_bound{cluster=~"$cluster", node="$node"})`},
+		{"target-additive", cellExpr, `avg(model:dra_device_utilization_ratio:avg{cluster=~"$cluster", model=~"$node"})`},
+		{"target-filter", cellExpr, power(`cluster=~"$cluster", node="$node"`) + ` and on (cluster, node) topk(20, ` + power(`cluster=~"$cluster", node="$node"`) + `) / 3600`},
+		{"target-filter", cellExpr, `max(` + power(`cluster=~"$cluster", node="$node"`) + ` unless 2 * ` + power(`cluster=~"$cluster", node="$node"`) + `)`},
 		{"target-join", lineExpr, `sum without (uuid) (dra_device_power_watts{cluster=~"$cluster", node="$node"})`},
 	}
 }

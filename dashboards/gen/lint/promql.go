@@ -12,6 +12,7 @@ type selector struct {
 	matchers []matcher
 	window   string   // what stands in its brackets, without them
 	within   []string // functions and aggregations around it, the innermost first
+	filter   bool     // right of and or unless, which take no values from there
 }
 
 type matcher struct{ label, op, value string }
@@ -40,12 +41,13 @@ type scanner struct {
 	at        int
 	called    string   // the function or aggregation whose parenthesis comes next
 	open      []string // of each open parenthesis, whose it is
+	filters   []bool   // of each, and of what is in none, whether the present operand is a filter
 	selectors []selector
 	groupings []grouping
 }
 
 func scan(expr string) ([]selector, []grouping) {
-	s := &scanner{tokens: tokenize(expr)}
+	s := &scanner{tokens: tokenize(expr), filters: []bool{false}}
 	for s.at < len(s.tokens) {
 		s.step()
 	}
@@ -80,8 +82,14 @@ func (s *scanner) step() {
 	switch {
 	case token == "(":
 		s.open, s.called = append(s.open, s.called), ""
+		s.filters = append(s.filters, s.filters[len(s.filters)-1])
 	case token == ")":
 		s.open = s.open[:max(0, len(s.open)-1)]
+		s.filters = s.filters[:max(1, len(s.filters)-1)]
+	case token == "and" || token == "unless":
+		s.filters[len(s.filters)-1] = true
+	case token == "or" || token == ",":
+		s.filters[len(s.filters)-1] = len(s.filters) > 1 && s.filters[len(s.filters)-2]
 	case token == "{":
 		s.selector("")
 		return
@@ -144,6 +152,7 @@ func (s *scanner) found(found selector) {
 			found.within = append(found.within, name)
 		}
 	}
+	found.filter = s.filters[len(s.filters)-1]
 	s.selectors = append(s.selectors, found)
 	s.at++
 }

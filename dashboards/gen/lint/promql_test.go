@@ -18,7 +18,10 @@ func TestSelectorsOfExpressions(t *testing.T) {
 		`a{b="}{,\"", c!~'$d|.*'} offset 5m > bool 0`: {
 			{metric: "a", matchers: []matcher{{"b", "=", `}{,\"`}, {"c", "!~", "$d|.*"}}}},
 		`x and on (cluster, node) group_left (model) y or z unless w`: {
-			{metric: "x"}, {metric: "y"}, {metric: "z"}, {metric: "w"}},
+			{metric: "x"}, {metric: "y", filter: true}, {metric: "z"}, {metric: "w", filter: true}},
+		`(a and (b or c)) or f(d unless e, g)`: {
+			{metric: "a"}, {metric: "b", filter: true}, {metric: "c", filter: true},
+			{metric: "d", within: []string{"f"}}, {metric: "e", within: []string{"f"}, filter: true}, {metric: "g", within: []string{"f"}}},
 		`{__name__="pod:x:avg"}`: {
 			{metric: "pod:x:avg", matchers: []matcher{{"__name__", "=", "pod:x:avg"}}}},
 		`max_over_time(x[1h:5m]) - (y @ end()) # z`: {
@@ -47,6 +50,22 @@ func TestVariablesOfTexts(t *testing.T) {
 	got := variablesOf(`$a ${b} ${c:regex} ${__data.fields["D"]:percentencode} $1 [$__rate_interval] label_$e`)
 	if want := []string{"a", "b", "c", "__data", "__rate_interval", "e"}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestFiltersMayBeScaledToBeCompared(t *testing.T) {
+	for expr, want := range map[string]bool{
+		`a / 3600 and on (x) b`:             false,
+		`(a and on (x) b) / 3600`:           false,
+		`a and on (x) b / 3600`:             true,
+		`a and on (x) b / 3600 > 1`:         false,
+		`a unless on (x) (b * 2)`:           false,
+		`f(a and on (x) topk(20, b) * 2)`:   true,
+		`a and on (x) b or on (x) c / 3600`: false,
+	} {
+		if got := scalesFilter(tokenize(expr)); got != want {
+			t.Errorf("%s: %t", expr, got)
+		}
 	}
 }
 

@@ -79,13 +79,14 @@ func targetCluster(b board, say report) {
 // only what a target says of itself is told: everything else has a node.
 func hardCoded(b board, say report) {
 	names := []string{"cluster", "node", "instance", "job", "namespace", "pod", "container", "resourceclaim", "uuid", "parent_uuid"}
+	isVariable := regexp.MustCompile(`^\$(\w+|\{\w+\})$`)
 	ofTargets := regexp.MustCompile(`^(up|(scrape|process|go|dra_exporter)_\w+|job_instance:.*)$`)
 	b.eachSelector(func(about string, s selector) {
 		for _, m := range s.matchers {
 			switch {
 			case (m.label == "instance" || m.label == "job") && !ofTargets.MatchString(s.metric):
 				say(about, "%s is selected by %s, which whoever scrapes has named", s.metric, m.label)
-			case slices.Contains(names, m.label) && m.value != "" && m.value != ".+" && len(variablesOf(m.value)) == 0:
+			case slices.Contains(names, m.label) && m.value != "" && m.value != ".+" && !isVariable.MatchString(m.value):
 				say(about, "%s is selected by %s %q", s.metric, m.label, m.value)
 			}
 		}
@@ -121,7 +122,7 @@ func rateInterval(b board, say report) {
 				if s.window == "" || len(s.within) == 0 || !slices.Contains(overTime, s.within[0]) {
 					continue
 				}
-				whole := s.window == "$__range" && (t.Instant || !strings.HasSuffix(s.within[0], "rate"))
+				whole := s.window == "$__range" && t.Instant
 				if s.window != "$__rate_interval" && !whole {
 					say(p.Title, "query %s: %s(%s[%s]) has neither the window $__rate_interval nor, of now, $__range", t.RefID, s.within[0], s.metric, s.window)
 				}
@@ -158,25 +159,37 @@ func lifetimes() []string {
 	}
 }
 
-// additive: what is summed up is counted once. The value of a device that several
-// claims share unsplit is each of theirs, and what a partition does its parent does.
+// additive: what is summed up, or what a mean is over, is counted once. The value of
+// a device that several claims share unsplit is each of theirs, and what a partition
+// does its parent does. Of bounds and of means there are neither sums nor means.
 func additive(b board, say report) {
 	ofClaims := regexp.MustCompile(`^dra_claim_(utilization_ratio|memory_used_bytes|power_watts|(busy_seconds|energy_joules|(nvlink|pcie|network)_(transmit|receive)_bytes)_total)$`)
 	ofDevices := regexp.MustCompile(`^dra_device_(utilization_ratio|busy_seconds_total|memory_(used|size|reserved)_bytes|power_watts|energy_joules_total)$`)
+	derived := regexp.MustCompile(`:(upper_bound|avg)$`)
+	added := func(name string) bool { return name == "sum" || name == "avg" }
 	for _, p := range b.all() {
 		for _, s := range p.asked() {
-			has := func(label string) bool {
-				return slices.ContainsFunc(s.matchers, func(m matcher) bool { return m.label == label })
-			}
 			switch {
-			case !slices.Contains(s.within, "sum"):
-			case ofClaims.MatchString(s.metric) && !has("attribution"):
+			case s.filter || !slices.ContainsFunc(s.within, added):
+			case ofClaims.MatchString(s.metric) && !slices.ContainsFunc(s.matchers, ownValue):
 				say(p.Title, `%s is summed up without attribution!="shared"`, s.metric)
-			case ofDevices.MatchString(s.metric) && !has("parent_uuid") && !has("uuid"):
+			case ofDevices.MatchString(s.metric) && !slices.ContainsFunc(s.matchers, oneLevel):
 				say(p.Title, `%s is summed up without parent_uuid=""`, s.metric)
+			case derived.MatchString(s.metric):
+				say(p.Title, "%s cannot be added up", s.metric)
 			}
 		}
 	}
+}
+
+// ownValue leaves out what is not the claim's own.
+func ownValue(m matcher) bool {
+	return m == matcher{"attribution", "!=", "shared"} || m.label == "attribution" && m.op == "=" && m.value != "shared" && m.value != ""
+}
+
+// oneLevel selects whole devices alone, or partitions alone, or one device.
+func oneLevel(m matcher) bool {
+	return m.label == "parent_uuid" && !strings.HasSuffix(m.op, "~") || m.label == "uuid" && m.op != "!="
 }
 
 // joins: two sides that are matched on labels keep the cluster, or nothing is

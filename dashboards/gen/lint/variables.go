@@ -2,8 +2,11 @@ package lint
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
 // templateDatasource: a dashboard asks the data source that its reader chooses.
@@ -52,6 +55,9 @@ func labelValues(b board, say report) {
 			continue
 		}
 		checkSource(v.Datasource, "variable "+v.Name, say)
+		if values := slices.IndexFunc(b.variables, func(read queries.Variable) bool { return read.Name == v.Name }); values >= 0 && b.variables[values].Selector == "" {
+			say("variable "+v.Name, "it has the values of whatever is in the store: name the series")
+		}
 		if query, _ := v.Query.(map[string]any); query["query"] != v.Definition {
 			say("variable "+v.Name, "it shows %q and asks %q", v.Definition, query["query"])
 		}
@@ -123,18 +129,30 @@ func (b board) repeats(name string) bool {
 	return slices.ContainsFunc(b.Panels, is) || slices.ContainsFunc(b.all(), is)
 }
 
+// disowns says whether the panel says of a variable that it does not follow it. The
+// reason for having no data does not count: it names nodes and namespaces often.
+func (p panel) disowns(v variable) bool {
+	reads, _, _ := strings.Cut(strings.ToLower(p.Description), "\n\nno data: ")
+	disowning := regexp.MustCompile(`not follow|neither|whatever`)
+	for sentence := range strings.SplitSeq(reads, ". ") {
+		if disowning.MatchString(sentence) && (strings.Contains(sentence, strings.ToLower(v.Label)) || strings.Contains(sentence, v.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // followsVariables: whoever chooses a namespace takes each number on the page for
 // that namespace's, unless the panel says that it is not.
 func followsVariables(b board, say report) {
 	for _, p := range b.all() {
-		description := strings.ToLower(p.Description)
 		for _, v := range b.Templating.List {
-			if v.Type != "query" || b.repeats(v.Name) || strings.Contains(description, strings.ToLower(v.Label)) || strings.Contains(description, v.Name) {
+			if v.Type != "query" || b.repeats(v.Name) || p.disowns(v) {
 				continue
 			}
 			for _, t := range p.Targets {
 				if !slices.Contains(variablesOf(t.Expr), v.Name) {
-					say(p.Title, "query %s does not ask for $%s, and the description does not say so: name the %s in it", t.RefID, v.Name, strings.ToLower(v.Label))
+					say(p.Title, "query %s does not ask for $%s, and the description does not say so: does not follow the %s", t.RefID, v.Name, strings.ToLower(v.Label))
 				}
 			}
 		}
