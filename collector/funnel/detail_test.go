@@ -297,7 +297,9 @@ func TestEndlessSearch(t *testing.T) {
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{{DistinctAttribute: &group}}
 	w.claim("c", s)
 	began := time.Now()
-	v := w.judge().Explain(t.Context(), question("c"))[0]
+	judge := w.judge()
+	judge.patience = perNode
+	v := judge.Explain(t.Context(), question("c"))[0]
 	if v.Reason != dra.ReasonUnknown || v.Message != "cannot be told: the search for devices takes longer than 250ms on 1 of the 1 nodes that were tried" {
 		t.Errorf("%q %q", v.Reason, v.Message)
 	}

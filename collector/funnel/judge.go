@@ -33,7 +33,8 @@ type Judge struct {
 	clock     clock.Clock
 	log       *slog.Logger
 	budget    float64
-	compiled  *cel.Cache // of the allocator's selectors
+	patience  time.Duration // with the allocator, for each node
+	compiled  *cel.Cache    // of the allocator's selectors
 
 	changed chan struct{}
 	wake    chan struct{}
@@ -51,6 +52,7 @@ func New(options Options) *Judge {
 		clock:     options.Clock,
 		log:       options.Log,
 		budget:    options.Budget,
+		patience:  perNode,
 		compiled:  newCache(),
 		changed:   make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),

@@ -149,7 +149,7 @@ func sayNoRoom(parts []int, failed trial) string {
 }
 
 func saySlow(failed trial) string {
-	return fmt.Sprintf("cannot be told: the search for devices takes longer than %s on %d of the %d nodes that were tried", perNode, failed.slow, len(failed.tried))
+	return fmt.Sprintf("cannot be told: the search for devices takes longer than %s on %d of the %d nodes that were tried", failed.limit, failed.slow, len(failed.tried))
 }
 
 func sayFatal(t trial) string {

@@ -66,7 +66,7 @@ func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (bool, error)
 		return true, err
 	}
 	at := site{NodeSupply: joined.NodeSupply, allocator: allocator}
-	allocated, slow, err := allocate(ctx, at, q.order.claims(parts, false))
+	allocated, slow, err := q.judge.allocate(ctx, at, q.order.claims(parts, false))
 	if ctx.Err() != nil {
 		return true, ctx.Err()
 	}

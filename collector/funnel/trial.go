@@ -24,10 +24,11 @@ const (
 type trial struct {
 	fits  string // the first node on which it succeeded; empty: none
 	tried []string
-	left  int    // nodes that would have been worth a trial too
-	slow  int    // nodes on which it did not come to an end in time
-	on    string // the node on which it failed for good
-	fatal error  // that it gives up, and with it the scheduler, whatever the other nodes are like
+	left  int           // nodes that would have been worth a trial too
+	slow  int           // nodes on which it did not come to an end in time
+	limit time.Duration // of the time on each
+	on    string        // the node on which it failed for good
+	fatal error         // that it gives up, and with it the scheduler, whatever the other nodes are like
 }
 
 // attempt is what the allocator is asked: about these claims, on these nodes
@@ -43,7 +44,7 @@ type attempt struct {
 // try asks the allocator until it fails in a way that other nodes cannot mend,
 // or succeeds. The error is the context's.
 func (g *ground) try(ctx context.Context, pace *pace, a attempt) (trial, error) {
-	var t trial
+	t := trial{limit: g.judge.patience}
 	for i, name := range a.nodes {
 		if t.done() || i == nodesSeen || (t.fits != "" && !a.whole) {
 			t.left = len(a.nodes) - i
@@ -60,7 +61,7 @@ func (g *ground) try(ctx context.Context, pace *pace, a attempt) (trial, error) 
 		case !ok || !allows(a.pinned, at.Node):
 			continue
 		}
-		allocated, slow, err := allocate(ctx, at, a.claims)
+		allocated, slow, err := g.judge.allocate(ctx, at, a.claims)
 		if ctx.Err() != nil {
 			return t, ctx.Err()
 		}
@@ -73,7 +74,7 @@ func (g *ground) try(ctx context.Context, pace *pace, a attempt) (trial, error) 
 }
 
 func (t *trial) done() bool {
-	return len(t.tried) == nodesTried || time.Duration(t.slow)*perNode > perTrial
+	return len(t.tried) == nodesTried || time.Duration(t.slow)*t.limit > perTrial
 }
 
 // note takes in how it was on one node.
@@ -101,8 +102,8 @@ func allows(pinned []*nodeaffinity.NodeSelector, node *corev1.Node) bool {
 // allocate asks the allocator about one node. It is slow if it was cut off.
 // What drivers publish goes into the allocator as it is, so what makes it
 // panic is an error like any other.
-func allocate(ctx context.Context, at site, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, perNode)
+func (j *Judge) allocate(ctx context.Context, at site, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, j.patience)
 	defer cancel()
 	defer func() {
 		if cause := recover(); cause != nil {
