@@ -44,10 +44,10 @@ func TestRuleNames(t *testing.T) {
 	levels := map[string][]string{
 		"claim": {"namespace", "resourceclaim"}, "claim_device": {"namespace", "resourceclaim", "uuid"},
 		"claim_device_pod": {"namespace", "resourceclaim", "uuid", "pod"}, "claim_team": {"namespace", "resourceclaim", "team"},
-		"class": {"deviceclass"}, "cluster": {}, "device": {"node", "uuid"}, "device_xid": {"node", "uuid", "xid"},
+		"class": {"deviceclass"}, "cluster": {}, "device": {"node", "uuid"}, "device_by": {"node", "uuid", "by"}, "device_xid": {"node", "uuid", "xid"},
 		"driver": {"driver_name"}, "job_instance": {"job", "instance"}, "model": {"model"}, "namespace": {"namespace"},
 		"namespace_class": {"namespace", "deviceclass"}, "namespace_kind": {"namespace", "kind"}, "node": {"node"},
-		"node_by": {"node", "by"}, "node_namespace_class": {"node", "namespace", "deviceclass"}, "node_reason": {"node", "reason"}, "operation": {"operation_name"}, "pod": {"namespace", "pod"},
+		"node_by": {"node", "by"}, "node_class": {"node", "deviceclass"}, "node_namespace_class": {"node", "namespace", "deviceclass"}, "node_reason": {"node", "reason"}, "operation": {"operation_name"}, "pod": {"namespace", "pod"},
 		"pod_device": {"namespace", "pod", "uuid"}, "reason": {"reason"}, "signal": {"signal"}, "source": {"source"}, "team": {"team"},
 	}
 	families := documented(t)
@@ -76,12 +76,12 @@ func TestRuleNames(t *testing.T) {
 // TestCounterRulesAreOne: all counters of claims and namespaces are asked in the
 // same way.
 func TestCounterRulesAreOne(t *testing.T) {
-	counter := regexp.MustCompile(`dra_[a-z_]+_total`)
+	counter := regexp.MustCompile(`dra_(claim|namespace)_[a-z_]+_total`)
 	by := regexp.MustCompile(`^(sum by \([a-z, ]+\) \()?max by \([a-z, ]+\)|\)+\s*$`)
 	first, count := "", 0
 	for _, rule := range rules(t) {
 		name := counter.FindString(rule.Expr)
-		if !strings.HasSuffix(rule.Record, ":increase5m") || name == "" || strings.HasPrefix(rule.Record, "device:") {
+		if !strings.HasSuffix(rule.Record, ":increase5m") || name == "" {
 			continue
 		}
 		if want := strings.TrimSuffix(name, "_total"); strings.Split(rule.Record, ":")[1] != want {

@@ -133,9 +133,9 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
 		timeline(12, about{
 			title: "Devices that slow down, by reason", unit: units.Short,
-			reads: "How many devices did so at once, in the mean of five minutes. A device that does it for two reasons counts for each. power_cap is a limit that somebody set, and no fault; heat and power brake are.",
+			reads: "How many devices did so at once, in the mean of five minutes. A device that does it for two reasons counts for each. power_cap is a limit that somebody set, and no fault; heat and power brake are. It does not follow the node; the dashboard Node has each device's.",
 			empty: "no device tells why it slows down, or the recording rules of the group dra-exporter.devices are not loaded",
-		}, over(`sum by (reason) (node_reason:dra_device_throttled_seconds:rate5m{@nodes})`, "{{reason}}")),
+		}, over(`sum by (reason) (reason:dra_device_throttled_seconds:rate5m{@fleet})`, "{{reason}}")),
 		listing(24, 8, about{
 			title: "Hottest devices", unit: units.Celsius,
 			reads: "The twenty with the hottest GPU sensor now. Slowed: the signal thermal_throttling or power_brake is raised. The dashboard Node has the shares by reason.",

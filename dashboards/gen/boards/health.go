@@ -57,18 +57,15 @@ func healthNumbers() []panel {
 			title: "Sick devices", unit: units.Short,
 			reads: "In whose word: the hardware's is of whole devices; the driver's (taints) and the kubelet's are of partitions, too. " +
 				"Anything but 0 is explained in the tables below. A voice that says nothing has no number.",
-			empty: needsNodes + ", or none of the devices tells its health",
-		}, each(`count by (by) (min by (cluster, node, uuid, by) (
-  dra_device_healthy{@nodes, by="hardware", parent_uuid=""} == 0
-  or dra_device_healthy{@nodes, by!="hardware"} == 0
-))
-or 0 * count by (by) (dra_device_healthy{@nodes})`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+			empty: "none of the devices tells its health, or " + needsHealth,
+		}, each(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})
+or 0 * sum by (by) (node_by:dra_device_healthy:count{@nodes})`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Claims on sick devices", unit: units.Short,
 			reads: "Claims that hold a device or a partition of which somebody says that it is sick. Their pods may fail, hang or compute nonsense: the table below names them.",
 			empty: "no claim holds a device, none of the devices tells its health, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
-or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(dra_device_healthy{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(node_by:dra_device_healthy:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Xids", unit: units.Short,
 			reads: "Errors of the range that NVIDIA's driver reported. Many are the application's own fault; the table of Xids has their meaning, and the fatal ones in red.",
@@ -133,7 +130,7 @@ func violations() []panel {
 			reads: "How often trouble of a kind began on a device while a claim of the class held it. " +
 				"A class whose devices overheat or lose links again and again is on the wrong machines.",
 			none:  noneSeen,
-			empty: "no constraint was violated, or " + needsNodes,
+			empty: "no constraint was violated, or " + needsErrors,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "deviceclass", title: "Device class"},
@@ -141,7 +138,7 @@ func violations() []panel {
 		}, column{
 			title: "Times in the range",
 			expr: `round(sum by (cluster, deviceclass, constraint) (
-  max by (cluster, node, deviceclass, constraint) (increase(dra_constraint_violations_total{@nodes}[$__range]) > 0)
+  max by (cluster, node, deviceclass, constraint) (sum_over_time(node_class:dra_constraint_violations:increase5m{@nodes}[$__range]))
 )) > 0`,
 			more: tinted(steps(warning)),
 		}),

@@ -51,14 +51,14 @@ func tainted() []panel {
 // disagreements are of the node role, between any two of the three voices: somebody
 // calls the device well that another calls sick.
 func disagreements() panel {
-	const contradicted = `(dra_device_healthy{@nodes} == 1 and on (cluster, node, uuid) ` + condemned + `)`
+	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
 	return listing(12, 6, about{
 		title: "Devices that one voice calls sick and another well", unit: units.Short,
 		reads: "For a minute or two somebody is merely late. Where it lasts, a device that the hardware calls sick goes on being allocated, or a good one is kept from all: see to the driver.",
 		none:  noneSeen,
-		empty: "no two voices contradict each other, or " + needsNodes,
+		empty: "no two voices contradict each other, or " + needsHealth,
 	}, deviceKeys(key{label: "by", title: "Called well by"}),
-		column{title: "Still", expr: `max by (cluster, node, uuid, by) ` + contradicted, more: append(tinted(steps(warning)), property("mappings", words(named{"1", "well", warning})))},
+		column{title: "Still", expr: `max by (cluster, node, uuid, by) (` + contradicted + `)`, more: append(tinted(steps(warning)), property("mappings", words(named{"1", "well", warning})))},
 		names(contradicted),
 	)
 }
