@@ -11,15 +11,9 @@ import (
 const (
 	// ownSignals are those that a partition does not have from its parent.
 	ownSignals = `dra_device_health_signal_info{@nodes, signal!="parent"}`
-	// condemned are the devices that one voice at least calls sick: the hardware
-	// does so exactly while there is a critical signal, the driver with a taint.
-	condemned = `(
-  dra_device_health_signal_info{@nodes, severity="critical"}
-  or dra_device_taint_info{@nodes, effect=~"NoSchedule|NoExecute"}
-  or dra_device_healthy{@nodes, by="kubelet"} == 0
-)`
-	// ailing are those, but for partitions whose trouble is their parent's, and the
-	// devices with warnings.
+	// ailing are devices that a signal, a taint or the kubelet speaks against: the
+	// hardware calls a device sick exactly while there is a critical signal, the driver
+	// with a taint. Not partitions whose trouble is their parent's.
 	ailing = `(
   ` + ownSignals + `
   or dra_device_taint_info{@nodes, effect=~"NoSchedule|NoExecute"}
