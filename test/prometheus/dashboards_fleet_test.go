@@ -118,7 +118,9 @@ func ofTarget(job, instance string, rows []pageRow, used func(name string) bool)
 		"scrape_samples_post_metric_relabeling": float64(len(rows)), "scrape_series_added": 0} {
 		rows = append(rows, pageRow{labels: labels.FromStrings("__name__", name), before: number, after: number})
 	}
+	trouble := regexp.MustCompile(`_(errors|replays|violations)_total$`)
 	for _, row := range rows {
+		row.trouble = trouble.MatchString(row.labels.Get("__name__"))
 		if used(row.labels.Get("__name__")) {
 			row.labels = labels.NewBuilder(row.labels).Set("job", job).Set("instance", instance).Labels()
 			kept = append(kept, row)
@@ -194,7 +196,7 @@ func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
 	appender := f.db.Appender(b.Context())
 	for i := range all {
 		p := &all[i]
-		if scrape < p.from || scrape > p.to || scrape == scrapes {
+		if scrape < p.from || scrape > p.to {
 			continue
 		}
 		number, lset := f.number(p, at), labels.EmptyLabels()
@@ -224,19 +226,19 @@ func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
 // own pace, but errors happen only on nodes with troubles; gauges swing between their
 // two values. What told the time of its page tells that of its scrape.
 func (f *fleet) number(p *placed, at time.Time) float64 {
-	elapsed, change, name := at.Sub(f.start), p.after-p.before, p.labels.Get("__name__")
+	elapsed, change := at.Sub(f.start), p.after-p.before
 	pace := max(change, 0) / between.Seconds() * (1 + float64(p.node%10)/20)
 	switch {
 	case p.counter && p.from > 0: // it has begun with its claim
 		return pace * (elapsed - time.Duration(p.from-1)*scrapeInterval).Seconds()
-	case strings.HasSuffix(name, "_errors_total") || strings.HasSuffix(name, "_replays_total"):
+	case p.trouble:
 		if p.after > 0 && p.node%sickEach == 0 {
 			return p.after + math.Floor(elapsed.Minutes()/10)
 		}
 		return p.after
 	case p.counter:
 		return p.after + pace*elapsed.Seconds()
-	case change != 0 && strings.HasSuffix(name, "_timestamp_seconds"):
+	case change != 0 && strings.HasSuffix(p.labels.Get("__name__"), "_timestamp_seconds"):
 		return p.after - f.end.Sub(at).Seconds()
 	case int(elapsed/scrapeInterval)/3%2 == p.node%2:
 		return p.before

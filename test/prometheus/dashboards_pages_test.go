@@ -32,6 +32,7 @@ const (
 type pageRow struct {
 	labels  labels.Labels
 	counter bool
+	trouble bool // it counts what goes wrong
 	before  float64
 	after   float64
 }

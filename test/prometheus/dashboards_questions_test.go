@@ -55,7 +55,7 @@ func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []q
 func (f *fleet) ruleQuestions(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []question) {
 	for _, group := range groups {
 		for _, rule := range group.Rules {
-			all = append(all, question{name: cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
+			all = append(all, question{name: group.Name + " / " + cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
 		}
 	}
 	return all
