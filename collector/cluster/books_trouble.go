@@ -37,6 +37,9 @@ func (s *State) applyTrouble(change *Change) {
 		more = 1
 	}
 	t.counted[trouble.Name] = trouble.Count
+	if more > 0 {
+		s.noteTroubles(trouble, change)
+	}
 	if !change.Live || more <= 0 {
 		return
 	}

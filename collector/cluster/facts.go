@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
 // Facts is what the cluster role has learnt since the step before, and what it
@@ -48,6 +49,7 @@ type Config struct {
 	Version   self.Version
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
+	Traces    bool          // somebody wants the traces of claims; without it nothing is kept for them
 }
 
 // Snapshot is everything there is to show of one moment. It is immutable.
@@ -59,6 +61,7 @@ type Snapshot struct {
 	Observations []Observation  // durations that ended since the step before
 	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
 	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
+	Traces       []trace.Trace  // those that came to their end since the step before
 }
 
 // Waiting is a pod's claim reference, or its request of an extended resource,
@@ -82,6 +85,7 @@ type Observation struct {
 	DeviceClass string
 	Phase       string // empty where the family has no such label
 	Took        time.Duration
+	Trace       trace.Point // the span that took so long; zero: there is none
 }
 
 // Event is something that changed and belongs into the log, once.

@@ -26,6 +26,8 @@ type course struct {
 	bound     mark // all its binding conditions are true
 
 	allocationDone, bindingDone bool // observed, or never to be
+
+	observed *podEntry // whose wait was observed; nil: nobody's
 }
 
 // journey is how far a pod has come. What happened once stays: the sandbox of
@@ -43,6 +45,7 @@ type journey struct {
 	schedulingDone bool            // observed, or never to be
 	lost           map[string]mark // by a claim's UID: when it was reserved for the pod no more
 	rows           []phaseRow
+	story          *story // for its traces; nil: it has none that are yet to be told
 }
 
 // followClaim notes how far a claim has come by a change.
@@ -98,6 +101,9 @@ func (c *claimEntry) loseConsumers(before *dra.ClaimLife, change *Change) {
 				p.journey.lost = make(map[string]mark)
 			}
 			p.journey.lost[c.life.UID] = markOf(change)
+			if p.journey.story != nil {
+				p.journey.story.loseAttempt(c, before, markOf(change))
+			}
 		}
 	}
 }
@@ -112,6 +118,7 @@ func (s *State) followBinding(c *claimEntry, before *dra.ClaimLife, change *Chan
 	case dra.BindingFailed:
 		if change.Live && before != nil && before.Binding != dra.BindingFailed {
 			s.failures.add(c.life.Class(), failureBinding, 1, change.At.Wall)
+			s.noteBinding(c, change.At)
 		}
 	}
 }
@@ -129,6 +136,7 @@ func (s *State) followPod(p *podEntry, before *dra.PodLife, change *Change) {
 	if before == nil {
 		j.made = at
 		s.hear(clockServer, "", p.life.Created, change)
+		s.beginStory(p, change)
 	}
 	if p.life.Node != "" && !j.bound.set() {
 		j.bound, j.direct = at, before == nil && change.Live
@@ -143,6 +151,7 @@ func (s *State) followPod(p *podEntry, before *dra.PodLife, change *Change) {
 		s.endStart(p)
 		s.hearLate(p.life.Node, p.life.Started, change)
 	}
+	s.followStory(p, before, change)
 	s.followUnder(p)
 }
 

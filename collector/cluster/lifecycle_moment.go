@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // moment is when something happened, as far as anybody can tell: by our own
@@ -14,6 +15,7 @@ type moment struct {
 	by    clockKind
 	node  string // whose clock it is, for clockNode
 	doubt bool   // the stamp contradicts another of the same object
+	cut   bool   // told live, and late: the stamp decides
 }
 
 // later returns the later of two moments. What a list told was there before
@@ -98,15 +100,19 @@ func (s *State) waitMoment(p *podEntry, r *reference) moment {
 }
 
 // allocatedMoment is when the claim was allocated.
-func (c *claimEntry) allocatedMoment() moment {
-	at := c.life.AllocatedAt
-	return moment{mark: c.course.allocated, stamp: at, by: clockScheduler, doubt: contradicts(c.life.Created, at)}
+func (c *claimEntry) allocatedMoment() moment { return allocatedMoment(c.life, c.course.allocated) }
+
+func allocatedMoment(life *dra.ClaimLife, told mark) moment {
+	at := life.AllocatedAt
+	return moment{mark: told, stamp: at, by: clockScheduler, doubt: contradicts(life.Created, at)}
 }
 
 // conditionsMoment is when the claim's binding conditions became true.
-func (c *claimEntry) conditionsMoment() moment {
-	at := c.life.BindingSince
-	return moment{mark: c.course.bound, stamp: at, by: clockDriver, doubt: contradicts(c.life.AllocatedAt, at) || contradicts(c.life.Created, at)}
+func (c *claimEntry) conditionsMoment() moment { return conditionsMoment(c.life, c.course.bound) }
+
+func conditionsMoment(life *dra.ClaimLife, told mark) moment {
+	at := life.BindingSince
+	return moment{mark: told, stamp: at, by: clockDriver, doubt: contradicts(life.AllocatedAt, at) || contradicts(life.Created, at)}
 }
 
 // usableMoment is when a pod could be bound as far as the claim goes: its
@@ -130,7 +136,7 @@ func (s *State) sandboxMoment(p *podEntry) moment {
 	m := moment{mark: p.journey.sandbox, stamp: p.life.Sandbox, by: clockNode, node: p.life.Node, doubt: contradicts(p.life.Scheduled, p.life.Sandbox)}
 	if m.live && p.journey.together {
 		between := max(0, p.life.Started.Sub(p.life.Sandbox))
-		m.told = s.startedMoment(p).told.Add(-between)
+		m.told, m.cut = s.startedMoment(p).told.Add(-between), true
 	}
 	return m
 }
@@ -145,7 +151,7 @@ func (s *State) startedMoment(p *podEntry) moment {
 	latest := s.clocks.elapsed(clockNode, m.node, m.stamp, m.told) + time.Second
 	bound, known := s.instant(p.boundMoment(), m.told)
 	if late := m.told.Elapsed - latest; late > tardiness && known && latest > bound {
-		m.told = m.told.Add(-late)
+		m.told, m.cut = m.told.Add(-late), true
 	}
 	return m
 }

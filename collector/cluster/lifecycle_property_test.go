@@ -96,6 +96,7 @@ func (c *chronicle) compare() {
 	for _, h := range c.happen {
 		byIndex[h.index] = h
 	}
+	c.compareTraces(byIndex)
 	want, got := map[string][]interval{}, map[string][]float64{}
 	for _, t := range c.truths {
 		key := t.phase + " " + t.class
@@ -231,6 +232,9 @@ func FuzzStamps(f *testing.F) {
 			if o.Took < 0 {
 				t.Errorf("observed %v of %s", o.Took, o.Phase)
 			}
+		}
+		for i := range s.traced {
+			s.sound(&s.traced[i], false)
 		}
 	})
 }

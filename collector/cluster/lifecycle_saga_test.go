@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
 // A saga is a small cluster whose objects tests change, at known instants. It
@@ -31,11 +32,12 @@ type saga struct {
 	uids    int
 
 	observed []Observation
+	traced   []trace.Trace
 	last     Snapshot
 }
 
 func newSaga(t testing.TB) *saga {
-	config := Config{Interval: time.Second}
+	config := Config{Interval: time.Second, Traces: true}
 	began := clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}
 	s := &saga{t: t, config: config, state: NewState(config), now: began, began: began, off: map[string]time.Duration{},
 		claims: map[string]*dra.ClaimLife{}, pods: map[string]*dra.PodLife{}, groups: map[string]*dra.Group{}, nodes: map[string]*dra.NodeLife{}}
@@ -127,6 +129,7 @@ func (s *saga) step() {
 	state, snapshot, _ := Step(s.state, Facts{Changes: s.changes, Synced: Synced{true, true, true, true, true, true}}, s.now)
 	s.state, s.last, s.changes = state, snapshot, nil
 	s.observed = append(s.observed, snapshot.Observations...)
+	s.traced = append(s.traced, snapshot.Traces...)
 }
 
 // missed changes something of which no watch tells.

@@ -29,6 +29,9 @@ func TestTimelines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := replay(t, "testdata/timelines/"+name+".txt")
 			s.saw(want...)
+			for i := range s.traced {
+				s.sound(&s.traced[i], len(s.claims) == 1)
+			}
 			for _, phase := range s.state.phases.anomalies {
 				if phase.total != 0 {
 					t.Errorf("%v anomalies of clocks in %s", phase.total, phase.phase)
@@ -137,4 +140,21 @@ func field(line, pattern string) string {
 		return found[1]
 	}
 	return ""
+}
+
+// What a real scheduler, driver and kubelet did, as a trace.
+func TestTheTraceOfATimeline(t *testing.T) {
+	t.Run("k-binding", func(t *testing.T) {
+		s := replay(t, "testdata/timelines/k-binding.txt")
+		s.began.Wall = time.Date(2026, 11, 20, 9, 38, 0, 0, time.UTC)
+		s.told(`
+			binder-gpu-xj5wc of binder, class gpu, on node-a
+			- ready 21.3 to 52.185
+			- allocation 21.3 to 21.315
+			- binding 21.315 to 46.875
+			! 21.315 pending binding_conditions: allocated; the binding conditions of its devices are not all true yet
+			- scheduling 46.875 to 51.337
+			- preparation 51.337 to 51.945
+			- start 51.945 to 52.185`)
+	})
 }

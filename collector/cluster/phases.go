@@ -71,19 +71,21 @@ func (s *State) endAllocation(c *claimEntry, pods ...*podEntry) {
 	if c.course.allocationDone || !c.course.allocated.set() {
 		return
 	}
-	begin, found := s.longestWait(c, pods)
+	begin, pod, found := s.longestWait(c, pods)
 	if !found {
 		return
 	}
-	c.course.allocationDone = true
-	s.observe(phaseAllocation, c.life.Class(), begin, c.allocatedMoment())
+	if c.course.allocationDone = true; s.tracing.on {
+		c.course.observed = pod
+	}
+	s.observe(phaseAllocation, c.life.Class(), whose{pod, c}, begin, c.allocatedMoment())
 }
 
 // longestWait is since when somebody waited for the claim that has just been
 // allocated: the first of those that are alive, name it, and were there then.
 // Who had it before and lost it waits since. One behind a gate makes nobody
 // else's wait longer.
-func (s *State) longestWait(c *claimEntry, pods []*podEntry) (longest moment, found bool) {
+func (s *State) longestWait(c *claimEntry, pods []*podEntry) (longest moment, pod *podEntry, found bool) {
 	var first time.Duration
 	for _, p := range pods {
 		if p.life == nil || p.life.Gated || (!p.alive() && !c.reservedFor(p)) || !p.wasThere(c.course.allocated, c) {
@@ -98,11 +100,11 @@ func (s *State) longestWait(c *claimEntry, pods []*podEntry) (longest moment, fo
 				wait = moment{mark: lost}
 			}
 			if at, known := s.instant(wait, c.course.allocated.told); known && (!found || at < first) {
-				longest, first, found = wait, at, true
+				longest, pod, first, found = wait, p, at, true
 			}
 		}
 	}
-	return longest, found
+	return longest, pod, found
 }
 
 // wasThere reports whether the pod can have waited when the claim was
@@ -128,7 +130,7 @@ func (s *State) endBinding(c *claimEntry) {
 		return
 	}
 	c.course.bindingDone = true
-	s.observe(phaseBinding, c.life.Class(), c.allocatedMoment(), c.conditionsMoment())
+	s.observe(phaseBinding, c.life.Class(), s.whoseBinding(c), c.allocatedMoment(), c.conditionsMoment())
 }
 
 // endScheduling observes how long it took to bind the pod once it could be as
@@ -156,14 +158,17 @@ func (s *State) endScheduling(p *podEntry) {
 	}
 	if claims > 0 {
 		j.schedulingDone = true
-		s.observe(phaseScheduling, p.class(), begin, p.boundMoment())
+		s.observe(phaseScheduling, p.class(), s.whoseClaim(p), begin, p.boundMoment())
+		if j.story != nil {
+			j.story.schedulable = begin
+		}
 	}
 }
 
 // endPreparation observes how long the pod's sandbox took.
 func (s *State) endPreparation(p *podEntry) {
 	if p.journey.sandbox.live && !p.journey.together {
-		s.observe(phasePreparation, p.class(), p.boundMoment(), s.sandboxMoment(p))
+		s.observe(phasePreparation, p.class(), s.whoseClaim(p), p.boundMoment(), s.sandboxMoment(p))
 	}
 }
 
@@ -173,23 +178,23 @@ func (s *State) endStart(p *podEntry) {
 	if !j.started.live {
 		return
 	}
-	class, end := p.class(), s.startedMoment(p)
+	class, of, end := p.class(), s.whoseClaim(p), s.startedMoment(p)
 	switch {
 	case !s.prompt(p):
-		s.observe(phasePreparationStart, class, p.boundMoment(), end)
+		s.observe(phasePreparationStart, class, of, p.boundMoment(), end)
 	case j.sandbox.set():
 		if j.together {
-			s.observe(phasePreparation, class, p.boundMoment(), s.sandboxMoment(p))
+			s.observe(phasePreparation, class, of, p.boundMoment(), s.sandboxMoment(p))
 		}
-		s.observe(phaseStart, class, s.sandboxMoment(p), end)
+		s.observe(phaseStart, class, of, s.sandboxMoment(p), end)
 	}
-	if begin, found := s.firstWait(p, j.started.told); found {
-		s.observe(phaseReady, class, begin, end)
+	if begin, _, found := s.firstWait(p, j.started.told); found {
+		s.observe(phaseReady, class, of, begin, end)
 	}
 }
 
-// firstWait is since when the pod waits for any of its claims.
-func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, found bool) {
+// firstWait is since when the pod waits for any of its claims, and for which.
+func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, claim *claimEntry, found bool) {
 	var first time.Duration
 	for i := range p.refs {
 		if p.refs[i].claim == nil {
@@ -197,8 +202,8 @@ func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, found b
 		}
 		wait := s.waitMoment(p, &p.refs[i])
 		if at, known := s.instant(wait, now); known && (!found || at < first) {
-			begin, first, found = wait, at, true
+			begin, claim, first, found = wait, p.refs[i].claim, at, true
 		}
 	}
-	return begin, found
+	return begin, claim, found
 }

@@ -19,9 +19,11 @@ type crowd struct {
 	next  int
 }
 
-func newCrowd(claims, pods int) *crowd {
+func newCrowd(claims, pods int) *crowd { return newTracedCrowd(claims, pods, false) }
+
+func newTracedCrowd(claims, pods int, traces bool) *crowd {
 	c := &crowd{
-		state: NewState(Config{Interval: 10 * time.Second, MaxSeries: 10000}),
+		state: NewState(Config{Interval: 10 * time.Second, MaxSeries: 10000, Traces: traces}),
 		now:   clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour},
 	}
 	c.facts.Synced = Synced{true, true, true, true, true, true}

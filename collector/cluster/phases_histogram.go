@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -25,8 +27,9 @@ func newDurations(f *families) durations {
 	return d
 }
 
-// enter drops histograms, has others exist from 0, and then enters durations.
-func (d durations) enter(snapshot *Snapshot) {
+// enter drops histograms, has others exist from 0, and then enters durations,
+// those with the spans of sampled traces as exemplars.
+func (d durations) enter(snapshot *Snapshot, sampled func(trace.ID) bool) {
 	for _, class := range snapshot.Closed {
 		for _, histograms := range d {
 			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": class})
@@ -36,10 +39,28 @@ func (d durations) enter(snapshot *Snapshot) {
 		d.of(&snapshot.Opened[i])
 	}
 	for i := range snapshot.Observations {
-		if histogram := d.of(&snapshot.Observations[i]); histogram != nil {
-			histogram.Observe(snapshot.Observations[i].Took.Seconds())
+		o := &snapshot.Observations[i]
+		histogram := d.of(o)
+		if histogram == nil {
+			continue
 		}
+		if exemplar := exemplarOf(o.Trace, sampled); exemplar != nil {
+			if observer, able := histogram.(prometheus.ExemplarObserver); able {
+				observer.ObserveWithExemplar(o.Took.Seconds(), exemplar)
+				continue
+			}
+		}
+		histogram.Observe(o.Took.Seconds())
 	}
+}
+
+// exemplarOf are the labels of an exemplar as OpenMetrics and OpenTelemetry
+// have them; nil where there is no trace that anybody can find.
+func exemplarOf(point trace.Point, sampled func(trace.ID) bool) prometheus.Labels {
+	if point == (trace.Point{}) || sampled == nil || !sampled(point.Trace) {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": hex.EncodeToString(point.Trace[:]), "span_id": hex.EncodeToString(point.Span[:])}
 }
 
 // of returns the histogram of an observation, nil for labels that are not

@@ -21,7 +21,7 @@ func (p *podEntry) class() string {
 // nobody can tell when it began, or the clocks that tell contradict each
 // other. That is counted, also where our own clock alone tells the duration
 // and it is observed.
-func (s *State) observe(phase, class string, begin, end moment) {
+func (s *State) observe(phase, class string, of whose, begin, end moment) {
 	from, known := s.instant(begin, end.told)
 	if !known || class == "" {
 		return
@@ -34,7 +34,7 @@ func (s *State) observe(phase, class string, begin, end moment) {
 	if took < 0 || (contradicted && !begin.live) {
 		return
 	}
-	o := Observation{Family: s.families.duration, DeviceClass: class, Phase: phase, Took: took}
+	o := Observation{Family: s.families.duration, DeviceClass: class, Phase: phase, Took: took, Trace: s.point(of, phase)}
 	if phase == phaseReady {
 		o.Family, o.Phase = s.families.ready, ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -37,6 +38,9 @@ type Inputs struct {
 	Statuses func() []source.Status
 	Settled  func() bool     // every collection was listed once, or has failed to be
 	Wake     <-chan struct{} // something has changed
+
+	Traced  func([]trace.Trace) // is given the traces that came to their end; nil: nobody wants them
+	Sampled func(trace.ID) bool // whether a trace is exported; nil: none is
 }
 
 // Runner runs the cluster role's reducer, publishes its snapshots, and
@@ -123,7 +127,10 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	}
 	state, snapshot, events := Step(r.state, facts, now)
 	r.state = state
-	r.durations.enter(&snapshot)
+	r.durations.enter(&snapshot, r.inputs.Sampled)
+	if r.inputs.Traced != nil && len(snapshot.Traces) > 0 {
+		r.inputs.Traced(snapshot.Traces)
+	}
 	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
 	r.ask(snapshot.Questions)
 	for _, event := range events {

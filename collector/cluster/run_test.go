@@ -15,6 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +29,8 @@ type feed struct {
 	asked     int
 	questions []dra.Question // that it was asked last
 	slow      time.Duration  // that each step takes
+	traces    bool           // somebody wants them, and samples those of even ids
+	traced    []trace.Trace
 	wake      chan struct{}
 }
 
@@ -48,8 +51,12 @@ func (f *feed) inputs() Inputs {
 		Statuses: func() []source.Status { return nil },
 		Settled:  func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
 		Wake:     f.wake,
+		Traced:   func(t []trace.Trace) { f.traced = append(f.traced, t...) },
+		Sampled:  sampled,
 	}
 }
+
+func sampled(id trace.ID) bool { return id[0]%2 == 0 }
 
 // seen is how often the Runner took changes and asked the judge.
 func (f *feed) seen() (takes, asked int) {
@@ -73,7 +80,7 @@ func run(t *testing.T, f *feed) (*Runner, *prometheus.Registry, func()) {
 	t.Helper()
 	f.wake = make(chan struct{}, 1)
 	registry := prometheus.NewPedanticRegistry()
-	r, err := NewRunner(Config{Interval: 10 * time.Second}, f.inputs(), registry, clock.System(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	r, err := NewRunner(Config{Interval: 10 * time.Second, Traces: f.traces}, f.inputs(), registry, clock.System(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ type State struct {
 	phases   phases
 	failures failures
 	waits    waits
+	tracing  tracing
 
 	rows *metric.Builder
 }
@@ -35,6 +36,7 @@ func NewState(config Config) State {
 		phases:   newPhases(f),
 		failures: newFailures(),
 		waits:    newWaits(),
+		tracing:  tracing{on: config.Traces},
 		rows:     metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 	}
 }

@@ -19,6 +19,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.followPrompted()
 	waiting, questions, events := s.settleWaits(facts, now)
 	s.settleOwed(now)
+	s.settleTraces(now)
 	snapshot := Snapshot{
 		At:           now,
 		Rows:         s.allRows(facts),
@@ -27,6 +28,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		Observations: s.phases.observed,
 		Closed:       s.phases.closed,
 		Opened:       s.openHistograms(facts.Synced),
+		Traces:       s.tracing.told,
 	}
 	return s, snapshot, events
 }
@@ -38,6 +40,7 @@ func (s *State) clear(now clock.Instant) {
 	}
 	s.touched.clear()
 	s.phases.observed, s.phases.closed = nil, nil
+	s.tracing.now, s.tracing.told = now, nil
 	s.failures.open("", now.Wall) // of what fails before its class is known
 }
 
@@ -69,6 +72,7 @@ func (s *State) applyClaim(change *Change) {
 	}
 	s.touched.claims[c] = struct{}{}
 	if change.Gone {
+		s.loseClaimStories(c, change)
 		s.loseClaim(c)
 	} else {
 		before := c.life
@@ -131,6 +135,7 @@ func (s *State) applyPod(change *Change) {
 	}
 	if change.Gone {
 		if known {
+			s.loseStory(p, change)
 			s.losePod(p)
 		}
 		return

@@ -201,6 +201,7 @@ func (s *State) reviewPod(p *podEntry, found bool) {
 	for _, was := range before {
 		if !slices.Contains(p.waiting.waiters, was) {
 			w.drop(was)
+			s.stopPending(was)
 		}
 	}
 	p.waiting.reviewed = true

@@ -78,6 +78,7 @@ func (s *State) reviewReasons(synced Synced, now clock.Instant) {
 				wr.begin(reason, now)
 				w.young[wr] = struct{}{}
 			}
+			s.notePending(wr, now)
 		}
 	}
 	clear(w.stale)

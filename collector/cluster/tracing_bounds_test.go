@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// Of many attempts the first and the last are told, with their own numbers, and
+// how many were between them.
+func TestManyAttempts(t *testing.T) {
+	s := newSaga(t)
+	s.claim("c").pod("a", uses("c"))
+	for i := range 40 {
+		s.at(float64(10*i+1)).claim("c", s.allocated("a")).at(float64(10*i+2)).claim("c", unallocated)
+	}
+	s.at(401).claim("c", s.allocated("a")).run("a", "new", 402, 403, 404)
+	told := s.traced[0]
+	s.sound(&told, false)
+	var names []string
+	for _, span := range told.Spans {
+		if span.Phase == phaseScheduling {
+			names = append(names, strings.TrimPrefix(span.Name(), "scheduling#"))
+		}
+	}
+	if got, want := strings.Join(names, " "), "scheduling 2 3 4 5 6 7 8 33 34 35 36 37 38 39 40 41"; got != want || told.Lost != 24 {
+		t.Errorf("attempts %s, and %d lost; want %s", got, told.Lost, want)
+	}
+	if o := s.observed[len(s.observed)-4]; o.Phase != phaseScheduling || o.Trace.Span != trace.NewSpanID(told.Claim.UID, told.Pod.UID, "scheduling#41") {
+		t.Errorf("the last attempt is observed as %+v", o)
+	}
+}
+
+// Of many events the first and the last are told, and how many there were.
+func TestManyEvents(t *testing.T) {
+	for _, events := range []int{31, 32, 33, 64, 65, 500} {
+		s := newSaga(t)
+		s.claim("c").pod("a", uses("c"))
+		for i := range events {
+			s.at(float64(3*i)).pod("a", func(p *dra.PodLife) {
+				p.Unschedulable = fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu-%d.", i+2, i+2, i)
+			})
+		}
+		if kept := len(s.state.books.pods[dra.PodRef{Namespace: "ns", Name: "a"}].journey.story.threads[0].notes); kept > mostNotes {
+			t.Errorf("%d notes are kept", kept)
+		}
+		s.at(2000).gonePod("a")
+		span := s.traced[0].Spans[1]
+		if len(span.Events) != min(events, mostEvents) || len(span.Events)+span.Lost != events {
+			t.Errorf("of %d events %d are told, and %d lost", events, len(span.Events), span.Lost)
+		}
+		if first, last := span.Events[0].Message, span.Events[len(span.Events)-1].Message; first != "Insufficient cpu-0" || last != fmt.Sprint("Insufficient cpu-", events-1) {
+			t.Errorf("of %d events the first is %q, the last %q", events, first, last)
+		}
+	}
+}
+
+func TestLongMessages(t *testing.T) {
+	for _, message := range []string{strings.Repeat("x", 5000), strings.Repeat("ü", 5000), "a" + strings.Repeat("€", 5000), strings.Repeat("x", mostMessage), ""} {
+		short := shorten(message)
+		if len(short) > mostMessage || !utf8.ValidString(short) || len(message) <= mostMessage && short != message {
+			t.Errorf("%d bytes, %q", len(short), short)
+		}
+		if !strings.HasPrefix(message, strings.TrimSuffix(short, "…")) {
+			t.Errorf("%q says something else", short)
+		}
+	}
+}
+
+// Without somebody who wants traces nothing is kept for them.
+func TestWithoutTracesNothingIsKept(t *testing.T) {
+	s := newSaga(t)
+	s.config.Traces = false
+	s.state = NewState(s.config)
+	s.claim("c").pod("a", uses("c")).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "no", 1)
+	for _, p := range s.state.books.pods {
+		if p.journey.story != nil {
+			t.Error("a story is kept")
+		}
+	}
+	s.at(6).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).claim("c", binding(dra.BindingFailed)).claim("c", unallocated)
+	s.claim("c", s.allocated("a")).run("a", "new", 7, 8, 9).told("")
+	s.claim("d").pod("b", uses("d")).at(20).goneClaim("d").at(30).gonePod("b").rest(40).told("")
+	for _, o := range s.observed {
+		if o.Trace != (trace.Point{}) {
+			t.Errorf("%+v points to a trace", o)
+		}
+	}
+}

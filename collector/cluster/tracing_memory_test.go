@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// lifecycles lets claims and their pods come and go, a hundred at a time. Of
+// each three pods one is deleted before it has started, after it had waited for
+// a few reasons. It returns how many traces were told.
+func (c *crowd) lifecycles(count int) (told int) {
+	for last := c.next + count; c.next < last; {
+		const together = 100
+		for stage := range 8 {
+			for i := range together {
+				c.lifecycle(c.next+i, stage)
+			}
+			told += len(c.step().Traces)
+			c.now = c.now.Add(3 * time.Second)
+		}
+		c.next += together
+	}
+	return told
+}
+
+func (c *crowd) lifecycle(i, stage int) {
+	claim, pod := crowdClaim(i, stage > 2), crowdPod(i, c.now.Wall, false)
+	claim.Created = c.now.Wall
+	switch {
+	case stage == 0:
+		c.tell(true, Change{Claim: claim})
+	case stage == 1:
+		c.tell(true, Change{Pod: pod})
+	case stage == 2:
+		pod.Unschedulable = fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu.", i, i)
+		c.tell(true, Change{Pod: pod})
+	case stage == 3:
+		c.tell(true, Change{Claim: claim})
+	case stage == 4:
+		pod.Node, pod.Scheduled = "node", c.now.Wall
+		c.tell(true, Change{Pod: pod})
+		c.tell(true, Change{Trouble: &dra.Trouble{Name: "event", Kind: dra.TroublePreparation, Pod: pod.Ref, PodUID: pod.UID, Message: "no driver", Count: int64(i)}})
+	case stage == 5 && i%3 > 0:
+		pod.Node, pod.Scheduled, pod.Sandbox, pod.Started = "node", c.now.Wall, c.now.Wall, c.now.Wall
+		c.tell(true, Change{Pod: pod})
+	case stage == 6:
+		c.tell(true, Change{Gone: true, Pod: pod})
+	case stage == 7:
+		c.tell(true, Change{Gone: true, Claim: claim})
+	}
+}
+
+// stories is how many pods have traces that are yet to be told.
+func (c *crowd) stories() (count int) {
+	for _, p := range c.state.books.pods {
+		if p.journey.story != nil {
+			count++
+		}
+	}
+	return count
+}
+
+func TestTenThousandLifecyclesLeaveNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lets 12,000 claims come and go")
+	}
+	c := newTracedCrowd(0, 0, true)
+	c.lifecycles(2000)
+	before := heap()
+	told := c.lifecycles(10000)
+	after := heap()
+	t.Logf("the heap grew by %.0f kB", (after-before)/1e3)
+	if told != 10000 {
+		t.Errorf("%d traces, want one for each pod", told)
+	}
+	if after-before > 500e3 {
+		t.Errorf("the heap grew by %.0f kB", (after-before)/1e3)
+	}
+	state := &c.state
+	if left := len(state.books.pods) + len(state.books.claims) + len(state.tracing.open) + len(state.tracing.held) + c.stories(); left > 0 {
+		t.Errorf("%d things are left", left)
+	}
+}
+
+// What waits with a trace costs little, and what has started nothing.
+func TestMemoryOfWaitingTraces(t *testing.T) {
+	const pods = 2000
+	size := func(traces bool) float64 {
+		c := newTracedCrowd(0, 0, traces)
+		for stage := range 3 {
+			for i := range pods {
+				c.lifecycle(i, stage)
+			}
+			c.step()
+			c.now = c.now.Add(3 * time.Second)
+		}
+		if stories := c.stories(); (stories == pods) != traces {
+			t.Errorf("%d pods have a story, traces wanted: %v", stories, traces)
+		}
+		with := heap()
+		for _, p := range c.state.books.pods { // what they are, without the rest
+			p.journey.story = nil
+		}
+		without := heap()
+		runtime.KeepAlive(c)
+		return (with - without) / pods
+	}
+	without, with := size(false), size(true)
+	t.Logf("%.0f bytes for each pod that waits, %.0f without traces", with, without)
+	if with > 1500 || without > 100 {
+		t.Errorf("%.0f bytes for each pod that waits, and %.0f without traces", with, without)
+	}
+}
+
+// BenchmarkLifecycles measures 10,000 lifecycles of a claim and its pod.
+func BenchmarkLifecycles(b *testing.B) {
+	for _, traces := range []bool{false, true} {
+		b.Run(fmt.Sprintf("traces=%v", traces), func(b *testing.B) {
+			c := newTracedCrowd(0, 0, traces)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.lifecycles(10000)
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+func TestEventsOfTraces(t *testing.T) {
+	for _, test := range []traced{
+		{"what the scheduler says", func(s *saga) {
+			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
+			s.claim("c").pod("a", uses("c")).at(1).pod("a", says("0/3 nodes are available: 3 cannot allocate all claims."))
+			s.at(30).pod("a", says("0/3 nodes are available: 3 Insufficient cpu."))
+			s.at(40).pod("a", says("0/4 nodes are available: 4 Insufficient cpu.")).at(41).pod("a", says("0/5 nodes are available: 5 Insufficient cpu."))
+			s.at(50).pod("a", says("0/5 nodes are available: 5 Insufficient cpu.")).relist().at(60).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 63
+			- allocation 0 to 60
+			! 0 pending unknown: the scheduler says: 0/3 nodes are available: 3 cannot allocate all claims.
+			! 30 pending other_constraints: Insufficient cpu
+			- scheduling 60 to 61
+			- preparation 61 to 62
+			- start 62 to 63`},
+		{"what did not last is none", func(s *saga) {
+			s.claim("c").pod("a", uses("c")).at(1).pod("a", func(p *dra.PodLife) { p.Gated = true }).at(1.5).pod("a", func(p *dra.PodLife) { p.Gated = false })
+			s.at(1.9).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 63
+			- allocation 0 to 1.9
+			- scheduling 1.9 to 61
+			- preparation 61 to 62
+			- start 62 to 63`},
+		{"devices that cannot be prepared", func(s *saga) {
+			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
+			s.at(3).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 1).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.relist().trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.at(8).pod("a", s.sandbox).at(9).pod("a", s.started)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 9
+			- allocation 0 to 1
+			- scheduling 1 to 2
+			- preparation 2 to 8
+			! 3 FailedPrepareDynamicResources preparation_failed: driver d is not registered
+			! 5 FailedPrepareDynamicResources preparation_failed: driver d is not registered
+			- start 8 to 9`},
+		{"a claim that could not be made comes before its wait", func(s *saga) {
+			s.pod("a", fromTemplate("gpu")).at(1).trouble(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: exceeded quota", 1)
+			s.at(30).claim("a-gpu-x", func(c *dra.ClaimLife) {
+				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
+			}).at(31).claim("a-gpu-x", s.allocated("a")).run("a", "new", 32, 33, 34)
+		}, `
+			a-gpu-x of a, class gpu, on new
+			- ready 30 to 34
+			! 1 FailedResourceClaimCreation claim_creation_failed: PodResourceClaim gpu: exceeded quota
+			! 1 pending quota: PodResourceClaim gpu: exceeded quota
+			- allocation 30 to 31
+			- scheduling 31 to 32
+			- preparation 32 to 33
+			- start 33 to 34`},
+		{"those of one claim are not another's", func(s *saga) {
+			s.claim("c").pod("a", uses("c", "d")).at(10).claim("d").at(20).claim("c", s.allocated("a")).claim("d", s.allocated("a")).run("a", "new", 21, 22, 23)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 23
+			- allocation 0 to 20
+			! 0 pending unknown: the scheduler has not said anything yet
+			- scheduling 20 to 21
+			- preparation 21 to 22
+			- start 22 to 23
+			d of a, class gpu, on new
+			- ready 10 to 23
+			! 0 pending claim_missing: resourceclaim d does not exist
+			- allocation 10 to 20
+			! 10 pending unknown: the scheduler has not said anything yet
+			- scheduling 20 to 21
+			- preparation 21 to 22
+			- start 22 to 23`},
+		{"told before the pod", func(s *saga) {
+			s.missed(func(s *saga) { s.pod("a", fromTemplate("gpu")) })
+			s.at(1).trouble(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLife) {
+				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
+			}).at(5).gonePod("a")
+		}, `
+			a-gpu-x of a, class gpu
+			- ready 1.2 to 5 pod_deleted: the pod was deleted before a container of it had started; last: unknown: the scheduler has not said anything yet
+			! 1 FailedResourceClaimCreation claim_creation_failed: PodResourceClaim gpu: no
+			- allocation 1.2 to 5 pod_deleted: the pod was deleted before a container of it had started; last: unknown: the scheduler has not said anything yet
+			! 1.2 pending unknown: the scheduler has not said anything yet`},
+	} {
+		test.run(t)
+	}
+}

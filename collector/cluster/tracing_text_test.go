@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// told fails the test unless exactly these traces were told since it was asked
+// last. Times are in seconds after the beginning; "~" begins one that a server
+// had written down, with its error behind "±" where that is not one second.
+func (s *saga) told(want string) *saga {
+	s.t.Helper()
+	var text strings.Builder
+	for i := range s.traced {
+		s.write(&text, &s.traced[i])
+	}
+	s.traced = nil
+	if got, want := strings.TrimSpace(text.String()), trimmed(want); got != want {
+		s.t.Errorf("told\n%s\nwant\n%s", got, want)
+	}
+	return s
+}
+
+func (s *saga) text(t *trace.Trace) string {
+	var text strings.Builder
+	s.write(&text, t)
+	return text.String()
+}
+
+func (s *saga) write(text *strings.Builder, t *trace.Trace) {
+	fmt.Fprintf(text, "%s of %s, class %s", t.Claim.Name, t.Pod.Name, t.Claim.Class)
+	if t.Pod.Node != "" {
+		fmt.Fprint(text, ", on ", t.Pod.Node)
+	}
+	if t.Lost > 0 {
+		fmt.Fprintf(text, ", %d attempts lost", t.Lost)
+	}
+	fmt.Fprintln(text)
+	for i := range t.Spans {
+		span := &t.Spans[i]
+		fmt.Fprintf(text, "- %s %s to %s", span.Name(), s.moment(span.Begin), s.moment(span.End))
+		if span.Failed != "" {
+			fmt.Fprintf(text, " %s: %s", span.Failed, span.Message)
+		}
+		if span.Lost > 0 {
+			fmt.Fprintf(text, ", %d events lost", span.Lost)
+		}
+		fmt.Fprintln(text)
+		for _, e := range span.Events {
+			fmt.Fprintf(text, "! %s %s %s: %s\n", s.moment(trace.Moment{At: e.At}), e.Name, e.Reason, e.Message)
+		}
+	}
+}
+
+func (s *saga) moment(m trace.Moment) string {
+	text := fmt.Sprint(m.At.Sub(s.began.Wall).Round(time.Millisecond).Seconds())
+	if m.Evidence == trace.EvidenceTimestamp {
+		text = "~" + text
+	}
+	if m.Evidence == trace.EvidenceTimestamp && m.Error != time.Second {
+		text += fmt.Sprint("±", m.Error.Seconds())
+	}
+	return text
+}
+
+// sound fails the test if the spans of a trace are not in order, not within the
+// whole, or not bounded; strictly, also where there is a gap between them.
+func (s *saga) sound(t *trace.Trace, strictly bool) {
+	s.t.Helper()
+	root := t.Spans[0]
+	if root.Phase != phaseReady || root.End.At.Before(root.Begin.At) {
+		s.t.Errorf("the whole is %+v", root)
+	}
+	covered, live := root.Begin.At, strictly && root.Begin.Evidence == trace.EvidenceWatch
+	for i, span := range t.Spans[1:] {
+		if span.Begin.At.Before(t.Spans[i].Begin.At) || span.Begin.At.Before(root.Begin.At) || span.End.At.After(root.End.At) || span.End.At.Before(span.Begin.At) {
+			s.t.Errorf("%s is out of order:\n%s", span.Name(), s.text(t))
+		}
+		over := min(covered.Sub(span.Begin.At), span.End.At.Sub(span.Begin.At))
+		if live && (covered.Before(span.Begin.At) || over > seconds(2*latency)) {
+			s.t.Errorf("%s begins %v before the end of what was before it:\n%s", span.Name(), over, s.text(t))
+		}
+		if span.End.At.After(covered) {
+			covered = span.End.At
+		}
+		if len(span.Events) > mostEvents {
+			s.t.Errorf("%d events", len(span.Events))
+		}
+	}
+	if live && !covered.Equal(root.End.At) {
+		s.t.Errorf("nothing until the end:\n%s", s.text(t))
+	}
+	if len(t.Spans) > 3*(mostAttempts+1)+3 {
+		s.t.Errorf("%d spans", len(t.Spans))
+	}
+}
+
+func seconds(of float64) time.Duration { return time.Duration(of * float64(time.Second)) }
+
+// trouble tells of an event about a pod.
+func (s *saga) trouble(kind dra.TroubleKind, name, pod, message string, count int64) *saga {
+	return s.tell(Change{Live: true, Trouble: &dra.Trouble{
+		Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: pod}, PodUID: s.pods[pod].UID, Message: message, Count: count, Last: s.stamp("kubelet"),
+	}})
+}
+
+// rest lets time pass in which nothing changes.
+func (s *saga) rest(until float64) *saga {
+	s.at(until).step()
+	return s
+}
+
+func deletedNow(s *saga) func(*dra.PodLife) {
+	return func(p *dra.PodLife) { p.Deleted = s.now.Wall }
+}
+
+func terminal(p *dra.PodLife) { p.Terminal = true }
+
+// A saga and the traces that are told of it.
+type traced struct {
+	name string
+	tell func(*saga)
+	want string
+}
+
+func (test traced) run(t *testing.T) {
+	t.Run(test.name, func(t *testing.T) {
+		s := newSaga(t)
+		test.tell(s)
+		s.told(test.want)
+		if left := s.state.tracing; len(left.open) > 0 || len(left.held) > 0 {
+			t.Errorf("%d traces are still open, %d held", len(left.open), len(left.held))
+		}
+	})
+}

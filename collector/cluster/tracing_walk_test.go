@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// A walk is a saga in which anything happens, in any order.
+type walk struct {
+	*saga
+	random *rand.Rand
+	time   float64
+	due    map[trace.ID]float64 // of pods that started live, and when
+}
+
+func (w *walk) claimName() string { return fmt.Sprint("c", w.random.IntN(3)) }
+
+func (w *walk) podName() string { return fmt.Sprint("p", w.random.IntN(4)) }
+
+// act does one thing, if it can be done.
+func (w *walk) act() {
+	w.time += w.random.ExpFloat64() * 4
+	w.at(w.time)
+	if claim := w.claimName(); w.random.IntN(2) == 0 {
+		w.actOnClaim(claim)
+		return
+	}
+	w.actOnPod(w.podName())
+}
+
+func (w *walk) actOnClaim(name string) {
+	life, there := w.claims[name]
+	pod := w.podName()
+	_, known := w.pods[pod]
+	switch action := w.random.IntN(16); {
+	case !there:
+		w.claim(name)
+	case action == 0:
+		w.goneClaim(name)
+	case !life.Allocated && known:
+		w.claim(name, w.allocated(pod), binding([]dra.Binding{dra.BindingNone, dra.BindingWaiting}[w.random.IntN(2)]))
+	case action < 6 && life.Binding == dra.BindingWaiting:
+		w.claim(name, w.bindingDone)
+	case action < 12 && life.Binding == dra.BindingWaiting:
+		w.claim(name, binding(dra.BindingFailed))
+	case action < 13 && known && life.Allocated:
+		w.claim(name, w.reserved(pod))
+	case action < 14:
+		w.claim(name, unreserved)
+	default:
+		w.claim(name, unallocated)
+	}
+}
+
+func (w *walk) actOnPod(name string) {
+	life, there := w.pods[name]
+	if !there {
+		w.pod(name, uses(w.claimName()))
+		if w.random.IntN(3) == 0 {
+			w.pod(name, uses("c2"))
+		}
+		return
+	}
+	switch action := w.random.IntN(12); {
+	case action == 0:
+		w.gonePod(name)
+	case action == 1:
+		w.pod(name, deletedNow(w.saga))
+	case action == 2:
+		w.pod(name, terminal)
+	case action == 3:
+		w.pod(name, func(p *dra.PodLife) {
+			p.Unschedulable = fmt.Sprint("0/3 nodes are available: ", w.random.IntN(3), " Insufficient cpu.")
+		})
+	case action == 4:
+		w.trouble(dra.TroubleKind(w.random.IntN(2)), fmt.Sprint("ns/", w.random.IntN(5)), name, "no", int64(w.random.IntN(9)))
+	case action == 5:
+		w.missed(func(*saga) { w.actOnClaim(w.claimName()) }).relist()
+	case action == 6:
+		w.begin()
+	case life.Node == "":
+		w.pod(name, w.bound([]string{"new", "old"}[w.random.IntN(2)]))
+	case life.Sandbox.IsZero() && action < 10:
+		w.pod(name, w.sandbox)
+	case life.Started.IsZero():
+		w.start(name)
+	}
+}
+
+// start notes of whom a trace is due.
+func (w *walk) start(name string) {
+	life := w.pods[name]
+	for _, ref := range life.Claims {
+		if claim, there := w.claims[ref.Claim]; there && !life.Terminal {
+			w.due[trace.NewID(claim.UID, life.UID)] = w.time
+		}
+	}
+	w.pod(name, w.started)
+}
+
+// begin restarts the exporter. What waited for another watch is not told then.
+func (w *walk) begin() {
+	w.rest(w.time)
+	for id, since := range w.due {
+		if w.time-since <= lagTime.Seconds() && !slices.ContainsFunc(w.traced, func(t trace.Trace) bool { return t.ID() == id }) {
+			delete(w.due, id)
+		}
+	}
+	w.restart()
+}
+
+// However pods, claims and the exporter come and go, a trace is told once, and
+// nothing is kept once they are gone.
+func TestAnyHistoryHasEachTraceOnce(t *testing.T) {
+	failed, told := map[string]int{}, 0
+	for seed := range uint64(80) {
+		w := &walk{saga: newSaga(t), random: rand.New(rand.NewPCG(seed, 7)), due: map[trace.ID]float64{}}
+		for range 250 {
+			w.act()
+		}
+		for _, name := range sorted(w.pods) {
+			w.gonePod(name)
+		}
+		for _, name := range sorted(w.claims) {
+			w.goneClaim(name)
+		}
+		w.rest(w.time + 11)
+		w.check(failed)
+		if told += len(w.traced); t.Failed() {
+			t.Fatalf("with the seed %d", seed)
+		}
+	}
+	t.Logf("%d traces: %v", told, failed)
+	for _, word := range []string{"", trace.FailedPodDeleted, trace.FailedPodFailed, trace.FailedClaimDeleted, trace.FailedBinding, trace.FailedReservationLost} {
+		if failed[word] < 10 {
+			t.Errorf("%d spans that have failed for %q: too few to show anything", failed[word], word)
+		}
+	}
+}
+
+func (w *walk) check(failed map[string]int) {
+	seen := map[trace.ID]bool{}
+	for i := range w.traced {
+		told := &w.traced[i]
+		if seen[told.ID()] {
+			w.t.Errorf("told twice:\n%s", w.text(told))
+		}
+		seen[told.ID()] = true
+		w.sound(told, false)
+		for _, span := range told.Spans {
+			failed[span.Failed]++
+		}
+	}
+	for id := range w.due {
+		if !seen[id] {
+			w.t.Errorf("%x is not told", id)
+		}
+	}
+	if left := &w.state.tracing; len(left.open) > 0 || len(left.held) > 0 || len(w.state.books.pods) > 0 {
+		w.t.Errorf("kept: %+v, %d pods", left, len(w.state.books.pods))
+	}
+}
