@@ -20,6 +20,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 	"github.com/dra-exporter/dra-exporter/kubelet"
@@ -37,6 +38,7 @@ type surroundings struct {
 	cluster  *rest.Config // nil: without the API server
 
 	processes *gate // that sources ask whether to list them; nil: none does
+	push      otlp.Settings
 }
 
 // agent is the node role, wired: every source, the reducer, and the pages.
@@ -52,6 +54,7 @@ type agent struct {
 	cgroup  *cgroup.Reader  // nil: processes are not asked for
 	cluster *apiserver.Node // nil: without the API server
 	runner  *node.Runner
+	push    *otlp.Pusher // nil: nothing is pushed
 	wake    chan struct{}
 
 	listingSince clock.Instant // since when sources may list processes; the runner's alone
@@ -93,7 +96,9 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	}
 	inputs := node.Inputs{Gather: a.gather, Settled: a.settled, Wake: a.wake, Derive: derive}
 	a.runner = node.NewRunner(config, inputs, a.clock, log)
-	return a, nil
+	around.push.Traces.On = false // claims' ways are followed by the cluster role
+	a.push, err = pushed{settings: around.push, node: around.node, instance: around.node, snapshot: a.shown, live: registry}.pusher(a.clock, log)
+	return a, err
 }
 
 // gather takes what every source knows now. Nothing in it waits.
@@ -169,6 +174,9 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	if a.cluster != nil {
 		running.Go(func() { a.cluster.Run(ctx) }) // its failures are in its statuses
 	}
+	if a.push != nil {
+		running.Go(func() { a.push.Run(ctx) })
+	}
 	return server.Serve(ctx)
 }
 
@@ -240,6 +248,14 @@ func (a *agent) rows() []metric.Row {
 		return latest.Rows
 	}
 	return nil
+}
+
+// shown is all that the newest page shows, and of when it is.
+func (a *agent) shown() ([]metric.Row, time.Time) {
+	if latest := a.runner.Latest(); latest != nil {
+		return latest.Shown, latest.At.Wall
+	}
+	return nil, time.Time{}
 }
 
 func (a *agent) ready() error {

@@ -21,6 +21,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -38,8 +40,9 @@ func (c *commands) addCluster(stderr io.Writer) {
 	flags := &clusterFlags{}
 	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
 	flags.add(command)
+	push := addPushFlags(command)
 	web := addWebFlags(command, ":9421", stderr)
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, web) }
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, push, web) }
 }
 
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
@@ -61,6 +64,9 @@ func (f *clusterFlags) check() error {
 
 const (
 	gcPercent = 50
+	// clusterInstance is the instance label that the shipped scrape
+	// configurations give the cluster role.
+	clusterInstance = "cluster"
 	// restInterval is the time between two steps in which nothing has changed:
 	// what a page tells of without a change is how old its sources are.
 	restInterval = 5 * time.Second
@@ -69,8 +75,12 @@ const (
 	settleInterval = time.Second
 )
 
-func runCluster(ctx context.Context, flags *clusterFlags, webFlags *webFlags) error {
+func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
 	if err := flags.check(); err != nil {
+		return err
+	}
+	push, err := pushSettings(pushFlags)
+	if err != nil {
 		return err
 	}
 	log := webFlags.logger()
@@ -83,7 +93,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, webFlags *webFlags) er
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	watcher, err := newWatcher(flags, config, clock.System(), log)
+	watcher, err := newWatcher(flags, config, push, clock.System(), log)
 	if err != nil {
 		return err
 	}
@@ -105,10 +115,11 @@ type watcher struct {
 	inventory *inventory.Inventory
 	judge     *funnel.Judge
 	runner    *cluster.Runner
+	push      *otlp.Pusher // nil: nothing is pushed
 	wake      chan struct{}
 }
 
-func newWatcher(flags *clusterFlags, config *rest.Config, now clock.Clock, log *slog.Logger) (*watcher, error) {
+func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, now clock.Clock, log *slog.Logger) (*watcher, error) {
 	registry, observe := liveMetrics()
 	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
@@ -121,13 +132,35 @@ func newWatcher(flags *clusterFlags, config *rest.Config, now clock.Clock, log *
 	}
 	w.judge = funnel.New(funnel.Options{Inventory: w.inventory, Clock: now, Log: log, Budget: flags.budget})
 	w.runner, err = cluster.NewRunner(
-		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries},
+		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries, Traces: push.Traces.On},
 		cluster.Inputs{
 			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
 			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Ask: w.judge.Ask,
-			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake,
+			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake, Traced: w.traced, Sampled: w.sampled,
 		}, registry, now, log)
+	if err != nil {
+		return nil, err
+	}
+	w.push, err = pushed{settings: push, instance: clusterInstance, snapshot: w.shown, live: registry}.pusher(now, log)
 	return w, err
+}
+
+// traced gives traces that have ended away to be pushed.
+func (w *watcher) traced(traces []trace.Trace) {
+	if w.push != nil {
+		w.push.Trace(traces)
+	}
+}
+
+// sampled reports whether the trace will be pushed, so that others may point to it.
+func (w *watcher) sampled(id trace.ID) bool { return w.push != nil && w.push.Sampled(id) }
+
+// shown is all that the newest page shows, and of when it is.
+func (w *watcher) shown() ([]metric.Row, time.Time) {
+	if latest := w.runner.Latest(); latest != nil {
+		return latest.Rows, latest.At.Wall
+	}
+	return nil, time.Time{}
 }
 
 // take gives the reducer what the API server told of.
@@ -151,6 +184,9 @@ func (w *watcher) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { w.runner.Run(ctx) })
 	running.Go(func() { w.listen(ctx) })
 	running.Go(func() { w.settle(ctx) })
+	if w.push != nil {
+		running.Go(func() { w.push.Run(ctx) })
+	}
 	return server.Serve(ctx)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -25,39 +26,53 @@ import (
 // addDemo adds the subcommand that needs neither a GPU nor a cluster.
 func (c *commands) addDemo(stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
-	web := addWebFlags(command, "127.0.0.1:9420", stderr)
-	second := command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").String()
-	var dcgm string
-	addDCGMFlag(command, &dcgm)
-	seed := command.Flag("seed", "Seed of the simulation: the same seed plays the same story.").Default("1").Uint64()
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, *seed, web, *second, dcgm, stdout) }
+	flags := &demoFlags{}
+	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
+	addDCGMFlag(command, &flags.dcgm)
+	command.Flag("seed", "Seed of the simulation: the same seed plays the same story.").Default("1").Uint64Var(&flags.seed)
+	flags.push = addPushFlags(command)
+	flags.web = addWebFlags(command, "127.0.0.1:9420", stderr)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, flags, stdout) }
+}
+
+// demoFlags are those of the demo.
+type demoFlags struct {
+	web    *webFlags
+	second string // address of the cluster role
+	dcgm   string
+	seed   uint64
+	push   *otlp.Flags
 }
 
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
-func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second, dcgm string, stdout io.Writer) (err error) {
-	if _, _, err := net.SplitHostPort(second); err != nil {
-		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", second)
+func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
+	if _, _, err := net.SplitHostPort(flags.second); err != nil {
+		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", flags.second)
 	}
-	log := webFlags.logger()
+	push, err := pushSettings(flags.push)
+	if err != nil {
+		return err
+	}
+	log := flags.web.logger()
 	directory, err := os.MkdirTemp("", "dra-exporter-demo-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the simulated node: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	now := clock.System()
-	simulated, err := simulation.Start(ctx, simulation.Options{Dir: directory, Clock: now, Log: log, Seed: seed})
+	simulated, err := simulation.Start(ctx, simulation.Options{Dir: directory, Clock: now, Log: log, Seed: flags.seed})
 	if err != nil {
 		return fmt.Errorf("start the simulated node: %w", err)
 	}
 	defer simulated.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	node, err := demoNode(simulated, webFlags, dcgm, now, log)
+	node, err := demoNode(simulated, flags, push, now, log)
 	if err != nil {
 		return err
 	}
-	cluster, err := demoCluster(simulated, webFlags.at(second), now, log)
+	cluster, err := demoCluster(simulated, flags, push, now, log)
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
@@ -65,7 +80,7 @@ func runDemo(ctx context.Context, seed uint64, webFlags *webFlags, second, dcgm 
 	if err := writeKubeconfig(kubeconfig, simulated.Config()); err != nil {
 		return errors.Join(err, node.server.Close(), cluster.server.Close())
 	}
-	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], webFlags.path)
+	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
 	var running errgroup.Group
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
@@ -84,33 +99,33 @@ type role struct {
 
 func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *webFlags, dcgm string, now clock.Clock, log *slog.Logger) (role, error) {
+func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
 	around := surroundings{
 		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
 		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, procfs: simulated.Procfs(), cluster: simulated.Config(),
-		processes: &gate{},
+		processes: &gate{}, push: push,
 	}
 	simulated.ListProcesses(around.processes.open.Load)
-	agent, err := newAgent(demoFlags(simulated.PriceList(), dcgm), around, log.With("role", "node"))
+	agent, err := newAgent(demoAgentFlags(simulated.PriceList(), flags.dcgm), around, log.With("role", "node"))
 	if err != nil {
 		return role{}, err
 	}
-	server, err := agent.server(flags, log)
+	server, err := agent.server(flags.web, log)
 	return role{server, agent.run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *webFlags, now clock.Clock, log *slog.Logger) (role, error) {
-	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), now, log.With("role", "cluster"))
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
+	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), push, now, log.With("role", "cluster"))
 	if err != nil {
 		return role{}, err
 	}
-	server, err := watcher.server(flags, log)
+	server, err := watcher.server(flags.web.at(flags.second), log)
 	return role{server, watcher.run}, err
 }
 
-// demoFlags are the defaults of the node role, with a grace that lets people
+// demoAgentFlags are the defaults of the node role, with a grace that lets people
 // see a claim come and go, with the teams of the pods and with prices.
-func demoFlags(prices, dcgm string) *agentFlags {
+func demoAgentFlags(prices, dcgm string) *agentFlags {
 	return &agentFlags{
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
 		idle: 0.01, restartAfter: 10 * time.Minute, maxSeries: 20000,

@@ -8,6 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
 const metricsHead = `# Metrics
@@ -44,7 +45,9 @@ func documented() []metric.Chapter {
 			clusters = append(clusters, family)
 		}
 	}
+	both = append(both, self.NewPush().All()...)
 	itself := metric.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
+	pushing := metric.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}
 	return []metric.Chapter{
 		{Title: "Node role", Families: nodes, Sections: []metric.Section{
 			{Title: "What the hardware does", Prefixes: []string{"dra_device_"}},
@@ -61,7 +64,7 @@ func documented() []metric.Chapter {
 			{Title: "What is stuck or sick", Prefixes: []string{"dra_claim_", "dra_device_", "dra_pod_"}},
 			itself,
 		}},
-		{Title: "Both roles", Families: both, Sections: []metric.Section{itself}},
+		{Title: "Both roles", Families: both, Sections: []metric.Section{pushing, itself}},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
@@ -46,12 +47,17 @@ func (c *commands) addNode(stderr io.Writer) {
 	command.Flag("path.procfs", "Where procfs is mounted.").Default("/proc").StringVar(&flags.procfs)
 	command.Flag("path.sysfs", "Where sysfs is mounted.").Default("/sys").StringVar(&flags.options.sysfs)
 	agent := addAgentFlags(command)
+	push := addPushFlags(command)
 	web := addWebFlags(command, ":9420", stderr)
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, web) }
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
 }
 
-func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webFlags *webFlags) error {
+func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
 	if err := agentFlags.check(); err != nil {
+		return err
+	}
+	push, err := pushSettings(pushFlags)
+	if err != nil {
 		return err
 	}
 	log := webFlags.logger()
@@ -59,6 +65,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, webF
 	if err != nil {
 		return err
 	}
+	around.push = push
 	agent, err := newAgent(agentFlags, around, log)
 	if err != nil {
 		return err

@@ -39,9 +39,11 @@ type Runner struct {
 	latest atomic.Pointer[Published]
 }
 
-// Published is a snapshot and its page, rendered once when first asked for.
+// Published is a snapshot, all rows of its page, those that are derived
+// included, and the page itself, rendered once when first asked for.
 type Published struct {
 	Snapshot
+	Shown []metric.Row
 	*metric.Page
 }
 
@@ -91,7 +93,8 @@ func (r *Runner) settle(ctx context.Context) bool {
 
 func (r *Runner) step(ctx context.Context, state State) State {
 	state, snapshot, events := Step(state, r.inputs.Gather(), r.now())
-	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(r.shown(snapshot))})
+	shown := r.shown(snapshot)
+	r.latest.Store(&Published{Snapshot: snapshot, Shown: shown, Page: metric.NewPage(shown)})
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
+)
+
+// addPushFlags adds what is most often set of pushing by OTLP; the standard
+// OTEL_* variables say the rest.
+func addPushFlags(command flagSet) *otlp.Flags {
+	f := &otlp.Flags{}
+	command.Flag("otlp.endpoint", "Push to this OpenTelemetry collector as well, such as http://collector:4317. Also by OTEL_EXPORTER_OTLP_ENDPOINT; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
+	command.Flag("otlp.protocol", "Protocol of the push. Without it, OTEL_EXPORTER_OTLP_PROTOCOL, else grpc at port 4317 and http/protobuf at others.").PlaceHolder("grpc|http/protobuf").StringVar(&f.Protocol)
+	command.Flag("otlp.interval", "Time between two pushes of metrics. Without it, OTEL_METRIC_EXPORT_INTERVAL, else 60s.").PlaceHolder("60s").DurationVar(&f.Interval)
+	command.Flag("otlp.naming", "Names of what is pushed: prometheus, as on the page, or semconv, OpenTelemetry's semantic conventions.").PlaceHolder("prometheus|semconv").StringVar(&f.Naming)
+	command.Flag("otlp.cluster-name", "Name of this cluster, pushed as the resource attribute k8s.cluster.name.").PlaceHolder("NAME").StringVar(&f.ClusterName)
+	return f
+}
+
+// pushSettings reads flags and environment; the error names what is wrong.
+func pushSettings(flags *otlp.Flags) (otlp.Settings, error) {
+	settings, err := otlp.Load(*flags, os.LookupEnv)
+	if err != nil {
+		return otlp.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
+	}
+	return settings, nil
+}
+
+// pushed is what a role has to push.
+type pushed struct {
+	settings otlp.Settings
+	node     string // of the node role
+	instance string // as its scrape has it
+	snapshot func() ([]metric.Row, time.Time)
+	live     *prometheus.Registry
+}
+
+// pusher is nil where nothing is pushed.
+func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
+	if !p.settings.On() {
+		return nil, nil
+	}
+	pusher, err := otlp.New(context.Background(), otlp.Options{
+		Settings: p.settings, Identity: otlp.Identity{Version: buildVersion().Version, Node: p.node, Instance: p.instance},
+		Snapshot: p.snapshot, Live: p.live, Registry: p.live, Clock: now, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to push by OTLP: %w", err)
+	}
+	log.Info("pushing by OTLP", "settings", p.settings)
+	return pusher, nil
+}

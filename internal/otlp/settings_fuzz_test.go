@@ -1,0 +1,95 @@
+package otlp
+
+import (
+	"strings"
+	"testing"
+)
+
+// variables are all that Load reads.
+func variables() []string {
+	names := []string{"OTEL_SDK_DISABLED", "OTEL_METRICS_EXPORTER", "OTEL_TRACES_EXPORTER", "OTEL_METRIC_EXPORT_INTERVAL",
+		"OTEL_METRIC_EXPORT_TIMEOUT", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG",
+		"OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_EXPORT_TIMEOUT",
+		"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"}
+	for _, name := range []string{"ENDPOINT", "PROTOCOL", "HEADERS", "COMPRESSION", "TIMEOUT", "INSECURE", "CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+		for _, signal := range []string{"", "METRICS_", "TRACES_"} {
+			names = append(names, "OTEL_EXPORTER_OTLP_"+signal+name)
+		}
+	}
+	return names
+}
+
+// Whatever stands in a variable, Load ends, an error names a flag or a
+// variable on one line, and what it takes the exporters take as well.
+func FuzzLoad(f *testing.F) {
+	for i := range variables() {
+		f.Add("http://c:4318", i, "x")
+	}
+	for _, endpoint := range []string{"c:4317", "https://[::1]:4317/", "unix:///a b", "http://c/%2f%00", "::", "//c", "http://c:4317/x", "http://%41:1", "unix:///%zz"} {
+		f.Add(endpoint, 0, "")
+	}
+	for _, value := range []string{"a=b", "a=%20,b=c", "=", "a=b,", "grpc", "1000", "1e3", "\xff=\xff", "-1"} {
+		for i := range variables() {
+			f.Add("http://c:4318", i, value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, endpoint string, which int, value string) {
+		names := variables()
+		name := names[uint(which)%uint(len(names))]
+		if strings.Contains(name, "CERTIFICATE") || strings.Contains(name, "KEY") {
+			value = strings.ReplaceAll(value, "/", "") // no files but those beside the test
+		}
+		settings, err := Load(Flags{Endpoint: endpoint}, environment(name+"="+value))
+		if err != nil {
+			text := err.Error()
+			if !strings.HasPrefix(text, "--otlp.endpoint") && !strings.HasPrefix(text, "OTEL_") || strings.ContainsAny(text, "\n\r") {
+				t.Fatalf("%q", text)
+			}
+			return
+		}
+		for _, signal := range []Signal{settings.Metrics, settings.Traces} {
+			if signal.On && (signal.Endpoint == "" || signal.Timeout <= 0 || signal.Insecure != (signal.TLS == nil) ||
+				signal.Protocol == protocolHTTP && !strings.HasPrefix(signal.Path, "/")) {
+				t.Fatalf("%+v", signal)
+			}
+		}
+		makeExporters(t, settings)
+	})
+}
+
+func makeExporters(t *testing.T, settings Settings) {
+	if settings.Metrics.On {
+		exporter, err := settings.metricExporter(t.Context())
+		if err != nil {
+			t.Fatalf("%v: %v", settings, err)
+		}
+		_ = exporter.Shutdown(t.Context())
+	}
+	if settings.Traces.On {
+		exporter, err := settings.spanExporter(t.Context())
+		if err != nil {
+			t.Fatalf("%v: %v", settings, err)
+		}
+		_ = exporter.Shutdown(t.Context())
+	}
+}
+
+// A header's value is never told, whatever stands around it.
+func FuzzHeadersAreSecret(f *testing.F) {
+	for _, value := range []string{"%s", "a=%s", "a=%s,%s", "%s=%s", "a=b,%s=", "a=%s%%", "a=%s%%00", "content-type=%s"} {
+		f.Add(strings.ReplaceAll(value, "%%", "%"))
+	}
+	f.Fuzz(func(t *testing.T, template string) {
+		const secret = "Zq7hush"
+		settings, err := Load(Flags{Endpoint: "https://c"}, environment("OTEL_EXPORTER_OTLP_HEADERS="+strings.ReplaceAll(template, "%s", secret)))
+		for _, text := range []string{settings.String(), settings.LogValue().String()} {
+			if strings.Contains(text, secret) {
+				t.Fatal(text)
+			}
+		}
+		// What stands where a protocol's header is expected is its name.
+		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) && !strings.Contains(err.Error(), "belongs to the protocol") {
+			t.Fatal(err)
+		}
+	})
+}

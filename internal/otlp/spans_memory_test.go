@@ -1,0 +1,105 @@
+package otlp
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// heapInUse is what is in use after a collection, at the calmest of some
+// moments: an export that is under way comes and goes.
+func heapInUse() int64 {
+	least := int64(math.MaxInt64)
+	for range 5 {
+		time.Sleep(20 * time.Millisecond)
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what finalizers held
+		runtime.ReadMemStats(&stats)
+		least = min(least, int64(stats.HeapAlloc))
+	}
+	return least
+}
+
+// Ten thousand lifecycles leave nothing behind, whether a collector takes them
+// or they wait for one and are dropped.
+func TestTracesLeaveNoMemoryBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays more than twenty thousand lifecycles")
+	}
+	const round = 5000
+	tracing := startTracing(t, protocolGRPC, func(o *tracerOptions) {
+		o.QueueSize, o.BatchSize = 60_000, 512
+		o.Retry = &backoff.ExponentialBackOff{InitialInterval: 3 * time.Second, MaxInterval: 3 * time.Second} // a try shows in the heap
+	})
+	play := func(from int) int64 {
+		tracing.collector.Forget()
+		tracing.Offer(lifecycles(from, from+round))
+		tracing.idle(t)
+		tracing.collector.Forget()
+		return heapInUse()
+	}
+	before := play(0)
+	if grown := play(round) - before; grown > 1<<20 {
+		t.Errorf("5,000 more lifecycles left %d KiB behind", grown>>10)
+	}
+	tracing.collector.Stop()
+	tracing.Offer(lifecycles(0, 12_000)) // more than fits
+	full := heapInUse()
+	n, weight := tracing.queue.size()
+	if weight > 60_000 || n != 10_000 {
+		t.Errorf("%d traces are queued that weigh %d", n, weight)
+	}
+	t.Logf("%d queued traces hold %d KiB, %d bytes each", n, (full-before)>>10, (full-before)/int64(n))
+	tracing.Offer(lifecycles(0, round))
+	if grown := heapInUse() - full; grown > 1<<20 {
+		t.Errorf("a full queue grew by %d KiB", grown>>10)
+	}
+	tracing.lost(t, map[string]int{reasonQueueFull: 7_000, reasonShutdown: 10_000})
+	if left := heapInUse() - before; left > 1<<20 {
+		t.Errorf("a queue that was full left %d KiB behind", left>>10)
+	}
+}
+
+// discard takes spans as fast as they come.
+type discard struct{}
+
+func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+func (discard) Shutdown(context.Context) error                             { return nil }
+
+// BenchmarkTrace is what one trace of five spans costs, from Offer to the
+// exporter.
+func BenchmarkTrace(b *testing.B) {
+	tracer := newTracer(tracerOptions{
+		Exporter: discard{}, Resource: resource.Empty(), QueueSize: 65_536, BatchSize: 512,
+		Queued: func(int) {}, Dropped: func(string, int) { b.Error("a trace was dropped") },
+	})
+	traces := []trace.Trace{lifecycle(1)}
+	b.ReportAllocs()
+	for b.Loop() {
+		tracer.Offer(traces)
+		tracer.flush(b.Context())
+	}
+}
+
+// BenchmarkOffer is what the reducer's goroutine pays for a trace.
+func BenchmarkOffer(b *testing.B) {
+	tracer := newTracer(tracerOptions{
+		Exporter: discard{}, Resource: resource.Empty(), QueueSize: 1 << 30, BatchSize: 512,
+		Queued: func(int) {}, Dropped: func(string, int) { b.Error("a trace was dropped") },
+	})
+	traces := []trace.Trace{lifecycle(1)}
+	b.ReportAllocs()
+	for b.Loop() {
+		tracer.Offer(traces)
+		tracer.queue.remove(1)
+	}
+}

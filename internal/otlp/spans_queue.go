@@ -1,0 +1,107 @@
+package otlp
+
+import (
+	"sync"
+
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// traceQueue holds traces until a collector has taken them, oldest first. It is
+// safe for concurrent use by any number of givers and one taker.
+//
+// It is bounded by weight. A trace weighs as much as it has spans and events:
+// an event's message takes about as much memory as a span.
+type traceQueue struct {
+	capacity int
+	length   func(traces int) // told of each change, in order; must not block
+	changed  chan struct{}    // has a token after each add
+
+	mu     sync.Mutex
+	traces []trace.Trace
+	weight int
+}
+
+func newTraceQueue(capacity int, length func(int)) *traceQueue {
+	length(0)
+	return &traceQueue{capacity: capacity, length: length, changed: make(chan struct{}, 1)}
+}
+
+// add takes the traces for which there is room and returns how many it did not
+// take. An empty queue takes a trace of any weight.
+func (q *traceQueue) add(traces []trace.Trace) (refused int) {
+	if len(traces) == 0 {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range traces {
+		weight := traceWeight(&traces[i])
+		if q.weight > 0 && q.weight+weight > q.capacity {
+			refused++
+			continue
+		}
+		q.traces = append(q.traces, traces[i])
+		q.weight += weight
+	}
+	q.length(len(q.traces))
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+	return refused
+}
+
+// head returns the oldest traces that weigh no more than limit together, and
+// at least one if there is any. They stay in the queue.
+func (q *traceQueue) head(limit int) []trace.Trace {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	weight := 0
+	for i := range q.traces {
+		weight += traceWeight(&q.traces[i])
+		if weight > limit {
+			return q.traces[:max(i, 1)]
+		}
+	}
+	return q.traces
+}
+
+// remove takes the oldest traces out.
+func (q *traceQueue) remove(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.traces[:n] {
+		q.weight -= traceWeight(&q.traces[i])
+	}
+	clear(q.traces[:n]) // the array lives on
+	q.traces = q.traces[n:]
+	if len(q.traces) == 0 {
+		q.traces = nil
+	}
+	q.length(len(q.traces))
+}
+
+// size is how many traces wait, and what they weigh.
+func (q *traceQueue) size() (traces, weight int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.traces), q.weight
+}
+
+// traceWeight is what a trace counts for in queues and batches.
+func traceWeight(t *trace.Trace) int {
+	weight := len(t.Spans)
+	for i := range t.Spans {
+		weight += len(t.Spans[i].Events)
+	}
+	return weight
+}
+
+// batchWeight is what the traces weigh together.
+func batchWeight(traces []trace.Trace) int {
+	weight := 0
+	for i := range traces {
+		weight += traceWeight(&traces[i])
+	}
+	return weight
+}

@@ -1,0 +1,137 @@
+package otlp
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// The signals, as the label signal spells them.
+const (
+	signalMetrics = "metrics"
+	signalTraces  = "traces"
+)
+
+// watch keeps the books of one signal's exports: it counts each, and logs when
+// they begin to fail and when they work again, not at each. It is safe for
+// concurrent use.
+//
+// Exports come in rounds: the requests of one push of metrics, or one export
+// of spans. One request that fails makes its round one that failed, and after
+// one that may succeed later the rest of the round is not tried: who does not
+// answer the first request will not answer the third.
+type watch struct {
+	signal  string
+	target  Signal
+	clock   clock.Clock
+	log     *slog.Logger
+	metrics exportMetrics
+
+	mu sync.Mutex
+	// Of this round.
+	taken, failed, partial, over bool
+	// Of all.
+	failing     bool // the log says so
+	since       clock.Instant
+	failures    int
+	inPart      bool          // the log says so
+	leftAloneTo clock.Instant // as the collector asked; zero: it did not
+}
+
+func newWatch(signal string, target Signal, metrics *pushMetrics, options Options) *watch {
+	return &watch{signal: signal, target: target, clock: options.Clock, metrics: metrics.of(signal),
+		log: options.Log.With("signal", signal, "endpoint", target.URL(), "protocol", target.Protocol)}
+}
+
+// begin begins a round.
+func (w *watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken, w.failed, w.partial, w.over = false, false, false, false
+}
+
+// wanted reports whether the collector may be asked now.
+func (w *watch) wanted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.over && w.restLocked() == 0
+}
+
+// rest is for how long the collector asks to be left alone.
+func (w *watch) rest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.restLocked()
+}
+
+func (w *watch) restLocked() time.Duration {
+	if w.leftAloneTo.IsZero() {
+		return 0
+	}
+	return max(w.leftAloneTo.Since(w.clock()), 0)
+}
+
+// record counts one export of so many points or spans, and logs the first that
+// fails, or that is taken only in part, of a row of such.
+func (w *watch) record(began clock.Instant, items int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock()
+	rejected, message, inPart := partial(err)
+	switch {
+	case inPart:
+		w.taken, w.partial = true, true
+		w.metrics.count(resultPartial, max(items-int(rejected), 0), now, now.Since(began))
+		w.tellPartial(rejected, message)
+	case err == nil:
+		w.taken = true
+		w.metrics.count(resultSuccess, items, now, now.Since(began))
+	default:
+		w.failed, w.over = true, passing(err)
+		w.metrics.count(resultFailure, 0, now, now.Since(began))
+		w.tellFailure(now, err)
+		if rest := min(retryAfter(err), longestRest); rest > 0 {
+			w.leftAloneTo = now.Add(rest)
+		}
+	}
+}
+
+func (w *watch) tellPartial(rejected int64, message string) {
+	if w.inPart {
+		return
+	}
+	w.inPart = true
+	w.log.Warn("the collector rejects a part of what is pushed", "rejected", rejected, "message", oneLine(message))
+}
+
+func (w *watch) tellFailure(now clock.Instant, err error) {
+	w.failures++
+	if w.failing {
+		return
+	}
+	w.failing, w.since = true, now
+	said := []any{"err", err}
+	if tooLarge(err) {
+		said = append(said, "hint", "let the collector's OTLP receiver take larger messages: "+
+			"max_recv_msg_size_mib of its gRPC, max_request_body_size of its HTTP")
+	}
+	w.log.Warn("pushing fails", said...)
+}
+
+// end ends a round: whether all is well again is only known then. It reports
+// whether all of the round was taken, but for what the collector rejected.
+func (w *watch) end() (whole bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.taken || w.failed {
+		return false
+	}
+	w.inPart = w.inPart && w.partial
+	if w.failing {
+		w.log.Info("pushing works again", "after", w.clock().Since(w.since).Round(time.Millisecond), "failed", w.failures)
+		w.failing, w.failures = false, 0
+	}
+	return true
+}
