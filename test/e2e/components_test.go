@@ -54,6 +54,31 @@ func TestProcessAttributionComponent(t *testing.T) {
 	}
 }
 
+// TestPushComponentRenders: it tells both roles where to push, how often, and
+// nothing else, whatever they are called.
+func TestPushComponentRenders(t *testing.T) {
+	const told = `        - name: OTEL_EXPORTER_OTLP_ENDPOINT
+          value: http://otel-collector.observability:4317
+        - name: OTEL_METRIC_EXPORT_INTERVAL
+          value: "30000"
+`
+	for _, base := range []string{"base", "overlays/nvidia"} {
+		for name, more := range map[string]string{"as shipped": "", "renamed": "namespace: monitoring\nnamePrefix: my-\n"} {
+			t.Run(base+" "+name, func(t *testing.T) {
+				roles := 0
+				var got []string
+				for _, object := range rendered(t, base, "otlp", more) {
+					roles += strings.Count(object, told)
+					got = append(got, strings.Replace(object, told, "", 1))
+				}
+				if want := rendered(t, base, "", more); roles != 2 || !slices.Equal(got, want) {
+					t.Errorf("%d roles are told, and the rest is\n%s\nand not\n%s", roles, strings.Join(got, "\n---\n"), strings.Join(want, "\n---\n"))
+				}
+			})
+		}
+	}
+}
+
 // TestRenamedNamespace: permissions go with the agents into another namespace.
 func TestRenamedNamespace(t *testing.T) {
 	bindings := 0

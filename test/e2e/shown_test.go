@@ -68,6 +68,10 @@ var shownWhen = []struct{ item, test string }{
 	{"label values with regex characters and quotes select themselves and nothing else", "TestDashboards/odd-values"},
 	{"a busy GPU scales a Deployment up, an idle one does not: prometheus-adapter and HorizontalPodAutoscaler as shipped; KEDA's ScaledObject is accepted and asks for the same number", "TestAutoscaling"},
 	{"the API server accepts the shipped PodMonitors and PrometheusRule by the operator's own definitions", "TestOperatorObjects"},
+	{"every family of both roles' pages at a real OpenTelemetry Collector with equal values, units and start times, in both namings, by gRPC and by HTTP, also of another process", "TestOTLP/metrics"},
+	{"the way of a pod's claim is one trace: its phases in order, as long as the histograms and our own eyes say, which the exemplars point to; delays, waits, failures and an end before the start are where they belong; nothing twice after a restart", "TestOTLP/traces"},
+	{"collector killed for 60 s → the next push is the whole truth, traces that ended meanwhile arrive, memory stays, scraping goes on, one log line each way", "TestOTLP/outage"},
+	{"the component otlp as shipped: both roles push to the collector that it names", "TestOTLP/component"},
 }
 
 // outcomes remembers how each test that shows something ended.

@@ -79,7 +79,7 @@ func scrapedDemo(b *testing.B) demoPages {
 	return pages
 }
 
-func demoBinary(b *testing.B) string {
+func demoBinary(b testing.TB) string {
 	if binary := os.Getenv("DRA_EXPORTER_BINARY"); binary != "" {
 		return binary
 	}

@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// TestOTLP pushes to real OpenTelemetry Collectors. Its parts share the cluster
+// and run at the same time: the longest waits for a minute, and the others need
+// less. Only one of them makes a driver misbehave.
+func TestOTLP(t *testing.T) {
+	t.Run("outage", func(t *testing.T) { t.Parallel(); testOutage(t) })
+	t.Run("metrics", func(t *testing.T) { t.Parallel(); testPushedMetrics(t) })
+	t.Run("traces", func(t *testing.T) { t.Parallel(); testTraces(t) })
+	t.Run("component", func(t *testing.T) { t.Parallel(); testPushComponent(t) })
+}
+
+// collector is a real OpenTelemetry Collector of one test. It writes what it is
+// told into files, those of each sender by its cluster's name.
+type collector struct {
+	process    *cluster.Process
+	grpc, http string // URLs
+	folder     string
+}
+
+// startCollector runs a collector on this machine until the test ends.
+func startCollector(t *testing.T, name string) *collector {
+	t.Helper()
+	free := freeAddresses(t, 3)
+	return startCollectorAt(t, name, free[0], free[1], free[2])
+}
+
+// startCollectorAt is startCollector at certain addresses: of both protocols, and
+// of its health.
+func startCollectorAt(t *testing.T, name, grpc, http, health string) *collector {
+	t.Helper()
+	folder := t.TempDir()
+	c := &collector{folder: folder, grpc: "http://" + grpc, http: "http://" + http}
+	config, err := yaml.Marshal(collectorConfig(folder, grpc, http, health))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "config.yaml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.EndProgram(name); err != nil {
+			t.Error(err)
+		}
+	})
+	c.process, err = shared.StartProgram(t.Context(), name, filepath.Join(os.Getenv("DRA_E2E_BIN"), "otelcol", "otelcol"),
+		[]string{"--config=" + file}, "http://"+health+"/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// collectorConfig has a file for each sender and signal, which a test can read a
+// moment after the collector was told.
+func collectorConfig(folder, grpc, http, health string) object {
+	files := func(signal string) object {
+		return object{
+			"path": filepath.Join(folder, "*-"+signal+".json"), "append": true, "flush_interval": "50ms",
+			"group_by": object{"enabled": true, "resource_attribute": "k8s.cluster.name"},
+		}
+	}
+	pipeline := func(exporter string) object {
+		return object{"receivers": []string{"otlp"}, "exporters": []string{exporter}}
+	}
+	return object{
+		"extensions": object{"health_check": object{"endpoint": health}},
+		"receivers":  object{"otlp": object{"protocols": object{"grpc": object{"endpoint": grpc}, "http": object{"endpoint": http}}}},
+		"exporters":  object{"file/metrics": files("metrics"), "file/traces": files("traces")},
+		"service": object{
+			"extensions": []string{"health_check"},
+			"telemetry":  object{"metrics": object{"level": "none"}},
+			"pipelines":  object{"metrics": pipeline("file/metrics"), "traces": pipeline("file/traces")},
+		},
+	}
+}
+
+// file is what a sender has told of a signal, one request a line.
+func (c *collector) file(sender, signal string) string {
+	return filepath.Join(c.folder, sender+"-"+signal+".json")
+}
+
+// forget removes what a sender has told of a signal: of a collector that was
+// killed the last line may be half a line, behind which none could be read.
+func (c *collector) forget(t *testing.T, sender, signal string) {
+	t.Helper()
+	if err := os.Remove(c.file(sender, signal)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// freeAddresses are different ones of this machine at which nobody listens.
+func freeAddresses(t *testing.T, count int) (addresses []string) {
+	t.Helper()
+	for range count {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close() // not before all are found
+		addresses = append(addresses, listener.Addr().String())
+	}
+	return addresses
+}
+
+// sender is a role of the exporter on the host that pushes.
+type sender struct {
+	name    string // of its cluster, by which the collector keeps it apart
+	node    string // of the node role
+	process *cluster.Process
+	url     string // of its pages, with a slash at the end
+}
+
+// startSender runs a role with these arguments and variables until the test
+// ends, with the permissions of the role's account.
+func startSender(t *testing.T, name, account string, env, args []string) *sender {
+	t.Helper()
+	address := freeAddress(t)
+	s := &sender{name: name, url: "http://" + address + "/"}
+	kubeconfig, err := accountKubeconfig(t.Context(), t.TempDir(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.EndProgram(s.processName()); err != nil {
+			t.Error(err)
+		}
+	})
+	// env becomes the exporter: the process that is killed is the exporter.
+	command := append(env, agentBinary())
+	command = append(command, args...)
+	command = append(command, "--kubeconfig="+kubeconfig, "--web.listen-address="+address)
+	s.process, err = shared.StartProgram(t.Context(), s.processName(), "/usr/bin/env", command, s.url+"-/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *sender) processName() string { return "exporter-" + s.name }
+
+// startNodeSender runs an agent that reads the simulated devices of the node and
+// asks its kubelet.
+func startNodeSender(t *testing.T, name string, env []string, args ...string) *sender {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "devices.yaml")
+	if err := os.WriteFile(config, []byte(devices.yaml()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startSender(t, name, agentAccount, env, append([]string{
+		"node", "--node.name=" + shared.NodeName(), "--cdi.dir=" + shared.CDIDir(),
+		"--kubelet.pod-resources-socket=" + shared.KubeletSocket(), fmt.Sprintf("--ledger.grace=%s", grace),
+		"--device.source=simulated", "--simulated.config=" + config, "--otlp.cluster-name=" + name,
+	}, args...))
+	s.node = shared.NodeName()
+	return s
+}
+
+// startClusterSender runs a cluster role.
+func startClusterSender(t *testing.T, name string, env []string, args ...string) *sender {
+	t.Helper()
+	return startSender(t, name, clusterAccount, env, append([]string{"cluster", "--otlp.cluster-name=" + name}, args...))
+}
+
+// protobufFormat has what other formats leave out: when each counter began, and
+// the exemplars of native histograms.
+const protobufFormat = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
+// getFrom reads a page in one format.
+func getFrom(t *testing.T, url, format string) []byte {
+	t.Helper()
+	body, err := readFrom(t.Context(), url, format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func readFrom(ctx context.Context, url, format string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", format)
+	response, err := (&http.Client{Timeout: 5 * time.Second}).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("read %s: %s", url, response.Status)
+	}
+	return body, err
+}

@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
+)
+
+// pushInterval is no multiple of the time between two looks at the devices, so
+// that a push comes at any moment between two of them.
+const pushInterval = "--otlp.interval=1300ms"
+
+// testPushedMetrics: all that the pages of both roles say arrives, in both
+// namings and by both protocols, and so it does from another process.
+func testPushedMetrics(t *testing.T) {
+	shows(t)
+	for _, namespace := range survivors() {
+		deploy(t, namespace)
+	}
+	running(t, "exclusive", "train")
+	for _, pod := range []string{"whole", "static", "on-demand"} {
+		running(t, "mig", pod)
+	}
+	c := startCollector(t, "otelcol-metrics")
+	for _, naming := range []string{"prometheus", "semconv"} {
+		for _, protocol := range []string{"grpc", "http"} {
+			t.Run(naming+" "+protocol, func(t *testing.T) { testPushed(t, c, naming, protocol) })
+		}
+	}
+}
+
+func testPushed(t *testing.T, c *collector, naming, protocol string) {
+	flags := []string{"--otlp.endpoint=" + c.grpc, "--otlp.protocol=grpc", "--otlp.naming=" + naming, pushInterval}
+	if protocol == "http" {
+		flags[0], flags[1] = "--otlp.endpoint="+c.http, "--otlp.protocol=http/protobuf"
+	}
+	senders := []*sender{
+		startNodeSender(t, "node-"+naming+"-"+protocol, nil, flags...),
+		startClusterSender(t, "cluster-"+naming+"-"+protocol, nil, flags...),
+	}
+	for _, s := range senders {
+		s.agrees(t, c, naming)
+		kill(t, s.process)
+		restarted := time.Now()
+		start(t, s.process)
+		s.agreesSince(t, c, naming, restarted)
+	}
+}
+
+// namingOf is how names are spelled.
+func namingOf(flag string) *compare.Naming {
+	if flag == "semconv" {
+		return compare.Semantic()
+	}
+	return compare.Prometheus()
+}
+
+// pushed are the pushes of a sender since a moment.
+func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push, err error) {
+	requests, err := compare.ReadMetrics(c.file(sender, "metrics"))
+	if err != nil {
+		return nil, err
+	}
+	for _, push := range compare.Pushes(requests) {
+		if push.Snapshot.After(since) {
+			some = append(some, push)
+		}
+	}
+	return some, nil
+}
+
+// agrees waits until a push and a page of a sender are one: each family that
+// either has, with the same values, units, start times and labels.
+func (s *sender) agrees(t *testing.T, c *collector, naming string) {
+	t.Helper()
+	s.agreesSince(t, c, naming, time.Time{})
+}
+
+// agreesSince does not look at what was pushed before a moment.
+func (s *sender) agreesSince(t *testing.T, c *collector, naming string, since time.Time) {
+	t.Helper()
+	pages := s.photographed(t)
+	s.finds(t, "a push of "+s.name+" that is as a page", func() error {
+		pushes, err := c.pushed(s.name, since)
+		if err != nil {
+			return err
+		}
+		push, err := compare.Find(pages.all(), pushes, namingOf(naming))
+		if err == nil {
+			err = s.introduces(push.Resource)
+		}
+		return err
+	})
+}
+
+// finds waits for as long as some pushes take, and says what was amiss at last.
+func (s *sender) finds(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var last error
+	err := cluster.Eventually(ctx, what, func(context.Context) error {
+		err := check()
+		// An album forgets: that nothing can be compared any more says less
+		// than what differed.
+		if last == nil || !errors.Is(err, compare.ErrNoPush) {
+			last = err
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%v", err, last)
+	}
+}
+
+// introduces: the resource says who pushes, as the scrape's job and instance do.
+func (s *sender) introduces(resource map[string]string) error {
+	var errs []error
+	want := map[string]string{"service.name": "dra-exporter", "k8s.cluster.name": s.name, "service.instance.id": "cluster"}
+	if s.node != "" {
+		want["service.instance.id"], want["k8s.node.name"] = s.node, s.node
+	}
+	for name, value := range want {
+		if resource[name] != value {
+			errs = append(errs, fmt.Errorf("the resource says that %s is %q, not %q", name, resource[name], value))
+		}
+	}
+	if resource["service.version"] == "" {
+		errs = append(errs, errors.New("the resource does not say which version it is"))
+	}
+	return errors.Join(errs...)
+}
+
+// album has the newest pages of a sender, those of the last twenty seconds: for
+// ten of them a push may be tried again.
+type album struct {
+	lock  sync.Mutex
+	pages []*compare.Page
+}
+
+// photographed keeps the pages of a sender until the test ends, four a second, so
+// that there is one of each snapshot.
+func (s *sender) photographed(t *testing.T) *album {
+	a := &album{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			if page, err := compare.Scrape(ctx, s.url+"metrics"); err == nil {
+				a.add(page)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(250 * time.Millisecond):
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); done.Wait() })
+	return a
+}
+
+func (a *album) add(page *compare.Page) {
+	const most = 80
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.pages = append(a.pages, page)
+	a.pages = a.pages[max(0, len(a.pages)-most):]
+}
+
+func (a *album) all() []*compare.Page {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	return append([]*compare.Page(nil), a.pages...)
+}

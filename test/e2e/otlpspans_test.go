@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// toldSpan is one span as the collector wrote it down.
+type toldSpan struct {
+	trace, id, parent string // hex
+	name              string
+	begin, end        time.Time
+	attributes        map[string]any
+	failed            bool
+	message           string // of the status
+	events            []spanEvent
+}
+
+type spanEvent struct {
+	name       string
+	at         time.Time
+	attributes map[string]any
+}
+
+func (s toldSpan) String() string {
+	return fmt.Sprintf("%s of %s (%s): %v %v", s.name, s.trace, s.length(), s.attributes, s.events)
+}
+
+func (s toldSpan) length() time.Duration { return s.end.Sub(s.begin) }
+
+// event is the first of that name with a reason, nil where there is none.
+func (s toldSpan) event(name, reason string) *spanEvent {
+	for i, e := range s.events {
+		if e.name == name && e.attributes["dra.event.reason"] == reason {
+			return &s.events[i]
+		}
+	}
+	return nil
+}
+
+// spans are all that a sender has told of the claims of a namespace, in the order
+// in which it did.
+func (c *collector) spans(sender, namespace string) (all []toldSpan, err error) {
+	text, err := os.ReadFile(c.file(sender, "traces"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // the collector is writing it
+		}
+		told, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+		if err != nil {
+			return nil, fmt.Errorf("read what the collector was told: %w", err)
+		}
+		for _, resource := range told.ResourceSpans().All() {
+			for _, scope := range resource.ScopeSpans().All() {
+				for _, s := range scope.Spans().All() {
+					if s := readSpan(s); s.attributes["k8s.namespace.name"] == namespace {
+						all = append(all, s)
+					}
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func readSpan(s ptrace.Span) toldSpan {
+	read := toldSpan{
+		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
+		begin: s.StartTimestamp().AsTime(), end: s.EndTimestamp().AsTime(), attributes: s.Attributes().AsRaw(),
+		failed: s.Status().Code() == ptrace.StatusCodeError, message: s.Status().Message(),
+	}
+	for _, e := range s.Events().All() {
+		read.events = append(read.events, spanEvent{e.Name(), e.Timestamp().AsTime(), pcommon.Map(e.Attributes()).AsRaw()})
+	}
+	return read
+}
+
+// user is one claim of one pod: what a trace is of.
+type user struct{ pod, claim string } // UIDs
+
+// traceID is what the documentation says of it, worked out anew.
+func (u user) traceID() string { return shortHash(16, "trace", u.claim, u.pod) }
+
+func (u user) spanID(phase string) string { return shortHash(8, "span", u.claim, u.pod, phase) }
+
+func shortHash(length int, words ...string) string {
+	h := sha256.New()
+	for _, word := range words {
+		h.Write([]byte(word))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:length])
+}
+
+// traceOf are the spans of a user's trace, in the order in which they began.
+func traceOf(u user, all []toldSpan) []toldSpan {
+	own := slices.DeleteFunc(slices.Clone(all), func(s toldSpan) bool { return s.trace != u.traceID() })
+	slices.SortStableFunc(own, func(a, b toldSpan) int { return a.begin.Compare(b.begin) })
+	return own
+}
+
+// wholeTrace: the user's trace is there once, it has a span for each of these
+// phases beneath one for all of them, and they follow each other from its
+// beginning to its end without a gap.
+func wholeTrace(u user, all []toldSpan, phases ...string) (root toldSpan, byPhase map[string]toldSpan, err error) {
+	own := traceOf(u, all)
+	byPhase = map[string]toldSpan{}
+	for _, s := range own {
+		for _, phase := range append([]string{"ready"}, phases...) {
+			if s.id == u.spanID(phase) {
+				if _, twice := byPhase[phase]; twice {
+					return toldSpan{}, nil, fmt.Errorf("the span of %s is there twice: %v", phase, own)
+				}
+				byPhase[phase] = s
+			}
+		}
+	}
+	if len(own) != len(phases)+1 || len(byPhase) != len(own) {
+		return toldSpan{}, nil, fmt.Errorf("there are %d spans, of which %d are known: %v", len(own), len(byPhase), own)
+	}
+	root = byPhase["ready"]
+	if root.parent != "" {
+		return toldSpan{}, nil, fmt.Errorf("the root has a parent: %v", root)
+	}
+	at := root.begin
+	for _, phase := range phases {
+		s := byPhase[phase]
+		if s.parent != root.id || s.attributes["dra.phase"] != phase {
+			return toldSpan{}, nil, fmt.Errorf("the span of %s has the parent %s: %v", phase, s.parent, s)
+		}
+		if !s.begin.Equal(at) || s.end.Before(s.begin) {
+			return toldSpan{}, nil, fmt.Errorf("%s is from %s to %s, and what was before it ended at %s", phase, s.begin, s.end, at)
+		}
+		at = s.end
+	}
+	if !at.Equal(root.end) {
+		return toldSpan{}, nil, fmt.Errorf("the last phase ends at %s, the whole at %s", at, root.end)
+	}
+	return root, byPhase, nil
+}

@@ -1,0 +1,213 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// tracing is a cluster role that pushes traces, and what is to be known of the
+// pods that it sees.
+type tracing struct {
+	*collector
+	sender *sender
+	before *scrape.Page // of the role, when no pod was there
+	seen   *chronicle
+	users  map[string]user // by pod
+}
+
+// testTraces follows pods from waiting to running, or to their end before that.
+func testTraces(t *testing.T) {
+	shows(t)
+	c := startCollector(t, "otelcol-traces")
+	w := &tracing{collector: c, seen: chronicleOf(t, "traces"), users: map[string]user{}}
+	// The variables of the standard; the flags are for the other tests.
+	w.sender = startClusterSender(t, "traces", []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_BSP_SCHEDULE_DELAY=200",
+	})
+	w.before = w.page(t)
+
+	behave(t, "{prepareDelay: 3s, bindingDelay: 4s}")
+	deploy(t, "traces")
+	for _, pod := range []string{"late", "prompt", "holder"} {
+		w.users[pod] = userOf(t, "traces", pod)
+		running(t, "traces", pod)
+	}
+	t.Run("delays", w.testDelays)
+	t.Run("exemplars", w.testExemplars)
+	t.Run("deleted while pending", w.testDeletedWhilePending)
+	t.Run("waiting for a device", w.testWaited)
+	t.Run("preparation fails", w.testPreparationFails)
+	t.Run("restart", w.testRestart)
+}
+
+// page is what the role that pushes says now.
+func (w *tracing) page(t *testing.T) *scrape.Page {
+	t.Helper()
+	p, err := scrape.Fetch(t.Context(), w.sender.url+"metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// userOf waits for the claim of a pod that has one.
+func userOf(t *testing.T, namespace, name string) (u user) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "the claim of "+name, func(ctx context.Context) error {
+		pod, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(pod.Status.ResourceClaimStatuses) != 1 || pod.Status.ResourceClaimStatuses[0].ResourceClaimName == nil {
+			return errors.New("it has none yet")
+		}
+		claim, err := shared.Client().ResourceV1().ResourceClaims(namespace).Get(ctx, *pod.Status.ResourceClaimStatuses[0].ResourceClaimName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		u = user{pod: string(pod.UID), claim: string(claim.UID)}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// traceTime is within which a trace is told that has come to its end.
+const traceTime = 30 * time.Second
+
+// whole waits until the collector has the trace of a pod that runs.
+func (w *tracing) whole(t *testing.T, pod string, phases ...string) (root toldSpan, byPhase map[string]toldSpan) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), traceTime)
+	defer cancel()
+	err := cluster.Eventually(ctx, "the trace of "+pod, func(context.Context) error {
+		all, err := w.spans(w.sender.name, "traces")
+		if err != nil {
+			return err
+		}
+		root, byPhase, err = wholeTrace(w.users[pod], all, phases...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for phase, s := range byPhase {
+		if s.failed || s.attributes["error.type"] != nil {
+			t.Errorf("%s of %s has failed: %v", phase, pod, s)
+		}
+	}
+	w.isOf(t, pod, root)
+	return root, byPhase
+}
+
+// isOf: a span says whose it is.
+func (w *tracing) isOf(t *testing.T, pod string, s toldSpan) {
+	t.Helper()
+	for key, want := range map[string]any{
+		"k8s.namespace.name": "traces", "k8s.pod.name": pod,
+		"k8s.pod.uid": w.users[pod].pod, "k8s.resourceclaim.uid": w.users[pod].claim,
+	} {
+		if s.attributes[key] != want {
+			t.Errorf("%s of %s says that %s is %v, not %v", s.name, pod, key, s.attributes[key], want)
+		}
+	}
+}
+
+// workingPhases are those of a pod without binding conditions.
+func workingPhases() []string {
+	if shared.Minor() < 36 {
+		return []string{"allocation", "scheduling", "preparation_start"}
+	}
+	return []string{"allocation", "scheduling", "preparation", "start"}
+}
+
+// bindingPhases are those of a pod with binding conditions.
+func bindingPhases() []string {
+	return append([]string{"allocation", "binding"}, workingPhases()[1:]...)
+}
+
+// testDelays: each span is as long as what the histogram counted and as what we
+// saw ourselves, and the delays are where they belong.
+func (w *tracing) testDelays(t *testing.T) {
+	late, ofLate := w.whole(t, "late", bindingPhases()...)
+	prompt, ofPrompt := w.whole(t, "prompt", workingPhases()...)
+	if devices := fmt.Sprint(late.attributes["dra.devices"]); devices != "["+path.Join(lifeDriver, shared.NodeName(), "bind-0")+"]" {
+		t.Errorf("late was given %s", devices)
+	}
+	after := w.page(t)
+	w.asCounted(t, after, "bind.life", late, ofLate)
+	w.asCounted(t, after, "share.example.com", prompt, ofPrompt)
+	w.asSeen(t, "late", ofLate, true)
+	w.asSeen(t, "prompt", ofPrompt, false)
+	const slack = 4 * time.Second // for what else a phase takes on a busy machine
+	for phase, delay := range map[string]time.Duration{"binding": 4 * time.Second, preparationPhase(): 3 * time.Second} {
+		if took := ofLate[phase].length(); took < delay || took > delay+slack {
+			t.Errorf("%s took %s, and was delayed by %s", phase, took, delay)
+		}
+	}
+	for pod, phases := range map[string]map[string]toldSpan{"late": ofLate, "prompt": ofPrompt} {
+		for phase, s := range phases {
+			delayed := phase == "ready" || pod == "late" && (phase == "binding" || phase == preparationPhase())
+			// The scheduler looks for binding conditions every five seconds.
+			if most := 2500 * time.Millisecond; !delayed && phase != "scheduling" && s.length() > most || phase == "scheduling" && s.length() > 6*time.Second {
+				t.Errorf("%s of %s took %s, and was not delayed", phase, pod, s.length())
+			}
+		}
+	}
+}
+
+// asCounted: the only pod of a class took as long by its trace as it did by the
+// histograms.
+func (w *tracing) asCounted(t *testing.T, after *scrape.Page, class string, root toldSpan, phases map[string]toldSpan) {
+	t.Helper()
+	labels := scrape.Labels{"deviceclass": class}
+	hadCount, had := w.before.Histogram("dra_claim_ready_duration_seconds", labels)
+	count, has := after.Histogram("dra_claim_ready_duration_seconds", labels)
+	if count-hadCount != 1 || math.Abs(has-had-root.length().Seconds()) > spanError(root) {
+		t.Errorf("%s: %v pods were ready after %.6f s, the trace took %s", class, count-hadCount, has-had, root.length())
+	}
+	for phase, s := range phases {
+		if phase == "ready" {
+			continue
+		}
+		if count, took := deltas(w.before, after, class, phase); count != 1 || math.Abs(took-s.length().Seconds()) > spanError(s) {
+			t.Errorf("%s: %s was observed %v times and took %.6f s, its span took %s (±%.3f)", class, phase, count, took, s.length(), spanError(s))
+		}
+	}
+}
+
+// spanError is by how many seconds a span may be too long or too short, as it
+// says itself, and a millisecond.
+func spanError(s toldSpan) float64 {
+	const rounding = 0.001
+	begin, _ := s.attributes["dra.phase.begin.error_seconds"].(float64)
+	end, _ := s.attributes["dra.phase.end.error_seconds"].(float64)
+	return begin + end + rounding
+}
+
+// asSeen: each phase begins and ends when we saw it ourselves.
+func (w *tracing) asSeen(t *testing.T, pod string, phases map[string]toldSpan, hasConditions bool) {
+	t.Helper()
+	life := w.seen.lifeOf(t, pod)
+	ends := map[string]moment{"allocation": allocated, "binding": attached, "scheduling": bound, "preparation": sandbox, "start": started, "preparation_start": started, "ready": started}
+	begins := map[string]moment{"allocation": waiting, "binding": allocated, "scheduling": attached, "preparation": bound, "start": sandbox, "preparation_start": bound, "ready": waiting}
+	for phase, s := range phases {
+		for what, told := range map[string][2]time.Time{"begins": {s.begin, life[begins[phase]]}, "ends": {s.end, life[ends[phase]]}} {
+			if off := told[0].Sub(told[1]).Seconds(); math.Abs(off) > reading+spanError(s) {
+				t.Errorf("%s of %s %s %.3f s from when we saw it", phase, pod, what, off)
+			}
+		}
+	}
+}

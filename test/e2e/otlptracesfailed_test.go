@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// tracedPod is one more pod of testdata/claims/traces.yaml's templates. It wants
+// a name and a template.
+const tracedPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: traces}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimTemplateName: %s}]
+`
+
+// adds makes such a pod.
+func (w *tracing) adds(t *testing.T, pod, template string) {
+	t.Helper()
+	if err := shared.Apply(t.Context(), fmt.Sprintf(tracedPod, pod, template)); err != nil {
+		t.Fatal(err)
+	}
+	w.users[pod] = userOf(t, "traces", pod)
+}
+
+// says waits for a page of the role that pushes.
+func (w *tracing) says(t *testing.T, what string, check func(*scrape.Page) error) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
+		p, err := scrape.Fetch(ctx, w.sender.url+"metrics")
+		if err != nil {
+			return err
+		}
+		return check(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failedTrace waits for the trace of a pod that came to its end before it ran:
+// these phases, of which the last has failed for this reason, and so has the
+// whole.
+func (w *tracing) failedTrace(t *testing.T, pod, reason string, phases ...string) map[string]toldSpan {
+	t.Helper()
+	var root toldSpan
+	var byPhase map[string]toldSpan
+	ctx, cancel := context.WithTimeout(t.Context(), traceTime)
+	defer cancel()
+	err := cluster.Eventually(ctx, "the trace of "+pod, func(context.Context) error {
+		all, err := w.spans(w.sender.name, "traces")
+		if err != nil {
+			return err
+		}
+		root, byPhase, err = wholeTrace(w.users[pod], all, phases...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.isOf(t, pod, root)
+	last := phases[len(phases)-1]
+	for phase, s := range byPhase {
+		if want := phase == "ready" || phase == last; s.failed != want || want && s.attributes["error.type"] != reason {
+			t.Errorf("%s of %s has failed: %v, because of %v (%s)", phase, pod, s.failed, s.attributes["error.type"], s.message)
+		}
+	}
+	return byPhase
+}
+
+// waits: a pod waits because all devices of its class are in use.
+func (w *tracing) waits(t *testing.T, pod string) {
+	t.Helper()
+	labels := scrape.Labels{"namespace": "traces", "pod": pod}
+	w.says(t, pod+" to wait", func(p *scrape.Page) error { return oneReason(p, labels, "insufficient_devices") })
+}
+
+// untold is for how long a reason must last to be told of: until then it may
+// have been one that only one of two watches knew.
+const untold = 3 * time.Second
+
+// testDeletedWhilePending: a pod that never got its device has a trace, too.
+func (w *tracing) testDeletedWhilePending(t *testing.T) {
+	w.adds(t, "doomed", "only")
+	w.waits(t, "doomed")
+	time.Sleep(untold)
+	remove(t, "traces", "doomed")
+	spans := w.failedTrace(t, "doomed", "pod_deleted", "allocation")
+	waitedFor(t, spans["allocation"])
+}
+
+// waitedFor: a span tells that devices were in use, within itself.
+func waitedFor(t *testing.T, s toldSpan) {
+	t.Helper()
+	e := s.event("pending", "insufficient_devices")
+	if e == nil {
+		t.Fatalf("nothing tells why it waited: %v", s)
+	}
+	if e.at.Before(s.begin) || e.at.After(s.end) {
+		t.Errorf("the event is of %s, the span from %s to %s", e.at, s.begin, s.end)
+	}
+	if message, _ := e.attributes["dra.event.message"].(string); !strings.Contains(message, "request main asks for 1 device") {
+		t.Errorf("it says %q", message)
+	}
+}
+
+// testWaited: a pod that waits for a device tells what it waited for.
+func (w *tracing) testWaited(t *testing.T) {
+	w.adds(t, "waiter", "only")
+	w.waits(t, "waiter")
+	time.Sleep(untold)
+	remove(t, "traces", "holder")
+	running(t, "traces", "waiter")
+	root, spans := w.whole(t, "waiter", workingPhases()...)
+	waitedFor(t, spans["allocation"])
+	if at := spans["allocation"].length(); at < untold || at > root.length() {
+		t.Errorf("it waited for %s of %s", at, root.length())
+	}
+}
+
+// testPreparationFails: what the kubelet says of each attempt is an event of the
+// span in which it was made.
+func (w *tracing) testPreparationFails(t *testing.T) {
+	behave(t, "prepareError: no such cable")
+	before := w.page(t)
+	w.adds(t, "broken", "gpu")
+	boundPod(t, "traces", "broken")
+	w.says(t, "a preparation that fails", func(p *scrape.Page) error {
+		return more(before, p, "dra_allocation_failures_total", scrape.Labels{"deviceclass": "gpu.life", "reason": "preparation_failed"})
+	})
+	remove(t, "traces", "broken")
+	spans := w.failedTrace(t, "broken", "pod_deleted", "allocation", "scheduling", preparationPhase())
+	e := spans[preparationPhase()].event("FailedPrepareDynamicResources", "preparation_failed")
+	if e == nil {
+		t.Fatalf("nothing tells of the preparation: %v", spans[preparationPhase()])
+	}
+	if message, _ := e.attributes["dra.event.message"].(string); !strings.Contains(message, "no such cable") {
+		t.Errorf("the driver said %q", message)
+	}
+}
+
+// testRestart: another process tells of nothing that has been told.
+func (w *tracing) testRestart(t *testing.T) {
+	told, err := w.spans(w.sender.name, "traces")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := processStart(t, w.page(t))
+	kill(t, w.sender.process)
+	start(t, w.sender.process)
+	w.says(t, "another process", func(p *scrape.Page) error {
+		if processStart(t, p) == old {
+			return errors.New("it is the same process")
+		}
+		return nil
+	})
+	w.adds(t, "fence", "gpu")
+	running(t, "traces", "fence")
+	w.whole(t, "fence", workingPhases()...)
+	all, err := w.spans(w.sender.name, "traces")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own := traceOf(w.users["fence"], all); len(all) != len(told)+len(own) {
+		t.Errorf("%d spans were told, %d of which the process before had told, and %d of the new pod", len(all), len(told), len(own))
+	}
+	w.onceEach(t, all)
+}
+
+// onceEach: no span is there twice, and each pod has one trace.
+func (w *tracing) onceEach(t *testing.T, all []toldSpan) {
+	t.Helper()
+	seen, traces := map[string]bool{}, map[string]bool{}
+	for _, s := range all {
+		if seen[s.trace+s.id] {
+			t.Errorf("a span was told twice: %v", s)
+		}
+		seen[s.trace+s.id], traces[s.trace] = true, true
+	}
+	if len(traces) != len(w.users) {
+		t.Errorf("there are %d traces of %d pods", len(traces), len(w.users))
+	}
+}

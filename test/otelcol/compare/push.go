@@ -1,0 +1,127 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Push is one collection of metrics, whose requests are put together again.
+type Push struct {
+	Snapshot time.Time // of the rows
+	Sent     time.Time // of the live metrics; zero where none have arrived
+	Resource map[string]string
+
+	rows, live map[string]series
+	gone       map[string]bool // keys of points without a value
+	twice      []string        // keys of points that are there with two values
+}
+
+// CalledOff are the series, as metric{attributes}, of which the push says that
+// they have no value any more, sorted.
+func (p *Push) CalledOff() []string { return slices.Sorted(maps.Keys(p.gone)) }
+
+// Of are the metrics whose resource has all these attributes.
+func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
+	var some []pmetric.Metrics
+	for _, request := range all {
+		kept := pmetric.NewMetrics()
+		request.CopyTo(kept)
+		kept.ResourceMetrics().RemoveIf(func(of pmetric.ResourceMetrics) bool {
+			has := texts(of.Resource().Attributes())
+			for name, value := range resource {
+				if has[name] != value {
+					return true
+				}
+			}
+			return false
+		})
+		if kept.ResourceMetrics().Len() > 0 {
+			some = append(some, kept)
+		}
+	}
+	return some
+}
+
+// Pushes puts the requests of one sender together, oldest first: rows that have
+// the same time, and the live metrics that were asked for while that snapshot
+// was the newest. A snapshot that was pushed twice is two pushes with the same
+// rows. Requests may be cut anywhere, and may be there twice.
+func Pushes(requests []pmetric.Metrics) []*Push {
+	snapshots, alive := map[uint64]*Push{}, map[uint64]*Push{}
+	for _, request := range requests {
+		for _, of := range request.ResourceMetrics().All() {
+			for _, scope := range of.ScopeMetrics().All() {
+				for _, m := range scope.Metrics().All() {
+					sort(m, texts(of.Resource().Attributes()), snapshots, alive)
+				}
+			}
+		}
+	}
+	return together(snapshots, alive)
+}
+
+// sort puts the points of a metric where those of their time are.
+func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uint64]*Push) {
+	for at, s := range points(m) {
+		to := snapshots
+		if live(m.Name(), s.kind) && !s.gone { // what is gone has the time of the rows
+			to = alive
+		}
+		push := to[at]
+		if push == nil {
+			push = &Push{Resource: resource, rows: map[string]series{}, gone: map[string]bool{}}
+			to[at] = push
+		}
+		if s.gone {
+			push.gone[s.key()] = true
+			continue
+		}
+		if old, known := push.rows[s.key()]; known && (!same(old.parts, s.parts) || old.start != s.start) {
+			push.twice = append(push.twice, s.key())
+		}
+		push.rows[s.key()] = s
+	}
+}
+
+// together gives each snapshot the live metrics of the time from it to the next.
+func together(snapshots, alive map[uint64]*Push) []*Push {
+	var all []*Push
+	times := slices.Sorted(maps.Keys(snapshots))
+	for i, at := range times {
+		push := snapshots[at]
+		push.Snapshot = pcommon.Timestamp(at).AsTime()
+		whole := false
+		for sent, other := range alive {
+			if sent < at || i+1 < len(times) && sent >= times[i+1] {
+				continue
+			}
+			one := *push
+			one.Sent, one.live = pcommon.Timestamp(sent).AsTime(), other.rows
+			one.twice = slices.Concat(push.twice, other.twice)
+			all, whole = append(all, &one), true
+		}
+		if !whole {
+			all = append(all, push)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Push) int {
+		return cmp.Or(a.Snapshot.Compare(b.Snapshot), a.Sent.Compare(b.Sent))
+	})
+	return all
+}
+
+func texts(of pcommon.Map) map[string]string {
+	all := map[string]string{}
+	for name, value := range of.All() {
+		all[name] = value.AsString()
+	}
+	return all
+}
+
+// Points is how many points the push has.
+func (p *Push) Points() int { return len(p.rows) + len(p.live) }

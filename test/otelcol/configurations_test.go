@@ -1,0 +1,73 @@
+package otelcol
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// deployed are the configurations that are shipped, and what each must be told.
+func deployed() map[string][]string {
+	return map[string][]string{
+		"agent.yaml":      {"BACKEND_ENDPOINT=backend.example:4317"},
+		"delta.yaml":      {"BACKEND_URL=https://backend.example"},
+		"prometheus.yaml": {"PROMETHEUS_URL=http://prometheus.example:9090"},
+		"scrape.yaml":     {"BACKEND_ENDPOINT=backend.example:4317"},
+	}
+}
+
+func validate(file string, env []string) (string, error) {
+	command := exec.Command(program("otelcol/otelcol"), "validate", "--config="+file)
+	command.Env = append(cleanEnvironment(), env...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// TestConfigurations: the collector takes every configuration that is shipped,
+// told what its first lines say it must be told, and not without.
+func TestConfigurations(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository, "deploy", "otel", "*.yaml"))
+	if err != nil || len(files) != len(deployed()) {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		env := deployed()[filepath.Base(file)]
+		output, err := validate(file, env)
+		if err != nil || strings.Contains(output, "deprecated") {
+			t.Errorf("%s: %v\n%s", file, err, output)
+		}
+		name, _, _ := strings.Cut(env[0], "=")
+		if head, _, _ := strings.Cut(read(t, file), "\nextensions:"); !strings.Contains(head, "\n#   "+name+" ") {
+			t.Errorf("%s does not say that it must be told %s", file, name)
+		}
+		if output, err := validate(file, nil); err == nil && name != "PROMETHEUS_URL" { // of which a path is left
+			t.Errorf("%s goes without %s:\n%s", file, name, output)
+		}
+	}
+}
+
+// TestBrokenConfigurations: what the collector would refuse is not shipped by
+// mistake, since validation finds it.
+func TestBrokenConfigurations(t *testing.T) {
+	breaks := map[string][2]string{
+		"agent.yaml":      {"processors: [memory_limiter, batch]", "processors: [memory_limiter, batches]"},
+		"delta.yaml":      {"initial_value: auto", "initial_value: first"},
+		"prometheus.yaml": {"num_consumers: 1", "num_consumer: 1"},
+		"scrape.yaml":     {"action: keep", "action: keeps"},
+	}
+	for name, change := range breaks {
+		text := read(t, filepath.Join(repository, "deploy", "otel", name))
+		if !strings.Contains(text, change[0]) {
+			t.Fatalf("%s has no %q", name, change[0])
+		}
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(strings.Replace(text, change[0], change[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if output, err := validate(file, deployed()[name]); err == nil {
+			t.Errorf("%s with %s is valid:\n%s", name, change[1], output)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package otelcol
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const repository = "../.."
+
+// program is one that the makefile has built.
+func program(name string) string { return filepath.Join("..", ".bin", name) }
+
+// exporter builds the program of the tree, once, without vendor libraries.
+var exporter = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "dra-exporter-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "dra-exporter")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd/dra-exporter")
+	build.Dir, build.Env = repository, append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, output)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := exporter(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// process is a program that runs until the test ends, or until it is ended.
+type process struct {
+	command *exec.Cmd
+	log     string
+	gone    chan struct{} // closed when it has ended
+}
+
+// start runs a program with these variables and none of ours about
+// OpenTelemetry, and waits until the URL answers.
+func start(t *testing.T, name, ready string, env []string, arguments ...string) *process {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{command: exec.Command(name, arguments...), log: log.Name(), gone: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.Env = append(cleanEnvironment(), env...)
+	err = p.command.Start()
+	log.Close()
+	if err != nil {
+		t.Fatalf("%v: see `make -C test otelcol`", err)
+	}
+	go func() { p.command.Wait(); close(p.gone) }()
+	t.Cleanup(func() {
+		p.end()
+		if t.Failed() {
+			t.Logf("%s:\n%s", filepath.Base(name), read(t, p.log))
+		}
+	})
+	eventually(t, filepath.Base(name)+" to be ready", func() error {
+		select {
+		case <-p.gone:
+			t.Fatalf("%s has ended", filepath.Base(name))
+		default:
+		}
+		return answers(ready)
+	})
+	return p
+}
+
+// cleanEnvironment is ours, but for what OpenTelemetry's programs read of it.
+func cleanEnvironment() []string {
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "DRA_EXPORTER_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// end asks the program to end, and waits until it has.
+func (p *process) end() {
+	p.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.gone:
+	case <-time.After(30 * time.Second):
+		p.command.Process.Kill()
+		<-p.gone
+	}
+}
+
+// answers reports whether a URL does, with 200.
+func answers(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+// eventually asks every 200 ms for no more than two minutes.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	err := errors.New("not asked")
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("wait for %s: %v", what, err)
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
