@@ -36,7 +36,7 @@ func NewState(config Config) State {
 		phases:   newPhases(f),
 		failures: newFailures(),
 		waits:    newWaits(),
-		tracing:  tracing{on: config.Traces},
+		tracing:  newTracing(config.Traces),
 		rows:     metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 	}
 }

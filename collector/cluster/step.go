@@ -68,6 +68,7 @@ func (s *State) applyClaim(change *Change) {
 		if change.Gone {
 			return // the one before; the name has been taken since
 		}
+		s.loseClaimStories(c, &Change{At: change.At}) // nobody told when it went
 		s.loseClaim(c)
 	}
 	s.touched.claims[c] = struct{}{}
@@ -130,6 +131,7 @@ func (s *State) applyPod(change *Change) {
 		if change.Gone {
 			return
 		}
+		s.loseStory(p, &Change{At: change.At}) // nobody told when it went
 		s.losePod(p)
 		known = false
 	}

@@ -17,7 +17,10 @@ type tracing struct {
 	told []trace.Trace // in this step
 	open []*podEntry   // that have started; whether all is known of them is yet to be seen
 	held []heldTrace
+	kept *int // how many notes all stories have together
 }
+
+func newTracing(on bool) tracing { return tracing{on: on, kept: new(int)} }
 
 // story is what is remembered of a pod for its traces, beside its journey: from
 // when it is known until its first container starts, or never will.
@@ -26,6 +29,7 @@ type story struct {
 	deleted     mark   // when its deletion was asked for, as far as that was told live
 	attempts    []attempt
 	threads     []thread
+	kept        *int // that of tracing
 
 	// Once the pod has started: it may change before all is known of its claims.
 	open             bool
@@ -57,11 +61,25 @@ func (s *State) beginStory(p *podEntry, change *Change) {
 	if !s.tracing.on || (!change.Live && (!p.life.Started.IsZero() || p.life.Terminal)) {
 		return
 	}
-	p.journey.story = &story{}
-	told := s.books.trouble.creation[p.life.UID]
-	for _, event := range slices.Sorted(maps.Keys(told)) {
-		trouble := told[event]
-		s.noteTrouble(p, &trouble, false, change.At)
+	p.journey.story = &story{kept: s.tracing.kept}
+	about := []string{p.life.UID}
+	if group := s.books.group(p); group != nil {
+		about = append(about, group.UID)
+	}
+	for _, uid := range about {
+		told := s.books.trouble.creation[uid]
+		for _, event := range slices.Sorted(maps.Keys(told)) {
+			trouble := told[event]
+			s.noteTrouble(p, &trouble, false, change.At)
+		}
+	}
+}
+
+// dropStory forgets what was kept for the traces of a pod.
+func (p *podEntry) dropStory() {
+	if st := p.journey.story; st != nil {
+		st.cut(func(*thread) bool { return true })
+		p.journey.story = nil
 	}
 }
 
@@ -81,7 +99,7 @@ func (s *State) followStory(p *podEntry, before *dra.PodLife, change *Change) {
 	case j.started.live:
 		// It waits for its claims.
 	case j.started.set(), p.life.Terminal && !change.Live:
-		j.story = nil
+		p.dropStory()
 	case p.life.Terminal:
 		s.endStory(p, p.endingAt(markOf(change)))
 	}
@@ -111,7 +129,7 @@ func (s *State) loseStory(p *podEntry, change *Change) {
 	case change.Live:
 		s.endStory(p, p.endingAt(markOf(change)))
 	}
-	p.journey.story = nil
+	p.dropStory()
 }
 
 // endingAt is how the traces of a pod end that has not started. Since its
@@ -142,7 +160,7 @@ func (s *State) endStory(p *podEntry, end ending) {
 			s.tracing.told = append(s.tracing.told, t)
 		}
 	}
-	p.journey.story = nil
+	p.dropStory()
 }
 
 // settleTraces tells, at the end of a step, the traces of which all is known

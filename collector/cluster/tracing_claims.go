@@ -87,24 +87,28 @@ func (s *State) loseClaimStories(c *claimEntry, change *Change) {
 }
 
 func (s *State) loseClaimStory(p *podEntry, r *reference, change *Change) {
+	story := p.journey.story
 	end := ending{moment: moment{mark: markOf(change)}, failed: trace.FailedClaimDeleted, message: messageClaimDeleted}
 	switch {
-	case p.journey.story.open:
-		end = ending{moment: p.journey.story.started}
-	case p.journey.story.deleted.set():
+	case story.open:
+		end = ending{moment: story.started}
+	case story.deleted.set():
 		end = p.endingAt(markOf(change))
 	}
-	if t, known := s.traceOf(p, r, end); known && change.Live {
+	switch t, known := s.traceOf(p, r, end); {
+	case known && story.open: // its end was told live, however that of the claim is told
+		s.tracing.told = append(s.tracing.told, t)
+	case known && change.Live:
 		s.tracing.held = append(s.tracing.held, heldTrace{p, t, change.At})
 	}
-	p.journey.story.forget(r)
+	story.forget(r)
 }
 
 // forget forgets what was kept for the trace of one claim.
 func (st *story) forget(r *reference) {
 	uid := r.claim.life.UID
 	st.attempts = slices.DeleteFunc(st.attempts, func(a attempt) bool { return a.uid == uid })
-	st.threads = slices.DeleteFunc(st.threads, func(t thread) bool { return t.reference == r.name })
+	st.cut(func(t *thread) bool { return t.reference == r.name })
 }
 
 // release tells the traces of claims that are gone, once it is known whether

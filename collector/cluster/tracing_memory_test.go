@@ -116,6 +116,41 @@ func TestMemoryOfWaitingTraces(t *testing.T) {
 	}
 }
 
+// However many pods wait, and however often they are told something else, what
+// is kept of it is bounded; and the last of it is what is told.
+func TestMemoryOfWordsIsBounded(t *testing.T) {
+	const pods, times = 4000, 40
+	c := newTracedCrowd(0, 0, true)
+	for k := range times {
+		for i := range pods {
+			if k == 0 {
+				c.lifecycle(i, 0)
+			}
+			pod := crowdPod(i, c.now.Wall, false)
+			pod.Unschedulable = fmt.Sprintf("0/9 nodes are available: 9 Insufficient cpu-%d.", k)
+			c.tell(true, Change{Pod: pod})
+		}
+		c.step()
+		c.now = c.now.Add(3 * time.Second)
+	}
+	if kept := *c.state.tracing.kept; kept < mostKept*9/10 || kept > mostKept {
+		t.Errorf("%d notes are kept, of at most %d", kept, mostKept)
+	}
+	for i := range pods {
+		c.tell(true, Change{Gone: true, Pod: crowdPod(i, c.now.Wall, false)})
+	}
+	told := c.step().Traces
+	if len(told) != pods || *c.state.tracing.kept != 0 {
+		t.Errorf("%d traces, and %d notes are left", len(told), *c.state.tracing.kept)
+	}
+	for i := range told {
+		span := told[i].Spans[1]
+		if n := len(span.Events); n+span.Lost != times || span.Events[n-1].Message != fmt.Sprint("Insufficient cpu-", times-1) {
+			t.Fatalf("%d events, %d lost, the last is %+v", n, span.Lost, span.Events[n-1])
+		}
+	}
+}
+
 // BenchmarkLifecycles measures 10,000 lifecycles of a claim and its pod.
 func BenchmarkLifecycles(b *testing.B) {
 	for _, traces := range []bool{false, true} {

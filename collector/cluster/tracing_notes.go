@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -11,9 +12,12 @@ import (
 )
 
 // What is kept of one thing that a pod waits for is bounded: of that many notes
-// the first half and the last, and so much of a message.
+// the first half and the last, and so much of a message. So is what is kept of
+// all pods together.
 const (
 	mostNotes   = 64
+	mostKept    = 100_000 // notes of all pods, 33 MB at most: beyond that, few of each thing
+	fewNotes    = 4
 	mostMessage = 256 // bytes
 )
 
@@ -37,6 +41,10 @@ type note struct {
 	lost                  int // notes that followed this one and did not fit
 }
 
+func (n *note) sameWords(other *note) bool {
+	return n.name == other.name && n.reason == other.reason && n.message == other.message
+}
+
 // thread is that of a reference, made if there was none.
 func (st *story) thread(reference string) *thread {
 	i := slices.IndexFunc(st.threads, func(t thread) bool { return t.reference == reference })
@@ -48,13 +56,27 @@ func (st *story) thread(reference string) *thread {
 }
 
 // add appends a note; where there are too many, one in the middle goes.
-func (t *thread) add(n note) {
-	if len(t.notes) == mostNotes {
-		const middle = mostNotes / 2
+func (st *story) add(t *thread, n note) {
+	n.message = strings.Clone(n.message) // it may be a part of something longer
+	if kept := len(t.notes); kept == mostNotes || (kept >= fewNotes && *st.kept >= mostKept) {
+		middle := kept / 2
 		t.notes[middle-1].lost += 1 + t.notes[middle].lost
 		t.notes = slices.Delete(t.notes, middle, middle+1)
+		*st.kept--
 	}
 	t.notes = append(t.notes, n)
+	*st.kept++
+}
+
+// cut forgets threads.
+func (st *story) cut(which func(*thread) bool) {
+	st.threads = slices.DeleteFunc(st.threads, func(t thread) bool {
+		gone := which(&t)
+		if gone {
+			*st.kept -= len(t.notes)
+		}
+		return gone
+	})
 }
 
 // notePending notes the reason for which a reference waits from now on, or what
@@ -74,13 +96,16 @@ func (s *State) notePending(wr *waiter, now clock.Instant) {
 		case same && last.message == n.message:
 			return
 		case n.at-last.at < onsetDelay && same:
-			last.message = n.message
+			last.message = strings.Clone(n.message)
 			return
 		case n.at-last.at < onsetDelay:
-			t.hush(now)
+			st.hush(t, now)
+			if last := len(t.notes) - 1; last >= 0 && t.notes[last].sameWords(&n) {
+				return // it is what it was before
+			}
 		}
 	}
-	t.add(n)
+	st.add(t, n)
 }
 
 // lastPending is the index of the newest reason; negative if there is none.
@@ -93,9 +118,10 @@ func (t *thread) lastPending() int {
 }
 
 // hush forgets the newest reason if it did not last.
-func (t *thread) hush(now clock.Instant) {
+func (st *story) hush(t *thread, now clock.Instant) {
 	if i := t.lastPending(); i >= 0 && now.Elapsed-t.notes[i].at < onsetDelay {
 		t.notes = slices.Delete(t.notes, i, i+1)
+		*st.kept--
 	}
 }
 
@@ -107,7 +133,7 @@ func (s *State) stopPending(wr *waiter) {
 	}
 	for i := range st.threads {
 		if st.threads[i].reference == wr.name {
-			st.threads[i].hush(s.tracing.now)
+			st.hush(&st.threads[i], s.tracing.now)
 		}
 	}
 }
@@ -138,7 +164,11 @@ func (s *State) noteTrouble(p *podEntry, trouble *dra.Trouble, live bool, told c
 	author := clockNode
 	if trouble.Kind == dra.TroubleCreation {
 		n.name, n.reason, author = eventCreation, failureCreation, clockServer
-		about, _ = namedIn(trouble.Message)
+		name, named := namedIn(trouble.Message)
+		if named && !p.asksFor(name) {
+			return // of another pod of the group; and anybody may write events
+		}
+		about = name
 	}
 	if !live {
 		if trouble.Last.IsZero() {
@@ -146,7 +176,13 @@ func (s *State) noteTrouble(p *podEntry, trouble *dra.Trouble, live bool, told c
 		}
 		n.at = min(n.at, s.clocks.elapsed(author, p.life.Node, trouble.Last, told))
 	}
-	p.journey.story.thread(about).add(n)
+	st := p.journey.story
+	st.add(st.thread(about), n)
+}
+
+// asksFor reports whether the pod has a claim under the name.
+func (p *podEntry) asksFor(name string) bool {
+	return slices.ContainsFunc(p.life.Claims, func(pc dra.PodClaim) bool { return pc.Name == name })
 }
 
 // noteBinding notes that a failure condition of a device has become true, for
@@ -159,9 +195,10 @@ func (s *State) noteBinding(c *claimEntry, at clock.Instant) {
 		if p.journey.story == nil || !c.reservedFor(p) {
 			continue
 		}
+		st := p.journey.story
 		for i := range p.refs {
 			if p.refs[i].claim == c && !names(p.refs[:i], c) {
-				p.journey.story.thread(p.refs[i].name).add(note{
+				st.add(st.thread(p.refs[i].name), note{
 					at: at.Elapsed, name: trace.EventBinding, reason: failureBinding, message: "a failure condition of a device has become true",
 				})
 			}

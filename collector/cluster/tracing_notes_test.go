@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -33,6 +34,51 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 1.9 to 61
 			- preparation 61 to 62
 			- start 62 to 63`},
+		{"what came back at once is one", func(s *saga) {
+			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
+			s.claim("c").pod("a", uses("c"), says("0/3 nodes are available: 3 Insufficient cpu."))
+			for i := range 5 {
+				s.at(float64(10*i+10)).pod("a", says("")).at(float64(10*i+11)).pod("a", says("0/3 nodes are available: 3 Insufficient cpu."))
+			}
+			s.at(60).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 63
+			- allocation 0 to 60
+			! 0 pending other_constraints: Insufficient cpu
+			- scheduling 60 to 61
+			- preparation 61 to 62
+			- start 62 to 63`},
+		{"a claim that could not be made for the group of a pod that came later", func(s *saga) {
+			failed := func(name, message string) {
+				s.tell(Change{Live: true, Trouble: &dra.Trouble{Name: name, Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "ns", Name: "g"}, PodUID: "group-g", Message: message, Count: 1, Last: s.stamp("server")}})
+			}
+			s.group("g", dra.PodClaim{Name: "gpu", Template: "t"}, dra.PodClaim{Name: "nic", Template: "t"})
+			s.at(1)
+			failed("ns/e", "PodGroupResourceClaim gpu: no quota")
+			failed("ns/f", "PodGroupResourceClaim nic: no quota")
+			s.at(2).pod("a", fromTemplate("gpu"), grouped).at(10).claim("g-gpu", func(c *dra.ClaimLife) {
+				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "podgroups", Name: "g", UID: "group-g"}, "gpu"
+			}).at(11).claim("g-gpu", s.allocated("a")).run("a", "new", 12, 13, 14)
+		}, `
+			g-gpu of a, class gpu, on new
+			- ready 10 to 14
+			! 1 FailedResourceClaimCreation claim_creation_failed: PodGroupResourceClaim gpu: no quota
+			! 2 pending claim_not_created: PodGroupResourceClaim gpu: no quota
+			- allocation 10 to 11
+			- scheduling 11 to 12
+			- preparation 12 to 13
+			- start 13 to 14`},
+		{"an event of a claim that the pod has not", func(s *saga) {
+			s.pod("a", fromTemplate("gpu")).at(1)
+			for i := range 100 {
+				s.trouble(dra.TroubleCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
+			}
+			if threads := s.state.books.pods[dra.PodRef{Namespace: "ns", Name: "a"}].journey.story.threads; len(threads) > 1 {
+				s.t.Errorf("%d threads of a pod with one claim", len(threads))
+			}
+			s.at(2).gonePod("a")
+		}, ``},
 		{"devices that cannot be prepared", func(s *saga) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(3).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 1).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)

@@ -74,6 +74,16 @@ func TestARestartTellsNoTraceTwice(t *testing.T) {
 		{"its claim gone while the watch was broken", func(s *saga) {
 			s.claim("d").pod("b", uses("d")).tell(Change{Gone: true, Claim: s.claims["d"]}).rest(30).gonePod("b").rest(40)
 		}, ``},
+		{"its claim gone while the watch was broken, just after it has started", func(s *saga) {
+			s.claim("c").pod("a", uses("c", "d")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
+			s.at(5).tell(Change{Gone: true, Claim: s.claims["c"]}).rest(20)
+		}, `
+			c of a, class gpu, on new
+			- ready 0 to 4
+			- allocation 0 to 1
+			- scheduling 1 to 2
+			- preparation 2 to 3
+			- start 3 to 4`},
 		{"a reservation lost while the watch was broken", func(s *saga) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
 			s.at(2).missed(func(s *saga) { s.claim("c", unallocated) }).at(50).relist().at(60).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)

@@ -47,7 +47,7 @@ func (s *State) traceOf(p *podEntry, r *reference, end ending) (trace.Trace, boo
 		}
 	}
 	slices.SortStableFunc(t.laid, func(a, b laidSpan) int { return cmp.Compare(a.from, b.from) })
-	t.noteAll(r)
+	t.noteAll()
 	life := r.claim.life
 	told := trace.Trace{
 		Claim: trace.Claim{Namespace: life.Ref.Namespace, Name: life.Ref.Name, UID: life.UID, Class: life.Class()},
@@ -142,11 +142,17 @@ func (t *timeline) wall(at time.Duration) time.Time {
 }
 
 // noteAll gives each event to the phase in which it happened.
-func (t *timeline) noteAll(r *reference) {
+func (t *timeline) noteAll() {
+	concern := []string{""} // the pod's references that stand for the claim
+	for i := range t.p.refs {
+		if t.p.refs[i].claim == t.c {
+			concern = append(concern, t.p.refs[i].name)
+		}
+	}
 	threads := t.p.journey.story.threads
 	var notes []note
 	for i := range threads {
-		if name := threads[i].reference; name == "" || name == r.name || t.p.namesBy(name, t.c) {
+		if slices.Contains(concern, threads[i].reference) {
 			notes = append(notes, threads[i].notes...)
 		}
 	}
@@ -169,11 +175,6 @@ func (t *timeline) noteAll(r *reference) {
 			t.root.Message = span.Message
 		}
 	}
-}
-
-// namesBy reports whether the pod's reference of that name stands for the claim.
-func (p *podEntry) namesBy(name string, c *claimEntry) bool {
-	return slices.ContainsFunc(p.refs, func(r reference) bool { return r.name == name && r.claim == c })
 }
 
 // at is the phase in which something happened, the later of two that overlap;

@@ -161,7 +161,7 @@ func (w *walk) check(failed map[string]int) {
 			w.t.Errorf("%x is not told", id)
 		}
 	}
-	if left := &w.state.tracing; len(left.open) > 0 || len(left.held) > 0 || len(w.state.books.pods) > 0 {
-		w.t.Errorf("kept: %+v, %d pods", left, len(w.state.books.pods))
+	if left := &w.state.tracing; len(left.open) > 0 || len(left.held) > 0 || *left.kept != 0 || len(w.state.books.pods) > 0 {
+		w.t.Errorf("kept: %+v, %d notes, %d pods", left, *left.kept, len(w.state.books.pods))
 	}
 }

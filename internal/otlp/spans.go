@@ -36,8 +36,9 @@ type tracerOptions struct {
 	Sampler  sdktrace.Sampler   // nil: every trace is sampled
 	Resource *resource.Resource // who speaks
 	Version  string             // of the exporter
-	// QueueSize and BatchSize are in spans, where an event counts as a span. A
-	// batch has whole traces, so that one trace may be larger than either.
+	// QueueSize and BatchSize are in spans, where an event counts as a span, and
+	// so do four devices. A batch has whole traces, so that one trace may be
+	// larger than either.
 	QueueSize, BatchSize int
 	Delay                time.Duration                   // how long a trace waits for others to be exported with it
 	Queued               func(traces int)                // how many wait now
@@ -55,8 +56,9 @@ type tracer struct {
 	tracerOptions
 	queue *traceQueue
 	// The rest belongs to Run.
-	build *builder
-	limit int // what a batch may weigh: BatchSize, or less where the collector takes less
+	build   *builder
+	limit   int  // what a batch may weigh: BatchSize, or less where the collector takes less
+	resting bool // ctx has ended while the collector asked to be left alone
 }
 
 // newTracer makes a tracer. Nothing is exported before Run.
@@ -91,7 +93,7 @@ func (t *tracer) Sampled(id trace.ID) bool {
 }
 
 // Offer takes the sampled ones of traces that are over, or counts what does
-// not fit into the queue. It does not block, keeps the traces, which must not
+// not fit into the queue or comes when Run has returned. It does not block, keeps the traces, which must not
 // be changed afterwards, and is safe for concurrent use. A trace without spans
 // is none.
 func (t *tracer) Offer(traces []trace.Trace) {
@@ -101,7 +103,11 @@ func (t *tracer) Offer(traces []trace.Trace) {
 			sampled = append(sampled, traces[i])
 		}
 	}
-	if refused := t.queue.add(sampled); refused > 0 {
+	switch refused, ended := t.queue.add(sampled); {
+	case refused == 0:
+	case ended:
+		t.Dropped(reasonShutdown, refused)
+	default:
 		t.Dropped(reasonQueueFull, refused)
 	}
 }
@@ -128,9 +134,10 @@ func (t *tracer) Run(ctx context.Context) {
 	for t.gather(ctx) {
 		t.drain(ctx, exporting)
 	}
-	t.flush(exporting)
-	if left, _ := t.queue.size(); left > 0 {
-		t.queue.remove(left)
+	if !t.resting {
+		t.flush(exporting)
+	}
+	if left := t.queue.end(); left > 0 {
 		t.Dropped(reasonShutdown, left)
 	}
 }
@@ -173,7 +180,10 @@ func (t *tracer) drain(ctx, exporting context.Context) {
 			t.Retry.Reset()
 			continue
 		}
-		pause(ctx, max(t.Retry.NextBackOff(), min(retryAfter(err), longestRest)))
+		rest := min(retryAfter(err), longestRest)
+		if t.resting = !wait(ctx, rest) && rest > 0; !t.resting {
+			wait(ctx, t.Retry.NextBackOff()-rest)
+		}
 	}
 }
 
@@ -211,14 +221,4 @@ func (t *tracer) settle(batch []trace.Trace, err error) bool {
 		t.Dropped(reasonRefused, len(batch))
 	}
 	return true
-}
-
-// pause waits for so long, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -287,3 +287,25 @@ func TestTracesFromManySides(t *testing.T) {
 	}
 	tracing.lost(t, nil)
 }
+
+// A collector that asks to be left alone for longer is not asked at the end.
+func TestTracesRestAtTheEnd(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		tracing := startTracing(t, protocol, nil)
+		tracing.collector.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable, RetryAfter: time.Hour}))
+		tracing.Offer(lifecycles(0, 30))
+		tracing.awaitRequests(t, 1)
+		tracing.lost(t, map[string]int{reasonShutdown: 30})
+		if got := tracing.collector.Counts().Requests; got != 1 {
+			t.Errorf("it was asked %d times", got)
+		}
+	})
+}
+
+// What comes when nothing is exported any more is lost, and counted.
+func TestTracesAfterTheEnd(t *testing.T) {
+	tracing := startTracing(t, protocolGRPC, nil)
+	tracing.finish()
+	tracing.Offer(lifecycles(0, 3))
+	tracing.lost(t, map[string]int{reasonShutdown: 3})
+}

@@ -10,7 +10,7 @@ import (
 // safe for concurrent use by any number of givers and one taker.
 //
 // It is bounded by weight. A trace weighs as much as it has spans and events:
-// an event's message takes about as much memory as a span.
+// an event's message takes about as much memory as a span, or as four devices.
 type traceQueue struct {
 	capacity int
 	length   func(traces int) // told of each change, in order; must not block
@@ -19,6 +19,7 @@ type traceQueue struct {
 	mu     sync.Mutex
 	traces []trace.Trace
 	weight int
+	ended  bool // nobody takes out any more
 }
 
 func newTraceQueue(capacity int, length func(int)) *traceQueue {
@@ -27,13 +28,17 @@ func newTraceQueue(capacity int, length func(int)) *traceQueue {
 }
 
 // add takes the traces for which there is room and returns how many it did not
-// take. An empty queue takes a trace of any weight.
-func (q *traceQueue) add(traces []trace.Trace) (refused int) {
+// take, and whether that is because the queue has ended. An empty queue takes a
+// trace of any weight.
+func (q *traceQueue) add(traces []trace.Trace) (refused int, ended bool) {
 	if len(traces) == 0 {
-		return 0
+		return 0, false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.ended {
+		return len(traces), true
+	}
 	for i := range traces {
 		weight := traceWeight(&traces[i])
 		if q.weight > 0 && q.weight+weight > q.capacity {
@@ -48,7 +53,17 @@ func (q *traceQueue) add(traces []trace.Trace) (refused int) {
 	case q.changed <- struct{}{}:
 	default:
 	}
-	return refused
+	return refused, false
+}
+
+// end empties the queue for good and returns how many traces were left.
+func (q *traceQueue) end() (left int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left = len(q.traces)
+	q.traces, q.weight, q.ended = nil, 0, true
+	q.length(0)
+	return left
 }
 
 // head returns the oldest traces that weigh no more than limit together, and
@@ -88,9 +103,10 @@ func (q *traceQueue) size() (traces, weight int) {
 	return len(q.traces), q.weight
 }
 
-// traceWeight is what a trace counts for in queues and batches.
+// traceWeight is what a trace counts for in queues and batches: a claim of many
+// devices is several spans' worth.
 func traceWeight(t *trace.Trace) int {
-	weight := len(t.Spans)
+	weight := len(t.Spans) + len(t.Claim.Devices)/4
 	for i := range t.Spans {
 		weight += len(t.Spans[i].Events)
 	}

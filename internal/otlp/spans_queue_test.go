@@ -13,7 +13,7 @@ func TestTraceQueue(t *testing.T) {
 	heavy := lifecycle(0) // five spans and an event
 	light := heavy
 	light.Spans = light.Spans[:1]
-	if refused := q.add([]trace.Trace{heavy, heavy, light}); refused != 1 {
+	if refused, _ := q.add([]trace.Trace{heavy, heavy, light}); refused != 1 {
 		t.Errorf("%d of 13 refused by a queue of 12", refused)
 	}
 	if n, weight := q.size(); n != 2 || weight != 12 {
@@ -25,7 +25,7 @@ func TestTraceQueue(t *testing.T) {
 		}
 	}
 	q.remove(1)
-	if refused := q.add([]trace.Trace{light}); refused != 0 {
+	if refused, _ := q.add([]trace.Trace{light}); refused != 0 {
 		t.Error("no room after a removal")
 	}
 	if got := q.head(100); len(got) != 2 || len(got[0].Spans) != 5 || len(got[1].Spans) != 1 {
@@ -40,10 +40,20 @@ func TestTraceQueue(t *testing.T) {
 	}
 }
 
+// A claim of many devices takes the room of several spans.
+func TestTraceQueueWeighsDevices(t *testing.T) {
+	q := newTraceQueue(30, func(int) {})
+	large := lifecycle(0)
+	large.Claim.Devices = make([]trace.Device, 32)
+	if refused, _ := q.add([]trace.Trace{large, large, large}); refused != 1 {
+		t.Errorf("%d of three refused, want the third", refused)
+	}
+}
+
 // A trace that is larger than the queue is not lost if the queue is empty.
 func TestTraceQueueTakesAnyTraceWhenEmpty(t *testing.T) {
 	q := newTraceQueue(1, func(int) {})
-	if refused := q.add(lifecycles(0, 2)); refused != 1 {
+	if refused, _ := q.add(lifecycles(0, 2)); refused != 1 {
 		t.Errorf("%d refused, want the second alone", refused)
 	}
 	if got := q.head(1); len(got) != 1 || got[0].Claim.UID != "claim-uid-0" {
