@@ -11,6 +11,8 @@
 // up for by the next. Traces are pushed once; a bounded queue keeps them while
 // no collector answers, and what does not fit is counted.
 //
-// The protocol, its retries and its encodings are those of the OpenTelemetry
-// SDK (go.opentelemetry.io/otel/exporters/otlp).
+// Reading, batches and spans are the OpenTelemetry SDK's. Metrics are encoded
+// here, from label sets that are remembered, because the SDK's exporters take
+// several times as long and cannot say that a series has ended; they are what
+// tests hold ours to. gRPC and net/http carry both.
 package otlp

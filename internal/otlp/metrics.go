@@ -58,11 +58,9 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	if at.IsZero() {
 		return nil, nil
 	}
-	metrics := p.naming.metrics(rows, at)
-	if p.live != nil {
-		metrics = append(metrics, p.liveMetrics()...)
-	}
-	metrics = p.vanished.add(metrics, at)
+	spelled := p.naming.metrics(rows, at)
+	live, now := p.liveMetrics()
+	metrics := p.vanished.add(spelled, live, pushTimes{rows: at, live: now})
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scopeName}, Metrics: metrics}}, nil
 }
 
@@ -74,13 +72,17 @@ func (p *producer) taken() {
 	p.vanished.told()
 }
 
-// liveMetrics are those of the registry. What a gatherer that fails has
-// gathered all the same is taken.
-func (p *producer) liveMetrics() []metricdata.Metrics {
+// liveMetrics are those of the registry, and the time at which they were
+// gathered. What a gatherer that fails has gathered all the same is taken.
+func (p *producer) liveMetrics() ([]metricdata.Metrics, time.Time) {
+	if p.live == nil {
+		return nil, time.Time{}
+	}
 	families, err := p.live.Gather()
 	if err != nil && !p.silent {
 		p.log.Warn("some live metrics cannot be pushed", "err", err)
 	}
 	p.silent = err != nil
-	return liveConversion{at: p.clock().Wall, exponential: p.exponential}.metrics(families)
+	now := p.clock().Wall
+	return liveConversion{at: now, exponential: p.exponential}.metrics(families), now
 }

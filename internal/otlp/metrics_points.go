@@ -63,8 +63,10 @@ func histogramPoints(points []metricdata.HistogramDataPoint[float64]) []*metrics
 			Exemplars: exemplarMessages(point.Exemplars), Flags: flagsOf(point.Sum),
 			Min: extremum(point.Min), Max: extremum(point.Max),
 		}
-		if message.Flags == 0 {
-			message.Sum = &point.Sum
+		// To Prometheus the sum is a series of its own, which it takes to be
+		// called off only where there is a sum, as it does with each bucket.
+		if message.Sum = new(float64); message.Flags == 0 {
+			*message.Sum = point.Sum
 		}
 		messages[i] = message
 	}

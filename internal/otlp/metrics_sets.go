@@ -37,13 +37,15 @@ func (s *sets[K, V]) turn() {
 func (s *sets[K, V]) of(key K) V {
 	at := s.next
 	s.next++
-	if at == len(s.memo) {
-		s.memo = append(s.memo, made[K, V]{})
-	} else if s.memo[at].key == key {
+	if at < len(s.memo) && s.memo[at].key == key {
 		return s.memo[at].value
 	}
 	value := s.stray(key)
-	s.memo[at] = made[K, V]{key, value}
+	if at == len(s.memo) {
+		s.memo = append(s.memo, made[K, V]{key, value})
+	} else {
+		s.memo[at] = made[K, V]{key, value}
+	}
 	return value
 }
 

@@ -32,6 +32,7 @@ type vanished struct {
 type pushedMetric struct {
 	metrics metricdata.Metrics
 	bounds  []float64 // of a histogram with explicit buckets: each of these is a series to some
+	live    bool      // of no snapshot
 	turn    int       // in which it was there last
 	sets    []attribute.Set
 	gone    map[attribute.Distinct]departed // where it is absent
@@ -42,27 +43,41 @@ type departed struct {
 	since time.Time
 }
 
+// pushTimes are those of the points of a push. What is called off has the time
+// that it would have had: a live metric that is called off at the time of the
+// snapshot would be called off before its last value, since a snapshot is
+// older than what was pushed live with it, and may be pushed again.
+type pushTimes struct{ rows, live time.Time }
+
+func (p pushTimes) of(metric *pushedMetric) time.Time {
+	if metric.live {
+		return p.live
+	}
+	return p.rows
+}
+
 func newVanished() *vanished {
 	return &vanished{last: map[string]*pushedMetric{}, absent: map[string]*pushedMetric{}}
 }
 
-// add returns the metrics with what is to be called off, at a time. The slices
-// that it was given stay as they are.
-func (v *vanished) add(metrics []metricdata.Metrics, at time.Time) []metricdata.Metrics {
+// add returns the metrics of rows and the live ones, with what is to be called
+// off. The slices that it was given stay as they are.
+func (v *vanished) add(rows, live []metricdata.Metrics, times pushTimes) []metricdata.Metrics {
 	v.turn++
+	metrics := slices.Concat(rows, live)
 	for i := range metrics {
-		v.compare(&metrics[i], at)
+		v.compare(&metrics[i], i >= len(rows), times.rows)
 	}
 	for name, known := range v.last {
 		if known.turn != v.turn {
-			v.depart(known, nil, at)
+			v.depart(known, nil, times.rows)
 			delete(v.last, name)
 		}
 	}
-	if v.count == 0 {
-		return metrics
+	if v.count > 0 {
+		return v.callOff(metrics, times)
 	}
-	return v.callOff(slices.Clone(metrics), at)
+	return metrics
 }
 
 // told forgets what the newest push has called off: it was taken.
@@ -73,7 +88,7 @@ func (v *vanished) told() {
 
 // compare finds what a metric has no more. In most pushes all of its series
 // are those of the one before, in the same order.
-func (v *vanished) compare(metrics *metricdata.Metrics, at time.Time) {
+func (v *vanished) compare(metrics *metricdata.Metrics, live bool, at time.Time) {
 	v.scratch = appendSets(v.scratch[:0], metrics.Data)
 	known := v.last[metrics.Name]
 	if known == nil {
@@ -81,7 +96,7 @@ func (v *vanished) compare(metrics *metricdata.Metrics, at time.Time) {
 		v.last[metrics.Name] = known
 	}
 	known.metrics = metricdata.Metrics{Name: metrics.Name, Description: metrics.Description, Unit: metrics.Unit, Data: emptied(metrics.Data)}
-	known.bounds, known.turn = boundsOf(metrics.Data), v.turn
+	known.bounds, known.live, known.turn = boundsOf(metrics.Data), live, v.turn
 	if slices.EqualFunc(known.sets, v.scratch, sameSet) {
 		return
 	}
@@ -107,7 +122,7 @@ func (v *vanished) depart(known *pushedMetric, there map[attribute.Distinct]bool
 			absent = &pushedMetric{gone: map[attribute.Distinct]departed{}}
 			v.absent[known.metrics.Name] = absent
 		}
-		absent.metrics, absent.bounds = known.metrics, known.bounds
+		absent.metrics, absent.bounds, absent.live = known.metrics, known.bounds, known.live
 		absent.gone[set.Equivalent()] = departed{set: set, since: at}
 		v.count++
 	}
@@ -136,23 +151,23 @@ func (v *vanished) strike(name string, key attribute.Distinct) {
 
 // callOff adds the points without values: to their metric, or, if that has
 // gone altogether, in one for them alone.
-func (v *vanished) callOff(metrics []metricdata.Metrics, at time.Time) []metricdata.Metrics {
+func (v *vanished) callOff(metrics []metricdata.Metrics, times pushTimes) []metricdata.Metrics {
 	for name, absent := range v.absent {
 		for key, series := range absent.gone {
-			if at.Sub(series.since) > longVanished {
+			if times.rows.Sub(series.since) > longVanished {
 				v.strike(name, key)
 			}
 		}
 	}
 	for i := range metrics {
 		if absent := v.absent[metrics[i].Name]; absent != nil {
-			metrics[i].Data = absent.join(metrics[i].Data, at)
+			metrics[i].Data = absent.join(metrics[i].Data, times.of(absent))
 		}
 	}
 	for name, absent := range v.absent {
 		if v.last[name] == nil {
 			alone := absent.metrics
-			alone.Data = absent.join(alone.Data, at)
+			alone.Data = absent.join(alone.Data, times.of(absent))
 			metrics = append(metrics, alone)
 		}
 	}

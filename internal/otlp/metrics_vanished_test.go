@@ -22,12 +22,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
-// book is what a backend knows after a push: each series, and whether the push
-// gives it a value or calls it off.
+// timesAt are those of a push: live metrics are of after the snapshot.
+func timesAt(at time.Time) pushTimes { return pushTimes{rows: at, live: at.Add(time.Second / 2)} }
+
+// book is what a backend knows after a push of a snapshot of some time: each
+// series, and whether the push gives it a value or calls it off. Histograms are
+// live metrics.
 func book(t *testing.T, metrics []metricdata.Metrics, at time.Time) map[string]bool {
 	t.Helper()
 	series := map[string]bool{}
-	note := func(name string, set attribute.Set, value float64, time time.Time) {
+	note := func(name string, set attribute.Set, value float64, time, at time.Time) {
 		key := name + "{" + set.Encoded(attribute.DefaultEncoder()) + "}"
 		if _, twice := series[key]; twice {
 			t.Errorf("%s is there twice", key)
@@ -41,25 +45,25 @@ func book(t *testing.T, metrics []metricdata.Metrics, at time.Time) map[string]b
 		switch data := m.Data.(type) {
 		case metricdata.Gauge[float64]:
 			for _, p := range data.DataPoints {
-				note(m.Name, p.Attributes, p.Value, p.Time)
+				note(m.Name, p.Attributes, p.Value, p.Time, at)
 			}
 		case metricdata.Sum[float64]:
 			if !data.IsMonotonic || data.Temporality != metricdata.CumulativeTemporality {
 				t.Errorf("%s is no counter any more", m.Name)
 			}
 			for _, p := range data.DataPoints {
-				note(m.Name, p.Attributes, p.Value, p.Time)
+				note(m.Name, p.Attributes, p.Value, p.Time, at)
 			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
-				note(m.Name, p.Attributes, p.Sum, p.Time)
+				note(m.Name, p.Attributes, p.Sum, p.Time, timesAt(at).live)
 				if len(p.Bounds) != 2 || len(p.BucketCounts) != 3 {
 					t.Errorf("%s has %d bounds and %d buckets", m.Name, len(p.Bounds), len(p.BucketCounts))
 				}
 			}
 		case metricdata.ExponentialHistogram[float64]:
 			for _, p := range data.DataPoints {
-				note(m.Name, p.Attributes, p.Sum, p.Time)
+				note(m.Name, p.Attributes, p.Sum, p.Time, timesAt(at).live)
 			}
 		}
 	}
@@ -67,8 +71,8 @@ func book(t *testing.T, metrics []metricdata.Metrics, at time.Time) map[string]b
 }
 
 // somePush has some of ten series of each of four kinds, and some of those
-// kinds not at all.
-func somePush(random *rand.Rand, at time.Time) (all []metricdata.Metrics) {
+// kinds not at all. Histograms are live.
+func somePush(random *rand.Rand, at time.Time) (rows, live []metricdata.Metrics) {
 	var sets []attribute.Set
 	for i := range 10 {
 		if random.IntN(4) > 0 {
@@ -85,16 +89,19 @@ func somePush(random *rand.Rand, at time.Time) (all []metricdata.Metrics) {
 		gauge.DataPoints = append(gauge.DataPoints, metricdata.DataPoint[float64]{Attributes: set, Time: at, Value: math.NaN()})
 		sum.DataPoints = append(sum.DataPoints, metricdata.DataPoint[float64]{Attributes: set, Time: at, Value: 1})
 		histogram.DataPoints = append(histogram.DataPoints, metricdata.HistogramDataPoint[float64]{
-			Attributes: set, Time: at, Count: 1, Bounds: []float64{1, 2}, BucketCounts: []uint64{0, 1, 0}})
-		exponential.DataPoints = append(exponential.DataPoints, metricdata.ExponentialHistogramDataPoint[float64]{Attributes: set, Time: at, Count: 1})
+			Attributes: set, Time: timesAt(at).live, Count: 1, Bounds: []float64{1, 2}, BucketCounts: []uint64{0, 1, 0}})
+		exponential.DataPoints = append(exponential.DataPoints, metricdata.ExponentialHistogramDataPoint[float64]{Attributes: set, Time: timesAt(at).live, Count: 1})
 	}
 	for i, data := range []metricdata.Aggregation{gauge, sum, histogram, exponential} {
 		if random.IntN(4) > 0 {
-			all = append(all, metricdata.Metrics{Name: fmt.Sprintf("metric_%d", i), Unit: "s", Description: "Some", Data: data})
+			all := []*[]metricdata.Metrics{&rows, &rows, &live, &live}[i]
+			*all = append(*all, metricdata.Metrics{Name: fmt.Sprintf("metric_%d", i), Unit: "s", Description: "Some", Data: data})
 		}
 	}
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
+	for _, all := range [][]metricdata.Metrics{rows, live} {
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	return rows, live
 }
 
 // TestWhatIsGoneIsCalledOff: whatever comes and goes, and whichever pushes are
@@ -107,9 +114,9 @@ func TestWhatIsGoneIsCalledOff(t *testing.T) {
 		known, pushed := map[string]bool{}, map[string]bool{} // to the backend; ever, since the last push that was taken
 		for turn := range 30 {
 			at := snapshotTime().Add(time.Duration(turn) * time.Second)
-			there := somePush(random, at)
-			want := book(t, there, at)
-			got := book(t, v.add(there, at), at)
+			rows, live := somePush(random, at)
+			want := book(t, slices.Concat(rows, live), at)
+			got := book(t, v.add(rows, live, timesAt(at)), at)
 			for key, alive := range got {
 				if alive != want[key] || !alive && !known[key] && !pushed[key] {
 					t.Fatalf("seed %d, turn %d: %s has a value: %t", seed, turn, key, alive)
@@ -149,10 +156,10 @@ func TestCallingOffChangesNothingElse(t *testing.T) {
 			{Name: "one", Data: metricdata.Gauge[float64]{DataPoints: slab[:first]}}, {Name: "two", Data: metricdata.Gauge[float64]{DataPoints: slab[first:]}},
 		}
 	}
-	v.add(given(2), at)
+	v.add(given(2), nil, timesAt(at))
 	metrics := given(1)
 	metrics[1].Data = metricdata.Gauge[float64]{DataPoints: metrics[1].Data.(metricdata.Gauge[float64]).DataPoints[1:]}
-	called := v.add(metrics, at)
+	called := v.add(metrics, nil, timesAt(at))
 	for i := range called {
 		if got := called[i].Data.(metricdata.Gauge[float64]).DataPoints; len(got) != 2 {
 			t.Errorf("%d points of %s", len(got), called[i].Name)
@@ -179,16 +186,28 @@ func TestCallingOffIsBounded(t *testing.T) {
 		return []metricdata.Metrics{{Name: "dra_claim_held", Data: gauge}}
 	}
 	v, at := newVanished(), snapshotTime()
-	v.add(many(0, mostVanished+10, at), at)
+	v.add(many(0, mostVanished+10, at), nil, timesAt(at))
 	for turn, want := range []int{mostVanished, mostVanished, mostVanished, 0} {
 		at = at.Add(longVanished / 2)
-		points := v.add(many(0, 1, at), at)[0].Data.(metricdata.Gauge[float64]).DataPoints
+		points := v.add(many(0, 1, at), nil, timesAt(at))[0].Data.(metricdata.Gauge[float64]).DataPoints
 		if got := len(points) - 1; got != want || v.count != want {
 			t.Errorf("turn %d: %d of %d are called off, want %d", turn, got, v.count, want)
 		}
 	}
 	if len(v.absent) > 0 {
 		t.Errorf("%v is remembered", slices.Collect(maps.Keys(v.absent)))
+	}
+}
+
+// TestCalledOffHistogramsHaveASum, of nothing: who makes a series of it takes
+// that to be called off only where there is one.
+func TestCalledOffHistogramsHaveASum(t *testing.T) {
+	gone := pushedMetric{bounds: []float64{1, 2}, gone: map[attribute.Distinct]departed{{}: {}}}
+	data := gone.join(metricdata.Histogram[float64]{}, snapshotTime()).(metricdata.Histogram[float64])
+	point := histogramPoints(data.DataPoints)[0]
+	const flag = uint32(metricspb.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK)
+	if point.GetFlags() != flag || point.Sum == nil || point.GetSum() != 0 || point.GetCount() != 0 || len(point.GetBucketCounts()) != 3 {
+		t.Errorf("called off by %v", point)
 	}
 }
 

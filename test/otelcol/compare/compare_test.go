@@ -169,7 +169,6 @@ func TestCalledOff(t *testing.T) {
 	histograms := at(pushed, times).Histogram().DataPoints()
 	histograms.At(0).CopyTo(histograms.AppendEmpty())
 	histograms.At(1).Attributes().PutStr("source", "dcgm")
-	histograms.At(1).SetTimestamp(gauges.At(0).Timestamp())
 	histograms.At(1).SetFlags(histograms.At(1).Flags().WithNoRecordedValue(true))
 	if err := found(pushed); err != nil {
 		t.Error(err)

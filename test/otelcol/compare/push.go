@@ -69,7 +69,7 @@ func Pushes(requests []pmetric.Metrics) []*Push {
 func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uint64]*Push) {
 	for at, s := range points(m) {
 		to := snapshots
-		if live(m.Name(), s.kind) && !s.gone { // what is gone has the time of the rows
+		if live(m.Name(), s.kind) {
 			to = alive
 		}
 		push := to[at]
@@ -103,6 +103,8 @@ func together(snapshots, alive map[uint64]*Push) []*Push {
 			one := *push
 			one.Sent, one.live = pcommon.Timestamp(sent).AsTime(), other.rows
 			one.twice = slices.Concat(push.twice, other.twice)
+			one.gone = maps.Clone(push.gone)
+			maps.Copy(one.gone, other.gone)
 			all, whole = append(all, &one), true
 		}
 		if !whole {
