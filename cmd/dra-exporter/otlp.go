@@ -47,6 +47,9 @@ type pushed struct {
 // pusher is nil where nothing is pushed.
 func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
 	if !p.settings.On() {
+		if p.settings.Withheld() {
+			log.Warn("nothing is pushed by OTLP", "settings", p.settings)
+		}
 		return nil, nil
 	}
 	pusher, err := otlp.New(context.Background(), otlp.Options{

@@ -6,7 +6,8 @@ import "github.com/dra-exporter/dra-exporter/collector/metric"
 // there only where something is pushed, and belong to no snapshot. The label
 // signal is "metrics" or "traces".
 type Push struct {
-	// Up is 1 if the last export was taken, absent before the first.
+	// Up is 1 if all of the last push was taken, but for what was rejected of it;
+	// absent before the first.
 	Up *metric.Family
 	// Exports counts exports by result: "success", "partial" (taken, but for a
 	// part that the collector rejected) or "failure".
@@ -31,7 +32,7 @@ func NewPush() *Push {
 		return &metric.Family{Name: name, Unit: unit, Help: help, Type: kind, Labels: labels}
 	}
 	return &Push{
-		Up:          family(metric.Gauge, "dra_exporter_otlp_up", "", "1 if the collector took the last export; absent before the first", "signal"),
+		Up:          family(metric.Gauge, "dra_exporter_otlp_up", "", "1 if the collector took all of the last push; absent before the first", "signal"),
 		Exports:     family(metric.Counter, "dra_exporter_otlp_exports_total", "", "Exports to the collector, by how they ended: taken, taken but for a part, or not", "signal", "result"),
 		Sent:        family(metric.Counter, "dra_exporter_otlp_sent_total", "", "Data points or spans of the exports that the collector took", "signal"),
 		Duration:    family(metric.Histogram, "dra_exporter_otlp_export_duration_seconds", "seconds", "Time that one export took, with its retries; classic buckets and native", "signal"),

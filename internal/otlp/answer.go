@@ -31,6 +31,9 @@ type answer struct {
 // Error gives the status and the collector's words.
 func (a *answer) Error() string {
 	text := fmt.Sprintf("%d %s", a.Status, cmp.Or(http.StatusText(a.Status), "unknown status"))
+	if a.Status/100 == 2 {
+		text += ", and a web page, which no collector answers"
+	}
 	if a.Message != "" {
 		text += ": " + a.Message
 	}
@@ -57,10 +60,12 @@ type answers struct {
 func newAnswers(inner http.RoundTripper) http.RoundTripper { return &answers{inner: inner} }
 
 // RoundTrip does what the inner transport does, and returns an *answer as its
-// error where the status is not 2xx.
+// error where the status is not 2xx, or what came is a web page: servers and
+// proxies that know nothing of OTLP answer everything so, and nothing would be
+// taken.
 func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.inner.RoundTrip(request)
-	if err != nil || response.StatusCode/100 == 2 {
+	if err != nil || response.StatusCode/100 == 2 && !webPage(response) {
 		return response, err
 	}
 	defer response.Body.Close()
@@ -69,6 +74,12 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		RetryAfter: retryAfterHeader(response.Header),
 		Message:    answerMessage(response),
 	}
+}
+
+// webPage reports whether a browser would show what came. An empty body is
+// none, whatever it is called.
+func webPage(response *http.Response) bool {
+	return response.ContentLength != 0 && strings.HasPrefix(strings.ToLower(response.Header.Get("Content-Type")), "text/html")
 }
 
 // CloseIdleConnections lets http.Client reach the inner transport.

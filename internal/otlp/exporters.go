@@ -27,7 +27,7 @@ func (s Settings) metricExporter(context.Context) (sdkmetric.Exporter, error) {
 		return made, nil
 	}
 	var err error
-	made.sender, err = newGRPCSender(s.Metrics.Endpoint, s.Metrics.Headers, s.Metrics.dialOptions(s.agent(), &made.asked))
+	made.sender, err = newGRPCSender(s.Metrics.target(), s.Metrics.Headers, s.Metrics.dialOptions(s.agent(), &made.asked))
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of metrics to %s: %w", s.Metrics.URL(), err)
 	}
@@ -48,7 +48,7 @@ func (s Settings) spanExporter(ctx context.Context) (sdktrace.SpanExporter, erro
 	var err error
 	if s.Traces.Protocol == protocolGRPC {
 		made.SpanExporter, err = otlptracegrpc.New(ctx,
-			otlptracegrpc.WithEndpoint(s.Traces.Endpoint),
+			otlptracegrpc.WithEndpoint(s.Traces.target()),
 			otlptracegrpc.WithHeaders(s.Traces.Headers),
 			otlptracegrpc.WithTimeout(s.Traces.Timeout),
 			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),

@@ -5,6 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
 )
 
 // longestText is as much of an error as a log line takes: collectors answer
@@ -24,20 +27,29 @@ func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.err }
 
 // explain adds what to do to an error that does not say it. ctx is that of
-// the export; asked is whether the collector has asked for a client's
-// certificate. nil stays nil.
-func explain(ctx context.Context, err error, signal Signal, asked bool) error {
+// the export, and late what to say if its time was not enough; asked is whether
+// the collector has asked for a client's certificate since the last export that
+// it took. nil stays nil.
+func explain(ctx context.Context, err error, late string, signal Signal, asked *atomic.Bool) error {
 	if err == nil {
+		asked.Store(false) // it likes what it got: what ends the connection later is something else
 		return nil
 	}
 	text := cut(words(err), longestText)
-	late := "no answer within " + signal.Timeout.String()
-	if advice := advise(err, signal, asked); advice != "" {
+	if advice := advise(err, signal, asked.Load()); advice != "" {
 		text += ": " + advice
-	} else if errors.Is(ctx.Err(), context.DeadlineExceeded) && !strings.Contains(text, late) {
+	} else if overdue(ctx, err) {
 		text += ": " + late
 	}
 	return &failure{text: text, err: err}
+}
+
+// overdue reports whether the error is no more than the end of the time that
+// there was. A collector by gRPC may notice that first. Timeouts of parts, such as
+// that of connecting, are known by the same error.
+func overdue(ctx context.Context, err error) bool {
+	said, ok := grpcStatus(err)
+	return ok && said.Code() == codes.DeadlineExceeded || ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded)
 }
 
 // words are an error's text on one line.
@@ -78,6 +90,7 @@ func everySign(signal Signal) []sign {
 		encrypted  = "does the collector speak TLS at this port? Then say https://"
 		speaksHTTP = "does the collector speak HTTP at this port? Then say http/protobuf, or gRPC's port, by custom 4317"
 		speaksGRPC = "does the collector speak gRPC at this port? Then say grpc, or HTTP's port, by custom 4318"
+		other      = "a collector without a receiver for this signal? OTEL_METRICS_EXPORTER=none or OTEL_TRACES_EXPORTER=none switch one off"
 		keys       = "the collector does not let us in: OTEL_EXPORTER_OTLP_HEADERS holds keys"
 	)
 	list := []sign{
@@ -91,7 +104,7 @@ func everySign(signal Signal) []sign {
 			sign{"unexpected http status code", speaksHTTP},
 			sign{"unexpected content-type", speaksHTTP},
 			sign{"missing selected alpn property", speaksHTTP},
-			sign{"code = deadlineexceeded", "no answer within " + signal.Timeout.String()},
+			sign{"code = unimplemented", other},
 			sign{"code = unauthenticated", keys},
 			sign{"code = permissiondenied", keys})
 	} else {
@@ -102,7 +115,9 @@ func everySign(signal Signal) []sign {
 			sign{"415 unsupported media type", speaksGRPC},
 			sign{"401 unauthorized", keys},
 			sign{"403 forbidden", keys},
-			sign{"404 not found", "is the path right? Collectors listen at /v1/metrics and /v1/traces"})
+			sign{"404 not found", "is the path right? Collectors listen at /v1/metrics and /v1/traces; or " + other},
+			// It said something that was no HTTP while it was written to.
+			sign{"use of closed network connection", speaksGRPC})
 	}
 	if signal.Protocol == protocolHTTP && strings.HasSuffix(signal.Endpoint, ":"+portGRPC) {
 		list = append(list, sign{": eof", speaksGRPC}, sign{"server closed idle connection", speaksGRPC})

@@ -3,7 +3,6 @@ package otlp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -27,6 +26,9 @@ type metricExports struct {
 	sender   metricSender // nil: shut down
 }
 
+// shortestWait is how long an export waits at least before it is tried again.
+const shortestWait = time.Second
+
 // errShutDown is the error of an exporter that has ended.
 var errShutDown = errors.New("the exporter is shut down")
 
@@ -48,7 +50,7 @@ func (m *metricExports) Export(ctx context.Context, metrics *metricdata.Resource
 	if m.sender == nil {
 		return errShutDown
 	}
-	ctx, cancel := m.signal.limited(ctx)
+	ctx, late, cancel := m.signal.limited(ctx)
 	defer cancel()
 	var last error
 	request := m.messages.request(metrics)
@@ -60,10 +62,10 @@ func (m *metricExports) Export(ctx context.Context, metrics *metricdata.Resource
 	_, _ = backoff.Retry(ctx, attempt,
 		backoff.WithMaxElapsedTime(m.signal.Timeout),
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
-			InitialInterval: time.Second, MaxInterval: 5 * time.Second,
+			InitialInterval: shortestWait, MaxInterval: 5 * time.Second,
 			Multiplier: backoff.DefaultMultiplier, RandomizationFactor: backoff.DefaultRandomizationFactor,
 		}))
-	return explain(ctx, last, m.signal, m.asked.Load())
+	return explain(ctx, last, late, m.signal, &m.asked)
 }
 
 // ForceFlush ends a push, which may have been several exports. Nothing waits
@@ -87,9 +89,15 @@ func (m *metricExports) Shutdown(context.Context) error {
 	return err
 }
 
-// limited gives an export its time, and says so when it is up.
-func (s Signal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("no answer within %s: %w", s.Timeout, context.DeadlineExceeded))
+// limited gives an export its time. late is what to say if that was not
+// enough; it may be less than its own, at the end.
+func (s Signal) limited(ctx context.Context) (limited context.Context, late string, cancel context.CancelFunc) {
+	limited, cancel = context.WithTimeout(ctx, s.Timeout)
+	own, _ := limited.Deadline()
+	if given, ok := ctx.Deadline(); ok && !own.Before(given) {
+		return limited, "no answer in time", cancel
+	}
+	return limited, "no answer within " + s.Timeout.String(), cancel
 }
 
 // retried tells backoff.Retry what to do after an attempt.
@@ -100,7 +108,8 @@ func retried(err error) error {
 	case !passing(err) || untrusted(err):
 		return backoff.Permanent(err)
 	case wait > 0:
-		return &backoff.RetryAfterError{Duration: wait}
+		// Whoever asks for less does not want to be asked all the time.
+		return &backoff.RetryAfterError{Duration: max(wait, shortestWait)}
 	}
 	return err
 }
@@ -116,9 +125,9 @@ type spanExports struct {
 
 // ExportSpans exports once.
 func (s *spanExports) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	ctx, cancel := s.signal.limited(ctx)
+	ctx, late, cancel := s.signal.limited(ctx)
 	defer cancel()
-	return explain(ctx, s.SpanExporter.ExportSpans(ctx, spans), s.signal, s.asked.Load())
+	return explain(ctx, s.SpanExporter.ExportSpans(ctx, spans), late, s.signal, &s.asked)
 }
 
 // Shutdown ends the exporter.

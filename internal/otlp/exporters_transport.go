@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,9 +24,21 @@ const (
 	// idleTimeout outlasts the usual interval, so that pushes share a
 	// connection.
 	idleTimeout = 90 * time.Second
+	// answerHeader is how many bytes of headers an answer may have: those of a
+	// collector are few, and what is not a collector must not fill our memory.
+	answerHeader = 64 << 10
 	// pingTimeout is how long a silent peer may stay silent when asked.
 	pingTimeout = 10 * time.Second
 )
+
+// target is the endpoint as gRPC wants it. Left to itself it would take a host
+// whose name is also a scheme of its own ("dns:4317") for that.
+func (s Signal) target() string {
+	if strings.HasPrefix(s.Endpoint, unixScheme) {
+		return s.Endpoint
+	}
+	return "dns:///" + s.Endpoint
+}
 
 // dialOptions are everything about a gRPC connection; they go before what the
 // SDK makes of the environment. Proxies are those of HTTPS_PROXY and NO_PROXY.
@@ -40,6 +53,7 @@ func (s Signal) dialOptions(agent string, asked *atomic.Bool) []grpc.DialOption 
 	}
 	return []grpc.DialOption{
 		grpc.WithUserAgent(agent),
+		grpc.WithMaxHeaderListSize(answerHeader),
 		grpc.WithTransportCredentials(trust),
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -67,14 +81,16 @@ func (s Signal) httpClient(agent string, asked *atomic.Bool) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSClientConfig:       config,
-		TLSHandshakeTimeout:   dialTimeout,
-		Protocols:             protocols,
-		MaxIdleConns:          2,
-		IdleConnTimeout:       idleTimeout,
-		ExpectContinueTimeout: time.Second,
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: dialTimeout,
+		Protocols:           protocols,
+
+		MaxResponseHeaderBytes: answerHeader,
+		MaxIdleConns:           2,
+		IdleConnTimeout:        idleTimeout,
+		ExpectContinueTimeout:  time.Second,
 	}
 	return &http.Client{Transport: newAnswers(&named{agent: agent, inner: transport})}
 }
@@ -98,7 +114,10 @@ func (s Signal) listening(asked *atomic.Bool) *tls.Config {
 	return config
 }
 
-// named says who asks: the SDK has an option for that with gRPC alone.
+// named says who asks: the SDK has an option for that with gRPC alone. It also
+// says that a request may be made twice: of a kept connection that the
+// collector closes at that moment nobody knows whether it has taken something,
+// and collectors close those that are idle for a minute, the usual interval.
 type named struct {
 	agent string
 	inner *http.Transport
@@ -108,6 +127,7 @@ type named struct {
 func (n *named) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", n.agent)
+	request.Header["Idempotency-Key"] = nil // for the transport: it is not sent
 	return n.inner.RoundTrip(request)
 }
 

@@ -249,7 +249,7 @@ func TestSomeRequestsOfAPushFail(t *testing.T) {
 			return simulated.Answer{}
 		}
 		p := startPushing(t, protocolGRPC, func(s *setting) {
-			s.Dead, s.World = true, newWorld(5000)
+			s.Dead, s.World = true, newWorld(mostPoints*5/4) // three requests
 			s.World.newest.Store(nil)
 			s.Settings.Interval = time.Hour
 			s.Settings.Metrics.Timeout = patience

@@ -13,8 +13,10 @@ import (
 
 const (
 	// mostPoints is how many data points one request has. Collectors take
-	// messages of 4 MiB by gRPC; points of ours are 200 to 500 bytes.
-	mostPoints = 4096
+	// messages of 4 MiB by gRPC; points of ours have 200 to 500 bytes, and 1.5 KiB
+	// where namespaces, claims and pods have the longest names there can be. A
+	// quarter of what would fit takes 5 MiB less memory while it is sent.
+	mostPoints = 1024
 	// firstLook is how often it is looked whether there is a snapshot.
 	firstLook = 100 * time.Millisecond
 	// never is an interval at which nothing ever happens.
@@ -60,7 +62,8 @@ func (p *Pusher) awaitSnapshot(ctx context.Context) bool {
 // newReader makes the SDK's reader, which collects, splits into requests and
 // exports. It is asked to by push alone, never by its own ticker: its first
 // push would come an interval too late, it does not know for how long a
-// collector would be left alone, and what it has to say goes to a global.
+// collector would be left alone, and what it has to say goes to a global. Its timeout is
+// one of each request.
 func (p *Pusher) newReader() *sdkmetric.PeriodicReader {
 	naming := newPrometheusNaming()
 	if p.options.Settings.Naming == namingSemconv {
@@ -75,8 +78,8 @@ func (p *Pusher) newReader() *sdkmetric.PeriodicReader {
 
 // push collects and exports, and returns when that is done or ctx ends.
 func (p *Pusher) push(ctx context.Context, reader *sdkmetric.PeriodicReader) {
-	// With a deadline of its own the reader would stop waiting after the
-	// timeout of one request, of which a push may have several.
+	// Without a deadline the reader would set one for the whole push, after
+	// which it would go on behind our back.
 	waiting, cancel := context.WithTimeout(ctx, never)
 	defer cancel()
 	err := reader.ForceFlush(waiting)

@@ -38,7 +38,7 @@ type Settings struct {
 
 	Naming                string        // "prometheus" or "semconv"
 	Interval              time.Duration // between two pushes of metrics
-	Timeout               time.Duration // of one push of metrics, collecting included
+	Timeout               time.Duration // of one export of metrics, and of collecting; no shorter than Metrics.Timeout
 	ExponentialHistograms bool
 
 	Sampler   sdktrace.Sampler // nil where no traces are pushed
@@ -55,6 +55,7 @@ type Settings struct {
 	Agent string
 
 	sampled  string // the sampler, for people
+	named    bool   // an endpoint is, whatever is on
 	disabled bool   // OTEL_SDK_DISABLED
 }
 
@@ -77,6 +78,10 @@ type Signal struct {
 // On reports whether anything is pushed.
 func (s Settings) On() bool { return s.Metrics.On || s.Traces.On }
 
+// Withheld reports whether an endpoint is named and nothing is pushed all the
+// same: the variables that make it so may have been meant for other programs.
+func (s Settings) Withheld() bool { return s.named && !s.On() }
+
 // Load reads the settings from the command line and the environment, by
 // OpenTelemetry's specification of environment variables. Nothing is on unless
 // an endpoint is named; then everything that is wrong is an error, which names
@@ -92,7 +97,8 @@ func Load(flags Flags, lookup func(string) (string, bool)) (Settings, error) {
 	}
 	r.protocolFlag(flags)
 	metrics, traces := r.placed(flags, metricsSignal), r.placed(flags, tracesSignal)
-	settings.disabled = (metrics || traces) && r.truth(r.variable("OTEL_SDK_DISABLED"))
+	settings.named = metrics || traces
+	settings.disabled = settings.named && r.truth(r.variable("OTEL_SDK_DISABLED"))
 	if metrics && !settings.disabled && r.exported(metricsSignal) {
 		settings.Metrics = r.signal(flags, metricsSignal)
 		r.metrics(&settings)
@@ -150,6 +156,9 @@ func (s Signal) String() string {
 func (s Settings) String() string {
 	if s.disabled {
 		return "off: OTEL_SDK_DISABLED=true"
+	}
+	if s.Withheld() {
+		return "off: there is an endpoint for nothing that is pushed here (OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER; the node role pushes metrics alone)"
 	}
 	if !s.On() {
 		return "off"

@@ -50,6 +50,18 @@ func TestOff(t *testing.T) {
 	if disabled.On() || disabled.String() != "off: OTEL_SDK_DISABLED=true" {
 		t.Errorf("disabled: %v", disabled)
 	}
+	// What is named and withheld all the same is said, with its reason.
+	none := load(t, Flags{Endpoint: "http://c:4318"}, "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_EXPORTER=none")
+	node := load(t, Flags{}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c:4318")
+	node.Traces.On = false
+	for _, withheld := range []Settings{disabled, none, node} {
+		if !withheld.Withheld() || !strings.Contains(withheld.String(), "OTEL_") {
+			t.Errorf("withheld: %t, %v", withheld.Withheld(), withheld)
+		}
+	}
+	if load(t, Flags{}).Withheld() || load(t, Flags{Endpoint: "http://c:4318"}).Withheld() {
+		t.Error("what nobody wants, or what is pushed, is withheld")
+	}
 }
 
 func TestEndpoints(t *testing.T) {

@@ -33,6 +33,8 @@ func (r *reader) metrics(s *Settings) {
 		s.Interval = interval
 	}
 	s.Timeout = r.milliseconds(r.variable("OTEL_METRIC_EXPORT_TIMEOUT"), time.Millisecond, 30*time.Second)
+	// Two variables limit the same thing here, the shorter counts.
+	s.Metrics.Timeout = min(s.Metrics.Timeout, s.Timeout)
 	s.ExponentialHistograms = r.choice(r.variable(exporterPrefix+"METRICS_DEFAULT_HISTOGRAM_AGGREGATION"),
 		"explicit_bucket_histogram", "base2_exponential_bucket_histogram") == "base2_exponential_bucket_histogram"
 	r.temporality()

@@ -14,9 +14,13 @@ const (
 	signalTraces  = "traces"
 )
 
+// reminder is how often it is told again that pushing fails: with another
+// error by then, perhaps, and to a log that may not go back to the beginning.
+const reminder = 30 * time.Minute
+
 // watch keeps the books of one signal's exports: it counts each, and logs when
-// they begin to fail and when they work again, not at each. It is safe for
-// concurrent use.
+// they begin to fail, twice an hour while they do, and when they work again. It
+// is safe for concurrent use.
 //
 // Exports come in rounds: the requests of one push of metrics, or one export
 // of spans. One request that fails makes its round one that failed, and after
@@ -35,6 +39,7 @@ type watch struct {
 	// Of all.
 	failing     bool // the log says so
 	since       clock.Instant
+	told        clock.Instant // when the log said so last
 	failures    int
 	inPart      bool          // the log says so
 	leftAloneTo clock.Instant // as the collector asked; zero: it did not
@@ -83,7 +88,11 @@ func (w *watch) record(began clock.Instant, items int, err error) {
 	switch {
 	case inPart:
 		w.taken, w.partial = true, true
-		w.metrics.count(resultPartial, max(items-int(rejected), 0), now, now.Since(began))
+		result, rejected := resultPartial, min(max(rejected, 0), int64(items))
+		if rejected == 0 {
+			result = resultSuccess // all is taken, with a word of warning
+		}
+		w.metrics.count(result, items-int(rejected), now, now.Since(began))
 		w.tellPartial(rejected, message)
 	case err == nil:
 		w.taken = true
@@ -91,6 +100,7 @@ func (w *watch) record(began clock.Instant, items int, err error) {
 	default:
 		w.failed, w.over = true, passing(err)
 		w.metrics.count(resultFailure, 0, now, now.Since(began))
+		w.metrics.up(false)
 		w.tellFailure(now, err)
 		if rest := min(retryAfter(err), longestRest); rest > 0 {
 			w.leftAloneTo = now.Add(rest)
@@ -103,21 +113,31 @@ func (w *watch) tellPartial(rejected int64, message string) {
 		return
 	}
 	w.inPart = true
+	if rejected == 0 {
+		w.log.Warn("the collector takes what is pushed, and warns", "message", oneLine(message))
+		return
+	}
 	w.log.Warn("the collector rejects a part of what is pushed", "rejected", rejected, "message", oneLine(message))
 }
 
 func (w *watch) tellFailure(now clock.Instant, err error) {
 	w.failures++
+	said, message := []any{"err", err}, "pushing fails"
 	if w.failing {
-		return
+		if now.Since(w.told) < reminder {
+			return
+		}
+		message = "pushing still fails"
+		said = append(said, "for", now.Since(w.since).Round(time.Second), "failed", w.failures)
+	} else {
+		w.failing, w.since = true, now
 	}
-	w.failing, w.since = true, now
-	said := []any{"err", err}
+	w.told = now
 	if tooLarge(err) {
 		said = append(said, "hint", "let the collector's OTLP receiver take larger messages: "+
 			"max_recv_msg_size_mib of its gRPC, max_request_body_size of its HTTP")
 	}
-	w.log.Warn("pushing fails", said...)
+	w.log.Warn(message, said...)
 }
 
 // end ends a round: whether all is well again is only known then. It reports
@@ -128,6 +148,7 @@ func (w *watch) end() (whole bool) {
 	if !w.taken || w.failed {
 		return false
 	}
+	w.metrics.up(true)
 	w.inPart = w.inPart && w.partial
 	if w.failing {
 		w.log.Info("pushing works again", "after", w.clock().Since(w.since).Round(time.Millisecond), "failed", w.failures)

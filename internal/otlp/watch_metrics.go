@@ -98,10 +98,18 @@ func (m exportMetrics) count(result string, items int, now clock.Instant, took t
 	m.all.exports.WithLabelValues(m.signal, result).Inc()
 	m.all.duration.WithLabelValues(m.signal).Observe(took.Seconds())
 	if result == resultFailure {
-		m.all.up.WithLabelValues(m.signal).Set(0)
 		return
 	}
-	m.all.up.WithLabelValues(m.signal).Set(1)
 	m.all.sent.WithLabelValues(m.signal).Add(float64(items))
 	m.all.lastSuccess.WithLabelValues(m.signal).Set(float64(now.Wall.UnixNano()) / 1e9)
+}
+
+// up says whether the collector has taken all of a round. One request of
+// several that fails each time must not look well because the last one is.
+func (m exportMetrics) up(well bool) {
+	value := 0.
+	if well {
+		value = 1
+	}
+	m.all.up.WithLabelValues(m.signal).Set(value)
 }

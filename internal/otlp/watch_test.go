@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,6 +60,16 @@ func (h *hands) round(outcomes ...error) {
 	h.end()
 }
 
+// number is the value of a gauge or a counter.
+func number(t *testing.T, of prometheus.Metric) float64 {
+	t.Helper()
+	var message dto.Metric
+	if err := of.Write(&message); err != nil {
+		t.Fatal(err)
+	}
+	return message.GetGauge().GetValue() + message.GetCounter().GetValue()
+}
+
 func TestLogsOneLineEachWay(t *testing.T) {
 	const fails, works, part = "pushing fails", "pushing works again", "rejects a part"
 	bad, less := refused(http.StatusBadRequest, 0), error(PartialSuccess{ErrorMessage: "too\nold", RejectedItems: 2})
@@ -100,6 +111,56 @@ func TestSaysHowLongItFailed(t *testing.T) {
 	h.round(nil)
 	if told := h.logged.with("works again"); len(told) != 1 || !strings.Contains(told[0], "after=1m1s failed=60") {
 		t.Errorf("logged:\n%s", h.logged)
+	}
+}
+
+// Who fails for hours says so again, with the error of then.
+func TestRemindsOfFailing(t *testing.T) {
+	h := newHands(t)
+	h.round(errors.New("no such host"))
+	for range int(reminder/time.Second) - 1 {
+		h.round(errors.New("no such tenant"))
+	}
+	if told := h.logged.with(""); len(told) != 1 {
+		t.Fatalf("logged:\n%s", h.logged)
+	}
+	for range 10 {
+		h.round(errors.New("no such tenant"))
+	}
+	told := h.logged.with("pushing still fails")
+	if len(told) != 1 || !strings.Contains(told[0], "no such tenant") || !strings.Contains(told[0], "for=30m0s failed=1801") {
+		t.Errorf("logged:\n%s", h.logged)
+	}
+}
+
+// A push of which one request fails each time is not up, whichever it is.
+func TestUpIsAllOfAPush(t *testing.T) {
+	bad := refused(http.StatusBadRequest, 0)
+	for want, rounds := range map[float64][][][]error{
+		0: {{{bad}}, {{nil}, {bad, nil, nil}}, {{nil, nil, bad}}, {{nil}, {bad, nil}, {}}},
+		1: {{{nil}}, {{bad}, {nil, nil}}, {{nil}, {}}, {{PartialSuccess{RejectedItems: 1}}}},
+	} {
+		for _, outcomes := range rounds {
+			h := newHands(t)
+			for _, round := range outcomes {
+				h.round(round...)
+			}
+			if got := number(t, h.metrics.all.up.WithLabelValues(signalMetrics)); got != want {
+				t.Errorf("after %v it is up: %g, want %g", outcomes, got, want)
+			}
+		}
+	}
+}
+
+// Whatever a collector says that it rejects, no more and no less was sent than
+// there was.
+func TestRejectsNonsense(t *testing.T) {
+	for rejected, want := range map[int64]float64{-5: 10, math.MinInt64: 10, 3: 7, 11: 0, math.MaxInt64: 0} {
+		h := newHands(t)
+		h.round(PartialSuccess{RejectedItems: rejected})
+		if got := number(t, h.metrics.all.sent.WithLabelValues(signalMetrics)); got != want {
+			t.Errorf("of 10 points %d are rejected, and %g are counted as sent", rejected, got)
+		}
 	}
 }
 
@@ -255,5 +316,19 @@ func TestRegistersOnce(t *testing.T) {
 	var already prometheus.AlreadyRegisteredError
 	if _, err := New(t.Context(), options); !errors.As(err, &already) {
 		t.Errorf("a second pusher with the same registry: %v", err)
+	}
+}
+
+// A word of warning beside a full success rejects nothing.
+func TestAWarningIsNoRejection(t *testing.T) {
+	h := newHands(t)
+	h.round(PartialSuccess{ErrorMessage: "an old schema"})
+	h.round(PartialSuccess{ErrorMessage: "an old schema"})
+	exports := h.metrics.all.exports
+	if taken, part := number(t, exports.WithLabelValues(signalMetrics, resultSuccess)), number(t, exports.WithLabelValues(signalMetrics, resultPartial)); taken != 2 || part != 0 {
+		t.Errorf("%g exports count as taken and %g as taken in part, want 2 and none", taken, part)
+	}
+	if told := h.logged.with("warns"); len(told) != 1 || len(h.logged.with("rejects")) != 0 {
+		t.Errorf("logged:\n%s", h.logged)
 	}
 }

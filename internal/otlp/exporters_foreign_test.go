@@ -1,0 +1,223 @@
+package otlp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+)
+
+// exportBoth exports metrics and spans once and returns what came of each.
+func exportBoth(t *testing.T, settings Settings) (metrics, spans error) {
+	t.Helper()
+	metricExporter, err := settings.metricExporter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = metricExporter.Shutdown(t.Context()) }()
+	spanExporter, err := settings.spanExporter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = spanExporter.Shutdown(t.Context()) }()
+	return metricExporter.Export(t.Context(), oneGauge()), spanExporter.ExportSpans(t.Context(), oneSpan())
+}
+
+// A login page or a web server that answers everything with its first page has
+// taken nothing.
+func TestWebPageIsNoSuccess(t *testing.T) {
+	body := "<html>log in</html>"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, body)
+	}))
+	defer server.Close()
+	settings := load(t, Flags{Endpoint: server.URL})
+	metrics, spans := exportBoth(t, settings)
+	for _, err := range []error{metrics, spans} {
+		if err == nil || passing(err) || !strings.Contains(err.Error(), "web page") {
+			t.Errorf("a web page is answered, and the export says %v", err)
+		}
+	}
+	body = ""
+	if metrics, spans = exportBoth(t, settings); errors.Join(metrics, spans) != nil {
+		t.Errorf("an empty answer: %v, %v", metrics, spans)
+	}
+}
+
+// What answers with headers without end is cut off early.
+func TestHeadersAreBounded(t *testing.T) {
+	address := answeringTo(t, func(connection net.Conn, _ int) bool {
+		_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\n")
+		for i := 0; ; i++ {
+			if _, err := fmt.Fprintf(connection, "X-%d: %s\r\n", i, strings.Repeat("y", 1000)); err != nil {
+				return false
+			}
+		}
+	})
+	settings := load(t, Flags{Endpoint: "http://" + address}, "OTEL_EXPORTER_OTLP_TIMEOUT=500")
+	metrics, spans := exportBoth(t, settings)
+	for _, err := range []error{metrics, spans} {
+		if err == nil || !strings.Contains(err.Error(), "headers exceeded 65536 bytes") {
+			t.Errorf("headers without end: %v", err)
+		}
+	}
+}
+
+// A collector that closes a connection because it was idle, just as it is used
+// again, is asked again at once: nothing has failed.
+func TestIdleConnectionIsClosed(t *testing.T) {
+	address := answeringTo(t, func(connection net.Conn, request int) bool {
+		if request > 1 {
+			return false
+		}
+		_, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		return err == nil
+	})
+	settings := load(t, Flags{Endpoint: "http://" + address})
+	spans, err := settings.spanExporter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = spans.Shutdown(t.Context()) }()
+	for i := range 3 {
+		if err := spans.ExportSpans(t.Context(), oneSpan()); err != nil {
+			t.Errorf("export %d: %v", i+1, err)
+		}
+	}
+}
+
+// answeringTo is a server whose function is called after each request of a
+// connection, with its number there; false closes the connection.
+func answeringTo(t *testing.T, answer func(connection net.Conn, request int) bool) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	serve := func(connection net.Conn) {
+		defer connection.Close()
+		reader := bufio.NewReader(connection)
+		for n := 1; ; n++ {
+			request, err := http.ReadRequest(reader)
+			if err != nil {
+				return
+			}
+			if request.Header.Values("Idempotency-Key") != nil {
+				t.Error("a word for the transport alone has been sent")
+			}
+			if _, err := io.Copy(io.Discard, request.Body); err != nil || !answer(connection, n) {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(connection)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// However little time a collector asks for, it is not asked all the time.
+func TestRetriesAreNotAFlood(t *testing.T) {
+	collector := startCollector(t, simulated.Options{})
+	collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Nanosecond}))
+	settings := load(t, Flags{Endpoint: "http://" + collector.GRPC(), Protocol: protocolGRPC}, "OTEL_EXPORTER_OTLP_TIMEOUT=2500")
+	exporter, err := settings.metricExporter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exporter.Shutdown(t.Context()) }()
+	if err := exporter.Export(t.Context(), oneGauge()); err == nil {
+		t.Error("the collector refuses, and the export does not say so")
+	}
+	if asked := collector.Counts().Requests; asked < 2 || asked > 4 {
+		t.Errorf("the collector was asked %d times in 2.5 s", asked)
+	}
+}
+
+// How long an export has waited is said of what waited, and as it was.
+func TestSaysHowLongItHasWaited(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		collector := startCollector(t, simulated.Options{})
+		endpoint := Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}
+		refusing := load(t, Flags{Endpoint: "http://127.0.0.1:1", Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1500")
+		if metrics, _ := exportBoth(t, refusing); !strings.Contains(metrics.Error(), "connection refused") || strings.Contains(metrics.Error(), "no answer") {
+			t.Errorf("nobody there: %v", metrics)
+		}
+		collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		for _, variables := range [][]string{{"OTEL_EXPORTER_OTLP_TIMEOUT=400"}, {"OTEL_METRIC_EXPORT_TIMEOUT=400"}} {
+			if metrics, _ := exportBoth(t, load(t, endpoint, append(variables, "OTEL_BSP_EXPORT_TIMEOUT=1")...)); !strings.Contains(metrics.Error(), "no answer within 400ms") &&
+				!strings.Contains(metrics.Error(), "no answer in time") && !strings.Contains(metrics.Error(), "code = Canceled") { // the server may be quicker to end it
+				t.Errorf("%s: %v", variables, metrics)
+			}
+		}
+		p := startPushing(t, protocol, func(s *setting) { s.Settings.Metrics.Timeout = time.Hour })
+		p.arrives(t, 1)
+		p.collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
+		p.finish()
+		if strings.Contains(p.logged.String(), "1h0m0s") {
+			t.Errorf("what waited a second at the end is said to have waited for an hour:\n%s", p.logged)
+		}
+	})
+}
+
+// What a collector thought of our certificate explains no failure after an
+// export that it took.
+func TestCertificateIsNotBlamedForEver(t *testing.T) {
+	var asked atomic.Bool
+	asked.Store(true)
+	broken := errors.New("unexpected EOF")
+	if err := explain(t.Context(), broken, "", Signal{}, &asked); !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("the certificate was asked for: %v", err)
+	}
+	if err := explain(t.Context(), nil, "", Signal{}, &asked); err != nil {
+		t.Error(err)
+	}
+	if err := explain(t.Context(), broken, "", Signal{}, &asked); strings.Contains(err.Error(), "certificate") {
+		t.Errorf("the certificate was good: %v", err)
+	}
+}
+
+// A host may be called like a scheme of gRPC's names.
+func TestTargetsAreHosts(t *testing.T) {
+	for endpoint, want := range map[string]string{"unix:4317": "dns:///unix:4317", "[::1]:4317": "dns:///[::1]:4317", "unix:///run/a.sock": "unix:///run/a.sock"} {
+		if got := (Signal{Endpoint: endpoint}).target(); got != want {
+			t.Errorf("%s is dialled as %s, want %s", endpoint, got, want)
+		}
+	}
+}
+
+// A collector without a pipeline for a signal says so in words that help
+// nobody by themselves.
+func TestSaysHowToSwitchASignalOff(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		collector := startCollector(t, simulated.Options{})
+		collector.Answer(func(request simulated.Request) simulated.Answer {
+			return simulated.Answer{Code: codes.Unimplemented, Status: http.StatusNotFound, Message: "unknown service"}
+		})
+		metrics, spans := exportBoth(t, load(t, Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}))
+		for _, err := range []error{metrics, spans} {
+			if err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_EXPORTER=none") {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
