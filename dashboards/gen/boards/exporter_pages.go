@@ -75,27 +75,7 @@ func completenessPanels() []panel {
 			empty: "no clock contradicts another, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
 			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
-		pushes(),
 	}
-}
-
-// pushes has a row for each exporter and signal that does not get through.
-func pushes() panel {
-	const signal = "cluster, instance, signal"
-	failing := `max by (` + signal + `) (dra_exporter_otlp_up{@exporters}) == 0`
-	return listing(24, 5, about{
-		title: "What does the OpenTelemetry collector not take?", unit: units.Short,
-		reads: "Exporters whose last push by OTLP failed, and traces that were never pushed in the chosen time. Metrics are made up for by the next push. The alert DRAExporterPushFailing fires after some minutes.",
-		empty: "all is taken, or nothing is pushed, or " + noExporter, none: noneSeen,
-	}, []key{
-		{label: "cluster", title: "Cluster"},
-		{label: "instance", title: "Node", links: []link{instanceNode()}},
-		{label: "signal", title: "Signal"},
-	},
-		column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "refused", critical}))), expr: failing},
-		column{title: "Last push that was taken", unit: units.DateTimeFromNow, expr: `1000 * max by (` + signal + `) (dra_exporter_otlp_last_success_timestamp_seconds{@exporters}) and on (` + signal + `) (` + failing + `)`},
-		column{title: "Traces lost", unit: units.Short, more: tinted(anyIs(warning)), expr: `label_replace(round(sum by (cluster, instance) (increase(dra_exporter_otlp_dropped_traces_total{@exporters}[$__range]))) > 0, "signal", "traces", "", "")`},
-	)
 }
 
 func costPanels() []panel {
