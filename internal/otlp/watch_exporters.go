@@ -66,6 +66,7 @@ func dataPoints(metrics *metricdata.ResourceMetrics) int {
 	return points
 }
 
+// aggregated knows the kinds that a request has a message for, and no others.
 func aggregated(data metricdata.Aggregation) int {
 	switch data := data.(type) {
 	case metricdata.Gauge[float64]:
@@ -78,11 +79,7 @@ func aggregated(data metricdata.Aggregation) int {
 		return len(data.DataPoints)
 	case metricdata.Histogram[float64]:
 		return len(data.DataPoints)
-	case metricdata.Histogram[int64]:
-		return len(data.DataPoints)
 	case metricdata.ExponentialHistogram[float64]:
-		return len(data.DataPoints)
-	case metricdata.ExponentialHistogram[int64]:
 		return len(data.DataPoints)
 	case metricdata.Summary:
 		return len(data.DataPoints)
