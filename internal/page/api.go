@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// answer is the document of /api/v1/claims. docs/api.md describes it; its
+// ClaimsAnswer is the document of /api/v1/claims. docs/api.md describes it; its
 // names do not change within v1.
-type answer struct {
+type ClaimsAnswer struct {
 	APIVersion string    `json:"apiVersion"`
 	Node       string    `json:"node"`
 	SampledAt  time.Time `json:"sampledAt,omitzero"`
@@ -35,7 +35,8 @@ type failure struct {
 	Error      string `json:"error"`
 }
 
-const apiVersion = "v1"
+// APIVersion is that of all documents.
+const APIVersion = "v1"
 
 // serveClaims answers with the claims of all namespaces, or of those that the
 // query names. Their order is by name, which is steadier than how they are.
@@ -43,8 +44,8 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 	s.serveView(w, func(view View) any {
 		claims := wanted(r, view.Claims, func(c Claim) string { return c.Namespace })
 		slices.SortFunc(claims, compareClaims)
-		return answer{
-			APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: claims,
+		return ClaimsAnswer{
+			APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: claims,
 		}
 	})
 }
@@ -54,7 +55,7 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
 	s.serveView(w, func(view View) any {
 		return totalsAnswer{
-			APIVersion: apiVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince,
+			APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince,
 			Namespaces: wanted(r, view.Totals, func(t Totals) string { return t.Namespace }),
 		}
 	})
@@ -64,7 +65,7 @@ func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
 func (s *site) serveView(w http.ResponseWriter, answer func(View) any) {
 	view, ready := s.view()
 	if !ready {
-		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
+		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{APIVersion, "no snapshot yet"})
 		return
 	}
 	writeJSON(w, s.log, http.StatusOK, answer(view))

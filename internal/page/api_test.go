@@ -15,8 +15,8 @@ func TestAPIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(text)
-	for _, kind := range []any{answer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Consumer{},
-		PodUse{}, Use{}, Price{}, totalsAnswer{}, Totals{}, pendingAnswer{}, Waiting{}, Funnel{}} {
+	for _, kind := range []any{ClaimsAnswer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Consumer{},
+		PodUse{}, Use{}, Price{}, totalsAnswer{}, Totals{}, PendingAnswer{}, Waiting{}, Funnel{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")

@@ -66,6 +66,7 @@ func (r *reader) addFacts(claim *Claim) {
 		if of == nil {
 			continue
 		}
+		to.ParentUUID, to.Model, to.Profile = of.ParentUUID, of.Model, of.Profile
 		to.Health = of.Health.known()
 		if parent := r.devices[of.ParentUUID]; of.ParentUUID != "" && parent != nil {
 			to.ParentHealth = parent.Health.known()

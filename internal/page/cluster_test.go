@@ -112,7 +112,7 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 			if got := strings.Count(text, "No driver publishes") + strings.Count(text, "What is left is not known"); got != 1 || !strings.Contains(text, test.left) {
 				t.Errorf("the page does not say %q", test.left)
 			}
-			var answer pendingAnswer
+			var answer PendingAnswer
 			_, text = get(t, site, "/api/v1/pending")
 			if err := json.Unmarshal([]byte(text), &answer); err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func TestPendingOfNamespaces(t *testing.T) {
 		"?namespace=nobody":                "",
 	} {
 		_, text := get(t, clusterHandler(t, clusterScene(t)), "/api/v1/pending"+query)
-		var got pendingAnswer
+		var got PendingAnswer
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestAThousandWaits(t *testing.T) {
 	if strings.Contains(text, "pod-0100") {
 		t.Error("a younger reference is shown")
 	}
-	var answer pendingAnswer
+	var answer PendingAnswer
 	_, text = get(t, site, "/api/v1/pending")
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || len(answer.Pending) != 1000 || answer.Pending[999].Pod != "pod-0999" {
 		t.Errorf("the JSON has %d references: %v", len(answer.Pending), err)
@@ -212,7 +212,7 @@ func FuzzClusterEscaping(f *testing.F) {
 			}
 		}
 		_, text := get(t, site, "/api/v1/pending")
-		var read pendingAnswer
+		var read PendingAnswer
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
 			t.Errorf("with %q the JSON is broken: %v", mark, err)
 		}

@@ -71,7 +71,7 @@ func TestClaimsOfNamespaces(t *testing.T) {
 		"?namespace=":                             "",
 	} {
 		_, text := get(t, handler(t, scene(t)), "/api/v1/claims"+query)
-		var got answer
+		var got ClaimsAnswer
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func FuzzEscaping(f *testing.F) {
 		unchanged(t, mark, others, wantOthers)
 		unchanged(t, mark, rows, want)
 		_, text := get(t, handler(t, marked(rows, "x"+mark)), "/api/v1/claims")
-		var read answer
+		var read ClaimsAnswer
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
 			t.Errorf("with %q the JSON is broken: %v", mark, err)
 		}

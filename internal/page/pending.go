@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pendingAnswer is the document of /api/v1/pending. docs/api.md describes it;
+// PendingAnswer is the document of /api/v1/pending. docs/api.md describes it;
 // its names do not change within v1.
-type pendingAnswer struct {
+type PendingAnswer struct {
 	APIVersion string    `json:"apiVersion"`
 	At         time.Time `json:"at"`
 	Unread     []string  `json:"unread,omitempty"` // sources without which nobody knows who waits
@@ -19,10 +19,10 @@ type pendingAnswer struct {
 func (s *clusterSite) servePending(w http.ResponseWriter, r *http.Request) {
 	view, ready := s.view()
 	if !ready {
-		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{apiVersion, "no snapshot yet"})
+		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{APIVersion, "no snapshot yet"})
 		return
 	}
-	answer := pendingAnswer{APIVersion: apiVersion, At: view.At, Pending: []Waiting{}}
+	answer := PendingAnswer{APIVersion: APIVersion, At: view.At, Pending: []Waiting{}}
 	for _, source := range view.Unread("pods", "resourceclaims") {
 		answer.Unread = append(answer.Unread, source.Name)
 	}

@@ -154,6 +154,9 @@ func (c Claim) Severity() Severity {
 // given twice is one ClaimDevice with two allocations.
 type ClaimDevice struct {
 	UUID        string       `json:"uuid"`
+	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
+	Model       string       `json:"model,omitempty"`
+	Profile     string       `json:"profile,omitempty"` // of a partition
 	Held        bool         `json:"held"`
 	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
 	Allocations []Allocation `json:"allocations"`

@@ -1,0 +1,98 @@
+// Package top shows what claims do with their devices, as a table that a
+// person watches in a terminal or as one JSON document. It is made of what
+// node agents and the cluster role answer as JSON; everything but Ask and Live
+// is pure. Text from agents is foreign: it never reaches a terminal unwashed.
+package top
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
+)
+
+// Limits of one answer. An agent of the fullest node stays far below them; one
+// that is hostile can fill neither the memory nor the table.
+const (
+	MaxBody   = 4 << 20 // bytes
+	maxValues = 200_000 // of JSON, about: commas
+)
+
+// Answer is what one node agent says of the claims on its node.
+type Answer struct {
+	Node      string
+	At        time.Time // now, by the clock that the times below were taken by
+	SampledAt time.Time // when the newest readings were taken
+	Rows      []Row
+}
+
+// Waiting is what the cluster role says of those that wait for devices.
+type Waiting struct {
+	Count   int           `json:"waiting"`
+	Oldest  time.Time     `json:"oldestSince,omitzero"`
+	Reasons []ReasonCount `json:"reasons"`
+	Unread  []string      `json:"unread,omitempty"` // sources without which nobody knows who waits
+	At      time.Time     `json:"at,omitzero"`      // when this was so
+}
+
+// ReasonCount is how many wait for one reason.
+type ReasonCount struct {
+	Reason string `json:"reason"` // unknown where none was told
+	Count  int    `json:"count"`
+}
+
+// DecodeClaims reads the document of /api/v1/claims that was answered at a
+// moment of the agent's clock.
+func DecodeClaims(body []byte, at time.Time) (Answer, error) {
+	var document page.ClaimsAnswer
+	if err := decode(body, &document); err != nil {
+		return Answer{}, err
+	}
+	if err := checkVersion(document.APIVersion); err != nil {
+		return Answer{}, err
+	}
+	answer := Answer{Node: document.Node, At: at, SampledAt: document.SampledAt}
+	for i := range document.Claims {
+		answer.Rows = appendRows(answer.Rows, &answer, &document.Claims[i])
+	}
+	return answer, nil
+}
+
+// DecodePending reads the document of /api/v1/pending.
+func DecodePending(body []byte) (Waiting, error) {
+	var document page.PendingAnswer
+	if err := decode(body, &document); err != nil {
+		return Waiting{}, err
+	}
+	if err := checkVersion(document.APIVersion); err != nil {
+		return Waiting{}, err
+	}
+	return summary(document), nil
+}
+
+// decode refuses what is too much before it takes memory.
+func decode(body []byte, document any) error {
+	if len(body) > MaxBody {
+		return fmt.Errorf("its answer is larger than %d MiB", MaxBody>>20)
+	}
+	if bytes.Count(body, []byte{','}) > maxValues {
+		return fmt.Errorf("its answer has more than %d values", maxValues)
+	}
+	if err := json.Unmarshal(body, document); err != nil {
+		return fmt.Errorf("its answer is no document of dra-exporter: %w", err)
+	}
+	return nil
+}
+
+func checkVersion(version string) error {
+	switch version {
+	case page.APIVersion:
+		return nil
+	case "":
+		return fmt.Errorf("its answer is no document of dra-exporter: it has no apiVersion")
+	default:
+		return fmt.Errorf("it answers by API %q, and this program knows %s: use a newer one", Clean(version), page.APIVersion)
+	}
+}

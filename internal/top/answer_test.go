@@ -1,0 +1,161 @@
+package top
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+)
+
+// The document is what docs/top.md says, made of real answers.
+func TestDocument(t *testing.T) {
+	text, err := JSON(scene(t), State{Order: Order{Key: ByName}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrictest.CompareGolden(t, "testdata/document.json", string(text))
+}
+
+// Only devices that are held now are in the table.
+func TestRowsAreOfHeldDevices(t *testing.T) {
+	var document page.ClaimsAnswer
+	if err := json.Unmarshal(answered(t, "claims.json"), &document); err != nil {
+		t.Fatal(err)
+	}
+	held, gone := 0, 0
+	for _, claim := range document.Claims {
+		for _, device := range claim.Devices {
+			if device.Held {
+				held++
+			} else {
+				gone++
+			}
+		}
+	}
+	if got := len(claims(t, "claims.json").Rows); got != held || gone == 0 {
+		t.Errorf("%d rows of %d held devices and %d others", got, held, gone)
+	}
+}
+
+// Idle time is by the agent's clock, not by ours.
+func TestIdleIsByTheAgentsClock(t *testing.T) {
+	body := []byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "idleSince": "2026-11-20T09:00:00Z"}]}]}`)
+	answer, err := DecodeClaims(body, time.Date(2026, 11, 20, 9, 0, 30, 0, time.UTC))
+	if err != nil || len(answer.Rows) != 1 || answer.Rows[0].Idle == nil || *answer.Rows[0].Idle != 30 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+// A claim pays for its part of a device; without a price nobody knows.
+func TestCost(t *testing.T) {
+	for _, test := range []struct {
+		device string
+		want   string
+	}{
+		{`"price": {"perHour": 4, "currency": "EUR"}, "heldSeconds": 100, "deviceSeconds": 50`, "2"},
+		{`"price": {"perHour": 4, "currency": "EUR"}, "heldSeconds": 100, "deviceSeconds": 100`, "4"},
+		{`"price": {"perHour": 4, "currency": "EUR"}, "heldSeconds": 0, "deviceSeconds": 0`, "unknown"},
+		{`"price": {"perHour": 4, "currency": "EUR"}`, "unknown"},
+		{`"heldSeconds": 100, "deviceSeconds": 100`, "unknown"},
+	} {
+		body := `{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, ` + test.device + `}]}]}`
+		answer, err := DecodeClaims([]byte(body), noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "unknown"
+		if cost := answer.Rows[0].Cost; cost != nil {
+			got = fmt.Sprint(*cost)
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.device, got, test.want)
+		}
+	}
+}
+
+// What is no document is refused with a word for people, and before it costs
+// memory.
+func TestWhatIsNoDocument(t *testing.T) {
+	for body, want := range map[string]string{
+		``:                          "no document",
+		`<html>`:                    "no document",
+		`{}`:                        "no apiVersion",
+		`{"apiVersion": "v2"}`:      `API "v2"`,
+		`{"apiVersion": "\u001b["}`: `API "?["`,
+		`[` + strings.Repeat(`null,`, maxValues+1) + `null]`:                   "200000 values",
+		`{"apiVersion": "v1", "node": "` + strings.Repeat("x", MaxBody) + `"}`: "larger than 4 MiB",
+	} {
+		_, err := DecodeClaims([]byte(body), noon)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, want %s", body, err, want)
+		}
+		if _, err = DecodePending([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("pending, %.40s: %v, want %s", body, err, want)
+		}
+	}
+}
+
+// Whatever an agent answers is refused, or can be drawn and told.
+func FuzzAnswer(f *testing.F) {
+	for _, name := range []string{"claims.json", "sharing.json", "pending.json"} {
+		f.Add(answered(f, name))
+	}
+	f.Add([]byte(`{"apiVersion":"v1","claims":[{"devices":[{"held":true,"utilizationRatio":1e308,"heldSeconds":1e308,"idleSince":"0001-01-02T00:00:00Z"}]}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		fleet, agent := NewFleet(), Agent{Name: "a"}
+		fleet.Expect([]Agent{agent})
+		answer, err := DecodeClaims(body, noon)
+		fleet.Take(Reply{Agent: agent, Answer: answer, Err: err})
+		if waiting, err := DecodePending(body); err == nil {
+			fleet.TakeWaiting(&waiting, nil)
+		}
+		reading := fleet.Reading(noon, Wanted{})
+		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: Unicode()}).Lines {
+			if at := strings.IndexFunc(line, acts); at >= 0 || len([]rune(line)) > 100 {
+				t.Fatalf("%q", line)
+			}
+		}
+		text, err := JSON(reading, byUtilization())
+		if err != nil || !json.Valid(text) {
+			t.Fatalf("%v: %s", err, text)
+		}
+	})
+}
+
+// fleetBodies are answers of so many agents with eight devices each.
+func fleetBodies(t testing.TB, nodes int) [][]byte {
+	t.Helper()
+	var document page.ClaimsAnswer
+	if err := json.Unmarshal(answered(t, "claims.json"), &document); err != nil {
+		t.Fatal(err)
+	}
+	example := page.Claim{}
+	for _, claim := range document.Claims {
+		if claim.Name == "debug-session" {
+			example = claim
+		}
+	}
+	bodies := make([][]byte, nodes)
+	for n := range bodies {
+		node := page.ClaimsAnswer{APIVersion: page.APIVersion, Node: fmt.Sprintf("gpu-node-%04d", n), SampledAt: noon}
+		for d := range 8 {
+			claim := example
+			claim.Name = fmt.Sprintf("train-%d-%d", n, d)
+			claim.Devices = []page.ClaimDevice{example.Devices[0]}
+			busy := float64((n*8+d)%100) / 100
+			claim.Devices[0].UUID, claim.Devices[0].Utilization = fmt.Sprintf("GPU-%08x-%d", n, d), &busy
+			node.Claims = append(node.Claims, claim)
+		}
+		text, err := json.MarshalIndent(node, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[n] = bytes.Clone(text)
+	}
+	return bodies
+}

@@ -1,0 +1,164 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// column is one of the table. Foreign text in its cells is clean.
+type column struct {
+	title string
+	sort  Key  // what marks it; empty for none
+	right bool // aligned
+	rank  int  // where the terminal is too narrow, the highest go first
+
+	least int // columns of the terminal; text is cut to it before others go
+	most  int // 0: least is the width of all cells
+
+	place bool // where everything is; not worth a column if all is in one place
+	cell  func(g Glyphs, row *Row, bars bool) string
+	style func(row *Row) string
+}
+
+// barWidth is how long a utilization's bar is.
+const barWidth = 6
+
+// columns are all of them, from left to right.
+func columns() []column {
+	text := func(title string, rank, least, most int, of func(*Row) string) column {
+		return column{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, r *Row, _ bool) string {
+			return cmp.Or(Clean(of(r)), g.Absent)
+		}}
+	}
+	place := func(c column) column { c.place = true; return c }
+	number := func(title string, key Key, rank, least int, of func(Glyphs, *Row) string) column {
+		return column{title: title, sort: key, rank: rank, least: least, right: true, cell: func(g Glyphs, r *Row, _ bool) string { return of(g, r) }}
+	}
+	named := func(c column) column { c.sort = ByName; return c }
+	device := text("DEVICE", 3, 8, 40, deviceCell)
+	device.style = healthStyle
+	health := text("HEALTH", 10, 6, 40, healthCell)
+	health.sort, health.style = ByHealth, healthStyle
+	return []column{
+		place(named(text("NAMESPACE", 4, 9, 30, func(r *Row) string { return r.Namespace }))),
+		named(text("CLAIM", 0, 12, 63, func(r *Row) string { return r.Claim })),
+		text("PODS", 9, 10, 63, podsCell),
+		place(text("NODE", 7, 8, 40, func(r *Row) string { return r.Node })),
+		device,
+		text("MODEL", 12, 8, 24, func(r *Row) string { return r.Title() }),
+		text("UUID", 14, 13, 13, func(r *Row) string { return r.UUID }),
+		text("HELD BY", 11, 9, 9, func(r *Row) string { return r.Attribution }),
+		{title: "UTIL", sort: ByUtilization, rank: 1, least: barWidth + 6, right: true, cell: utilizationCell, style: utilizationStyle},
+		number("MEMORY", ByMemory, 2, 9, memoryCell),
+		number("POWER", ByPower, 5, 6, func(g Glyphs, r *Row) string { return g.number(r.Power, power) + mark(r.wholePower()) }),
+		number("IDLE", ByIdle, 6, 6, idleCell),
+		number("HELD", ByHeld, 8, 6, func(g Glyphs, r *Row) string { return g.number(r.Held, seconds) }),
+		number("COST/H", ByCost, 13, 9, costCell),
+		health,
+	}
+}
+
+// mark stands behind what is the whole device's though several share it.
+func mark(whole bool) string {
+	if whole {
+		return "*"
+	}
+	return " "
+}
+
+// podsCell names one, and says how many more there are.
+func podsCell(r *Row) string {
+	if len(r.Pods) > 1 {
+		return fmt.Sprintf("%s +%d", r.Pods[0], len(r.Pods)-1)
+	}
+	return strings.Join(r.Pods, "")
+}
+
+// deviceCell marks devices that are sick or warned of, because the column of
+// their health is the first to go.
+func deviceCell(r *Row) string {
+	name := cmp.Or(r.Device, r.UUID)
+	if r.Health == "sick" || r.Health == "warned" {
+		return "!" + name
+	}
+	return name
+}
+
+func healthCell(r *Row) string {
+	if len(r.Reasons) == 0 {
+		return r.Health
+	}
+	return r.Health + ": " + strings.Join(r.Reasons, ", ")
+}
+
+func utilizationCell(g Glyphs, r *Row, bars bool) string {
+	if r.Utilization == nil {
+		return g.Absent + " "
+	}
+	text := g.fit(g.number(r.Utilization, percent), 4, true) + mark(r.wholeUtilization())
+	if !bars {
+		return text
+	}
+	return g.bar(*r.Utilization, barWidth) + " " + text
+}
+
+func memoryCell(g Glyphs, r *Row) string {
+	text := g.number(r.MemoryUsed, size)
+	if r.MemoryAllocated == nil {
+		return text + mark(r.wholeMemory())
+	}
+	all := g.number(r.MemoryAllocated, size)
+	if used, unit := text[:len(text)-1], text[len(text)-1:]; r.MemoryUsed != nil && strings.HasSuffix(all, unit) {
+		text = used // 63/80G
+	}
+	return text + "/" + all + mark(r.wholeMemory())
+}
+
+// idleCell is empty for who is at work: only idling is worth looking at.
+func idleCell(g Glyphs, r *Row) string {
+	if r.Idle == nil && r.Utilization != nil {
+		return ""
+	}
+	return g.number(r.Idle, seconds)
+}
+
+func costCell(g Glyphs, r *Row) string {
+	if r.Cost == nil {
+		return g.Absent
+	}
+	return g.number(r.Cost, money) + " " + Clean(r.Currency)
+}
+
+// The styles in use.
+const (
+	styleBold    = "\x1b[1m"
+	styleDim     = "\x1b[2m"
+	styleReverse = "\x1b[7m"
+	styleBusy    = "\x1b[32m"
+	styleWarned  = "\x1b[33m"
+	styleSick    = "\x1b[1;31m"
+	styleEnd     = "\x1b[0m"
+)
+
+func healthStyle(r *Row) string {
+	switch r.Health {
+	case "sick":
+		return styleSick
+	case "warned":
+		return styleWarned
+	default:
+		return ""
+	}
+}
+
+func utilizationStyle(r *Row) string {
+	switch {
+	case r.Utilization == nil:
+		return styleDim
+	case r.Idle != nil:
+		return styleWarned
+	default:
+		return styleBusy
+	}
+}

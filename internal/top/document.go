@@ -1,0 +1,69 @@
+package top
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// document is the JSON of one reading. docs/top.md describes it; its names do
+// not change within v1.
+type document struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	Agents     int       `json:"agents"`
+	Answered   int       `json:"answered"`
+	Lost       string    `json:"agentsError,omitempty"`
+	Failures   []Failure `json:"failures"`
+	Stale      []Failure `json:"stale,omitempty"`
+	Pending    *Waiting  `json:"pending,omitempty"`
+	NoPending  string    `json:"pendingError,omitempty"`
+	Devices    []*Row    `json:"devices"`
+}
+
+// JSON is the reading as one document, its rows as a person has chosen them.
+// It is harmless on a terminal: what could act there is escaped.
+func JSON(reading Reading, state State) ([]byte, error) {
+	told := document{
+		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,
+		Lost: reading.Lost, Failures: reading.Failures, Stale: reading.Stale,
+		Pending: reading.Waiting, NoPending: reading.NoWord, Devices: state.Chosen(reading.Rows),
+	}
+	if told.Failures == nil {
+		told.Failures = []Failure{}
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(told); err != nil {
+		return nil, fmt.Errorf("encode the document: %w", err)
+	}
+	return escaped(text.Bytes()), nil
+}
+
+// escaped writes as \u what encoding/json leaves as it is and terminals act upon:
+// DEL, the second set of control characters, and marks of direction. Only
+// strings have them.
+func escaped(text []byte) []byte {
+	acts := func(r rune) bool {
+		return r == 0x7f || (r >= 0x80 && r < 0xa0) || (r <= 0xffff && unicode.Is(unicode.Cf, r))
+	}
+	if bytes.IndexFunc(text, acts) < 0 {
+		return text
+	}
+	harmless := make([]byte, 0, len(text)+64)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if acts(r) {
+			harmless = fmt.Appendf(harmless, `\u%04x`, r)
+		} else {
+			harmless = append(harmless, text[:size]...)
+		}
+		text = text[size:]
+	}
+	return harmless
+}

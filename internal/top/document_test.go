@@ -1,0 +1,34 @@
+package top
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// docs/top.md names every field, every key and every column.
+func TestTopDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/top.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(what string) {
+		if !strings.Contains(string(text), "`"+what+"`") {
+			t.Errorf("docs/top.md does not describe %s", what)
+		}
+	}
+	for _, kind := range []any{document{}, Failure{}, Waiting{}, ReasonCount{}, Row{}} {
+		fields := reflect.TypeOf(kind)
+		for i := range fields.NumField() {
+			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+			has(name)
+		}
+	}
+	for _, column := range columns() {
+		has(column.title)
+	}
+	for key := range sortKeys() {
+		has(string(key))
+	}
+}

@@ -1,0 +1,157 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Fleet is what all agents have said, each the last time that it was asked.
+// It is for one goroutine.
+type Fleet struct {
+	agents  map[string]*heard // by the agent's name
+	waiting *Waiting
+	cluster error // why the cluster role did not answer
+	lost    error // why nobody knows which agents there are now
+}
+
+// heard is an agent's last word.
+type heard struct {
+	node   string
+	answer *Answer // nil before the first, and after a failure
+	err    error
+}
+
+// NewFleet knows of no agent.
+func NewFleet() *Fleet { return &Fleet{agents: map[string]*heard{}} }
+
+// Expect says which agents there are; what others have said is forgotten.
+func (f *Fleet) Expect(agents []Agent) {
+	expected := make(map[string]*heard, len(agents))
+	for _, agent := range agents {
+		expected[agent.Name] = &heard{node: agent.Node}
+		if known, is := f.agents[agent.Name]; is {
+			expected[agent.Name] = known
+		}
+	}
+	f.agents, f.lost = expected, nil
+}
+
+// Take notes what an agent answered. One that was not expected is passed over:
+// it has gone while it was asked.
+func (f *Fleet) Take(reply Reply) {
+	agent, expected := f.agents[reply.Agent.Name]
+	if !expected {
+		return
+	}
+	agent.err, agent.answer = reply.Err, nil
+	if reply.Err == nil {
+		agent.answer = &reply.Answer
+		agent.node = cmp.Or(reply.Answer.Node, agent.node)
+	}
+}
+
+// TakeWaiting notes what the cluster role answered.
+func (f *Fleet) TakeWaiting(waiting *Waiting, err error) { f.waiting, f.cluster = waiting, err }
+
+// Lose notes that the agents could not be listed; those that are known stay.
+func (f *Fleet) Lose(err error) { f.lost = err }
+
+// Asked is how many agents have been asked and answered or failed, of how many.
+func (f *Fleet) Asked() (asked, all int) {
+	for _, agent := range f.agents {
+		if agent.err != nil || agent.answer != nil {
+			asked++
+		}
+	}
+	return asked, len(f.agents)
+}
+
+// Silence is why no agent has answered: the first one's reason.
+func (f *Fleet) Silence() error {
+	first := ""
+	for name, agent := range f.agents {
+		if agent.err != nil && (first == "" || name < first) {
+			first = name
+		}
+	}
+	if first == "" {
+		return ErrNoAgents
+	}
+	return fmt.Errorf("no agent has answered: %s: %w", first, f.agents[first].err)
+}
+
+// Failure is an agent that gave no answer.
+type Failure struct {
+	Agent string `json:"agent"`
+	Node  string `json:"node,omitempty"`
+	Error string `json:"error"`
+}
+
+// Reading is all that is known at one moment.
+type Reading struct {
+	At       time.Time
+	Agents   int // that there are
+	Answered int // of them
+	Failures []Failure
+	Stale    []Failure // agents whose readings are old: they are shown
+	Waiting  *Waiting  // nil where no cluster role was asked or has answered
+	NoWord   string    // why the cluster role has not
+	Lost     string    // why nobody knows which agents there are now
+	Rows     []*Row    // nobody changes them
+}
+
+// staleAfter is when readings are too old to pass over it: agents take them
+// every second.
+const staleAfter = time.Minute
+
+// Reading puts together what has been said, on nodes that are wanted.
+func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
+	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting}
+	if f.cluster != nil {
+		reading.NoWord = f.cluster.Error()
+	}
+	if f.lost != nil {
+		reading.Lost = f.lost.Error()
+	}
+	for name, agent := range f.agents {
+		switch {
+		case agent.err != nil:
+			reading.Failures = append(reading.Failures, Failure{name, agent.node, agent.err.Error()})
+		case agent.answer != nil:
+			reading.Answered++
+			reading.take(name, agent.answer, wanted)
+		}
+	}
+	byName := func(a, b Failure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }
+	slices.SortFunc(reading.Failures, byName)
+	slices.SortFunc(reading.Stale, byName)
+	return reading
+}
+
+func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
+	for i := range answer.Rows {
+		if wanted.row(&answer.Rows[i]) {
+			r.Rows = append(r.Rows, &answer.Rows[i])
+		}
+	}
+	if age := answer.At.Sub(answer.SampledAt); !answer.SampledAt.IsZero() && age > staleAfter {
+		r.Stale = append(r.Stale, Failure{name, answer.Node, "its readings are " + span(age) + " old"})
+	}
+}
+
+// Wanted says which rows to show; what is empty wants all.
+type Wanted struct {
+	Namespaces []string
+	Nodes      []string
+}
+
+func (w Wanted) row(row *Row) bool { return w.Node(row.Node) && oneOf(w.Namespaces, row.Namespace) }
+
+// Node reports whether what is on a node is wanted.
+func (w Wanted) Node(name string) bool { return oneOf(w.Nodes, name) }
+
+func oneOf(wanted []string, name string) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, name)
+}

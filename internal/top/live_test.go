@@ -1,0 +1,178 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// terminal is the other side of one: frames come in, keys go out.
+type terminal struct {
+	mutex  sync.Mutex
+	frames []string
+	failed error
+	input  chan []byte
+	width  atomic.Int32
+}
+
+func (s *terminal) Write(frame []byte) (int, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.frames = append(s.frames, string(frame))
+	return len(frame), s.failed
+}
+
+// until waits for a frame that is as the test wants it.
+func (s *terminal) until(t *testing.T, what string, is func(string) bool) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		s.mutex.Lock()
+		last := ""
+		if len(s.frames) > 0 {
+			last = s.frames[len(s.frames)-1]
+		}
+		s.mutex.Unlock()
+		if is(last) {
+			return last
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no frame %s; the last one:\n%s", what, last)
+		}
+	}
+}
+
+func (s *terminal) shows(t *testing.T, text string) string {
+	t.Helper()
+	return s.until(t, "shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
+}
+
+// watch runs a table over agents; end waits for its end.
+func watch(t *testing.T, watch *Watch) (screen *terminal, resized chan os.Signal, end func() error) {
+	t.Helper()
+	screen, resized = &terminal{input: make(chan []byte)}, make(chan os.Signal, 1)
+	screen.width.Store(220)
+	live := &Live{
+		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: ASCII()},
+		Input: screen.input, Resized: resized, Size: func() (int, int) { return int(screen.width.Load()), 30 }, Output: screen,
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- live.Run(ctx) }()
+	t.Cleanup(stop)
+	return screen, resized, func() error { return <-ended }
+}
+
+// The table renews itself; an agent that fails is told of and comes back;
+// agents come and go; keys work; the end is the person's.
+func TestLive(t *testing.T) {
+	good, broken := answered(t, "claims.json"), &atomic.Bool{}
+	moody := agent(t, "moody", func(w http.ResponseWriter, r *http.Request) {
+		if broken.Load() {
+			http.Error(w, "on strike", http.StatusInternalServerError)
+			return
+		}
+		says(good)(w, r)
+	})
+	second, lost := agent(t, "second", says(answered(t, "sharing.json"))), &atomic.Bool{}
+	first := Listing{Agents: []Agent{moody, agent(t, "hangs", hangs(t))}}
+	screen, resized, end := watch(t, &Watch{
+		Asker: asker(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
+		List: func(context.Context) (Listing, error) {
+			if lost.Load() {
+				return Listing{}, errors.New("the API server is away")
+			}
+			return Listing{Agents: append(first.Agents[:1:1], second)}, nil
+		},
+	})
+	screen.shows(t, "llama-pretrain")
+	screen.shows(t, "rerank-0") // the second agent was found
+	broken.Store(true)
+	frame := screen.shows(t, "(moody): 500 Internal Server Error: on strike")
+	if strings.Contains(frame, "llama-pretrain") || !strings.Contains(frame, "rerank-0") {
+		t.Errorf("what nobody says any more is still there, or what somebody says is not:\n%s", frame)
+	}
+	broken.Store(false)
+	screen.shows(t, "llama-pretrain")
+	lost.Store(true)
+	screen.shows(t, "the API server is away")
+	screen.input <- []byte("/rer")
+	screen.shows(t, "filter: rer_")
+	screen.input <- []byte{0x1b} // alone: it is known as Escape only when nothing follows
+	screen.shows(t, "/ filter")
+	screen.width.Store(40)
+	resized <- nil
+	screen.until(t, "fits the smaller terminal", func(frame string) bool {
+		for line := range strings.SplitSeq(strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(frame), "\r\n") {
+			if utf8.RuneCountInString(line) >= 40 {
+				return false
+			}
+		}
+		return true
+	})
+	screen.input <- []byte("q")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent that has failed is asked again, and found well.
+func TestWatchComesBackToTheSick(t *testing.T) {
+	var asked atomic.Int32
+	sick := agent(t, "sick", func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		says([]byte(`{"apiVersion": "v1", "node": "back", "claims": []}`))(w, r)
+	})
+	fleet, ctx := NewFleet(), t.Context()
+	ctx, stop := context.WithCancel(ctx)
+	failed := false
+	(&Watch{Asker: asker(t), First: Listing{Agents: []Agent{sick}}, Interval: 10 * time.Millisecond, Rest: 100 * time.Millisecond}).Run(ctx, func(change Change) {
+		change(fleet)
+		switch reading := fleet.Reading(noon, Wanted{}); {
+		case len(reading.Failures) == 1:
+			failed = true
+		case reading.Answered == 1:
+			stop()
+		}
+	})
+	if !failed {
+		t.Error("the failure was never told")
+	}
+}
+
+// However it ends, it ends: by the context, by the terminal, by Ctrl-C.
+func TestLiveEnds(t *testing.T) {
+	begin := func() (*terminal, func() error) {
+		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{agent(t, "hangs", hangs(t))}}, Interval: time.Second})
+		screen.shows(t, "asked 0 of 1 agent")
+		return screen, end
+	}
+	screen, end := begin()
+	close(screen.input)
+	if err := end(); err != nil {
+		t.Errorf("without input: %v", err)
+	}
+	screen, end = begin()
+	screen.input <- []byte{3}
+	if err := end(); err != nil {
+		t.Errorf("at Ctrl-C: %v", err)
+	}
+	screen, end = begin()
+	screen.mutex.Lock()
+	screen.failed = errors.New("gone")
+	screen.mutex.Unlock()
+	if err := end(); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("without a terminal: %v", err)
+	}
+}

@@ -1,0 +1,146 @@
+package top
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// State is what a person has chosen. It changes by keys alone.
+type State struct {
+	Order  Order
+	Filter string // words, each of which a row must have somewhere
+	Typing bool   // the filter is being written
+	Offset int    // rows scrolled past
+	Done   bool   // the person has had enough
+}
+
+// Space is how much there is to scroll through.
+type Space struct{ Rows, Visible int }
+
+// maxFilter is more than anybody wants to find.
+const maxFilter = 100
+
+// Press is the state after a key.
+func (s State) Press(key Keystroke, space Space) State {
+	switch {
+	case key.Name == KeyInterrupt:
+		s.Done = true
+	case s.Typing:
+		s = s.typed(key)
+	case key.Name == KeyRune:
+		s = s.command(key.Rune, space)
+	case key.Name == KeyEscape:
+		s.Filter, s.Offset = "", 0
+	default:
+		s = s.scrolled(key, space)
+	}
+	return s.Within(space)
+}
+
+// Within keeps the table from being scrolled out of sight.
+func (s State) Within(space Space) State {
+	s.Offset = max(min(s.Offset, space.Rows-space.Visible), 0)
+	return s
+}
+
+func (s State) command(r rune, space Space) State {
+	if key, is := sortKeys()[r]; is {
+		s.Order, s.Offset = Order{Key: key, Reversed: s.Order.Key == key && s.Order.Reversed}, 0
+		return s
+	}
+	switch r {
+	case 'q':
+		s.Done = true
+	case 'r':
+		s.Order.Reversed = !s.Order.Reversed
+	case '/':
+		s.Typing = true
+	case 'j':
+		return s.scrolled(Keystroke{Name: KeyDown}, space)
+	case 'k':
+		return s.scrolled(Keystroke{Name: KeyUp}, space)
+	case ' ':
+		return s.scrolled(Keystroke{Name: KeyPageDown}, space)
+	case 'g':
+		return s.scrolled(Keystroke{Name: KeyHome}, space)
+	case 'G':
+		return s.scrolled(Keystroke{Name: KeyEnd}, space)
+	}
+	return s
+}
+
+// sortKeys are the letters that sort.
+func sortKeys() map[rune]Key {
+	return map[rune]Key{
+		'u': ByUtilization, 'm': ByMemory, 'p': ByPower, 'i': ByIdle, 'a': ByHeld, 'c': ByCost, 'h': ByHealth, 'n': ByName,
+	}
+}
+
+// typed writes the filter; rows are filtered as it grows.
+func (s State) typed(key Keystroke) State {
+	s.Offset = 0
+	switch key.Name {
+	case KeyRune:
+		if utf8.RuneCountInString(s.Filter) < maxFilter {
+			s.Filter += string(key.Rune)
+		}
+	case KeyBackspace:
+		_, size := utf8.DecodeLastRuneInString(s.Filter)
+		s.Filter = s.Filter[:len(s.Filter)-size]
+	case KeyEnter:
+		s.Typing = false
+	case KeyEscape:
+		s.Typing, s.Filter = false, ""
+	}
+	return s
+}
+
+func (s State) scrolled(key Keystroke, space Space) State {
+	page := max(space.Visible-1, 1)
+	switch key.Name {
+	case KeyUp:
+		s.Offset--
+	case KeyDown:
+		s.Offset++
+	case KeyPageUp:
+		s.Offset -= page
+	case KeyPageDown:
+		s.Offset += page
+	case KeyHome:
+		s.Offset = 0
+	case KeyEnd:
+		s.Offset = space.Rows
+	}
+	return s
+}
+
+// Chosen are the rows that the filter leaves, in the order that was chosen. It
+// leaves the given ones as they are.
+func (s State) Chosen(rows []*Row) []*Row {
+	words := strings.Fields(strings.ToLower(s.Filter))
+	chosen := make([]*Row, 0, len(rows))
+	for _, row := range rows {
+		if row.has(words) {
+			chosen = append(chosen, row)
+		}
+	}
+	Sort(chosen, s.Order)
+	return chosen
+}
+
+// has reports whether each word is in one of the row's names.
+func (r *Row) has(words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	names := append([]string{
+		r.Namespace, r.Claim, r.Node, r.Device, r.UUID, r.Class, r.Model, r.Profile, r.Attribution, r.Health,
+	}, r.Pods...)
+	text := strings.ToLower(strings.Join(names, "\n"))
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}

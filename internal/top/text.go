@@ -1,0 +1,167 @@
+package top
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes foreign text harmless for a terminal and one column wide a rune:
+// white space becomes a blank, and whatever is no letter of a script that
+// is written so, no currency and not ASCII becomes a question mark. Nothing can
+// move the cursor, change colours or turn the direction of the line.
+func Clean(text string) string {
+	harmless := func(r rune) bool { return r >= ' ' && r < 0x7f }
+	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case harmless(r):
+			return r
+		case r == utf8.RuneError || r >= 0x3000: // full-width forms of letters lie there
+			return '?'
+		case unicode.IsSpace(r) && r != 0x85:
+			return ' '
+		case unicode.Is(unicode.Sc, r), r == '°', r == 'µ', r == '·', r == '–', r == '…':
+			return r
+		case unicode.IsLetter(r) && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic):
+			return r
+		default:
+			return '?'
+		}
+	}, text)
+}
+
+// Glyphs are what is drawn with.
+type Glyphs struct {
+	Absent string // where nothing is known
+	Cut    string // where text was cut off
+	Blocks []rune // parts of a bar's cell, from almost empty to full
+}
+
+// Unicode and ASCII are for terminals that can show more, and for those that
+// cannot.
+func Unicode() Glyphs { return Glyphs{"–", "…", []rune("▏▎▍▌▋▊▉█")} }
+
+// ASCII is for terminals that show nothing else.
+func ASCII() Glyphs { return Glyphs{"-", "~", []rune("#")} }
+
+// width is how many columns clean text takes.
+func width(text string) int { return utf8.RuneCountInString(text) }
+
+// cut shortens clean text to a number of columns.
+func (g Glyphs) cut(text string, columns int) string {
+	if width(text) <= columns {
+		return text
+	}
+	if columns <= 0 {
+		return ""
+	}
+	return string([]rune(text)[:columns-1]) + g.Cut
+}
+
+// fit makes clean text exactly so wide.
+func (g Glyphs) fit(text string, columns int, right bool) string {
+	text = g.cut(text, columns)
+	blanks := strings.Repeat(" ", max(columns-width(text), 0))
+	if right {
+		return blanks + text
+	}
+	return text + blanks
+}
+
+// bar draws a ratio in so many columns. What is busy at all is seen to be.
+func (g Glyphs) bar(ratio float64, columns int) string {
+	if math.IsNaN(ratio) {
+		ratio = 0
+	}
+	ratio = min(max(ratio, 0), 1)
+	steps := len(g.Blocks)
+	filled := int(math.Round(ratio * float64(columns*steps)))
+	if filled == 0 && ratio > 0 {
+		filled = 1
+	}
+	drawn := strings.Repeat(string(g.Blocks[steps-1]), filled/steps)
+	if rest := filled % steps; rest > 0 {
+		drawn += string(g.Blocks[rest-1])
+	}
+	return g.fit(drawn, columns, false)
+}
+
+// number shows a value that may be unknown.
+func (g Glyphs) number(value *float64, show func(float64) string) string {
+	if value == nil || math.IsNaN(*value) || math.IsInf(*value, 0) {
+		return g.Absent
+	}
+	return show(*value)
+}
+
+func percent(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*ratio) }
+
+// size shows bytes in the first binary unit that fits, as short as it is clear.
+func size(bytes float64) string { return scaled(bytes, 1024, "B", "K", "M", "G", "T", "P") }
+
+// power shows watts.
+func power(watts float64) string {
+	if math.Abs(watts) < 10_000 {
+		return fmt.Sprintf("%.0fW", watts)
+	}
+	return scaled(watts, 1000, "W", "kW", "MW", "GW")
+}
+
+func money(amount float64) string {
+	if math.Abs(amount) < 0.1 && amount != 0 {
+		return strconv.FormatFloat(amount, 'f', 3, 64)
+	}
+	return strconv.FormatFloat(amount, 'f', 2, 64)
+}
+
+func scaled(value, step float64, units ...string) string {
+	unit := 0
+	for math.Abs(value) >= step && unit < len(units)-1 {
+		value /= step
+		unit++
+	}
+	decimals := 0
+	if unit > 0 && math.Abs(value) < 9.95 && value != math.Trunc(value) {
+		decimals = 1
+	}
+	return strconv.FormatFloat(value, 'f', decimals, 64) + units[unit]
+}
+
+// seconds shows an accrued time span.
+func seconds(value float64) string {
+	const most = float64(math.MaxInt64) / float64(time.Second)
+	return span(time.Duration(min(max(value, 0), most-1) * float64(time.Second)))
+}
+
+// span shows a time span with two units at most.
+func span(d time.Duration) string {
+	hours := int(d.Hours())
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", hours, int(d.Minutes())%60)
+	case d < 1000*24*time.Hour:
+		return fmt.Sprintf("%dd%02dh", hours/24, hours%24)
+	default:
+		return fmt.Sprintf("%dd", hours/24)
+	}
+}
+
+// deviceTitle is a profile, of partitions, and a model without its vendor: the
+// end is what is cut off.
+func deviceTitle(model, profile string) string {
+	for _, vendor := range []string{"NVIDIA ", "AMD ", "Intel "} {
+		model = strings.TrimPrefix(model, vendor)
+	}
+	return strings.TrimSpace(profile + " " + model)
+}
