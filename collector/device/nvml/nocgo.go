@@ -23,7 +23,7 @@ func (*Source) Name() string { return "nvml" }
 func (*Source) Readers(context.Context) ([]device.Reader, error) {
 	return nil, &source.Failure{
 		Reason: source.ReasonLibraryMissing,
-		Err:    errors.New("this binary was built without cgo and cannot open libnvidia-ml.so.1: use one built with CGO_ENABLED=1"),
+		Err:    errors.New("this build of dra-exporter is the static one and cannot open libnvidia-ml.so.1: use the image whose tag does not end in -static, or a build with CGO_ENABLED=1"),
 	}
 }
 

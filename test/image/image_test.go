@@ -1,0 +1,295 @@
+package main
+
+import (
+	"debug/elf"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+const (
+	repository = "../.."
+	version    = "1.2.3-test"
+	revision   = "0123456789abcdef0123456789abcdef01234567"
+	created    = "2026-11-22T10:00:00Z"
+)
+
+// TestImages builds both targets as the Dockerfile says, and looks at what is in
+// them. The files stay where DRA_IMAGE_DIR says, for the end-to-end tests.
+func TestImages(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("it mounts and changes roots: run it as root")
+	}
+	for target, dynamic := range map[string]bool{"": true, "static": false} {
+		name := map[bool]string{true: "glibc", false: "static"}[dynamic]
+		t.Run(name, func(t *testing.T) {
+			file := built(t, target, name, hostArch())
+			image, err := tarball.ImageFromPath(file, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settingsAreRight(t, image)
+			root := extracted(t, image)
+			nothingElseToRun(t, root)
+			program := filepath.Join(root, "dra-exporter")
+			if libraries := neededBy(t, program); dynamic != (len(libraries) > 0) {
+				t.Errorf("the program needs %q", libraries)
+			}
+			saysItsVersion(t, root)
+			if dynamic {
+				hasLibraries(t, root)
+			} else {
+				namesTheOtherImage(t, root)
+			}
+		})
+	}
+}
+
+// TestOtherArchitecture builds what can be built without another compiler. It
+// compiles everything once more, for minutes, and a real engine builds both
+// architectures in the workflow `ci`: so it runs where it is asked for.
+func TestOtherArchitecture(t *testing.T) {
+	if os.Getenv("DRA_IMAGE_OTHER") == "" {
+		t.Skip("DRA_IMAGE_OTHER=1 compiles the program for another architecture too")
+	}
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[hostArch()]
+	image, err := tarball.ImageFromPath(built(t, "static", "static-"+other, other), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err := image.ConfigFile(); err != nil || config.Architecture != other {
+		t.Errorf("the image is for %s (%v)", config.Architecture, err)
+	}
+	program, err := elf.Open(filepath.Join(extracted(t, image), "dra-exporter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if want := map[string]elf.Machine{"arm64": elf.EM_AARCH64, "amd64": elf.EM_X86_64}[other]; program.Machine != want {
+		t.Errorf("the program is for %s, not %s", program.Machine, want)
+	}
+}
+
+// built builds a target and returns the file.
+func built(t *testing.T, target, name, arch string) string {
+	t.Helper()
+	folder := os.Getenv("DRA_IMAGE_DIR")
+	if folder == "" {
+		folder = t.TempDir()
+	}
+	file := filepath.Join(folder, name+".tar")
+	args := []string{
+		"-context", repository, "-target", target, "-arch", arch, "-name", "localhost/dra-exporter:" + name, "-out", file,
+		"-arg", "VERSION=" + version, "-arg", "REVISION=" + revision, "-arg", "CREATED=" + created,
+	}
+	var words strings.Builder // of compilers: many, and of use only when they fail
+	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &words); err != nil {
+		t.Fatalf("%v\n%s", err, words.String())
+	}
+	return file
+}
+
+// bases say what stands in the place of each image that a target is made from:
+// this machine for the builder, folders for the others.
+func bases(t *testing.T, target, libdcgm string) (flags []string) {
+	t.Helper()
+	var list strings.Builder
+	if err := run(t.Context(), []string{"-context", repository, "-target", target, "-bases"}, &list, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for image := range strings.FieldsSeq(list.String()) {
+		folder := ""
+		switch {
+		case strings.HasPrefix(image, "golang:"):
+			folder = onHost
+		case strings.HasPrefix(image, "nvcr.io/nvidia/cloud-native/dcgm:4."):
+			folder = dcgmImage(t, libdcgm)
+		case image == "gcr.io/distroless/static-debian12:nonroot", image == "gcr.io/distroless/cc-debian12:nonroot":
+			kind, _, _ := strings.Cut(filepath.Base(image), "-")
+			folder = filepath.Join(distroless(t), kind)
+		default:
+			t.Fatalf("nothing stands for %s", image)
+		}
+		flags = append(flags, "-base", image+"="+folder)
+	}
+	return flags
+}
+
+// distroless is the folder that distroless.sh has filled.
+func distroless(t *testing.T) string {
+	t.Helper()
+	if folder := os.Getenv("DRA_IMAGE_DISTROLESS"); folder != "" {
+		return folder
+	}
+	folder := t.TempDir()
+	if out, err := exec.Command("./distroless.sh", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return folder
+}
+
+// dcgmImage has the library where NVIDIA's image has it, as a link to a file
+// with the whole version.
+func dcgmImage(t *testing.T, library string) string {
+	t.Helper()
+	folder := t.TempDir()
+	libraries := filepath.Join(folder, "rootfs", "usr", "lib", "x86_64-linux-gnu")
+	if err := os.MkdirAll(libraries, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(libraries, "libdcgm.so.4.6.1"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("libdcgm.so.4.6.1", filepath.Join(libraries, "libdcgm.so.4")); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// settingsAreRight: the image runs the program as nobody in particular, and says
+// what it is made of.
+func settingsAreRight(t *testing.T, image v1.Image) {
+	t.Helper()
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := file.Config
+	if config.User != "65532:65532" || !slices.Equal(config.Entrypoint, []string{"/dra-exporter"}) || len(config.Cmd) > 0 {
+		t.Errorf("it runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
+	}
+	if _, node := config.ExposedPorts["9420/tcp"]; !node || len(config.ExposedPorts) != 2 {
+		t.Errorf("its ports are %v", config.ExposedPorts)
+	}
+	for label, want := range map[string]string{"version": version, "revision": revision, "created": created, "licenses": "Apache-2.0", "title": "dra-exporter"} {
+		if got := config.Labels["org.opencontainers.image."+label]; got != want {
+			t.Errorf("its label %s is %q, not %q", label, got, want)
+		}
+	}
+}
+
+// extracted are the image's files, in a folder; their size is logged.
+func extracted(t *testing.T, image v1.Image) string {
+	t.Helper()
+	root := t.TempDir()
+	files := mutate.Extract(image)
+	defer files.Close()
+	unpack := exec.Command("tar", "--extract", "--directory", root)
+	unpack.Stdin = files
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var all int64
+	err := filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
+		if info, errInfo := entry.Info(); err == nil && errInfo == nil && info.Mode().IsRegular() {
+			all += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Stat(filepath.Join(root, "dra-exporter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f MB, %.1f of them the program", float64(all)/1e6, float64(program.Size())/1e6)
+	return root
+}
+
+// nothingElseToRun: beside the program there are libraries, and nothing that
+// raises rights.
+func nothingElseToRun(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+			t.Errorf("%s raises rights: %s", path, info.Mode())
+		}
+		inside, _ := filepath.Rel(root, path)
+		if info.Mode().Perm()&0o111 != 0 && inside != "dra-exporter" && !strings.Contains(inside, ".so") && !strings.HasPrefix(inside, "usr/share/doc/") {
+			t.Errorf("%s can be run", inside)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shell := range []string{"bin/sh", "usr/bin/sh", "bin/bash", "busybox/sh"} {
+		if _, err := os.Lstat(filepath.Join(root, shell)); err == nil {
+			t.Errorf("there is a shell, %s", shell)
+		}
+	}
+}
+
+// inside runs the program in the image's files, as its user.
+func inside(t *testing.T, root string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "chroot", append([]string{"--userspec=65532:65532", root, "/dra-exporter"}, args...)...)
+	command.Env = []string{}
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q in the image: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func saysItsVersion(t *testing.T, root string) {
+	t.Helper()
+	if said := inside(t, root, "--version"); !strings.Contains(said, version) || !strings.Contains(said, revision) {
+		t.Errorf("it says that it is %q", said)
+	}
+}
+
+// neededBy are the libraries that the loader looks for.
+func neededBy(t *testing.T, file string) []string {
+	t.Helper()
+	program, err := elf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	libraries, err := program.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return libraries
+}
+
+// hasLibraries: whatever the program and DCGM's library need is there.
+func hasLibraries(t *testing.T, root string) {
+	t.Helper()
+	for _, file := range []string{"dra-exporter", "usr/lib/libdcgm.so.4"} {
+		for _, library := range neededBy(t, filepath.Join(root, file)) {
+			found := false
+			for _, folder := range []string{"lib/*-linux-gnu", "usr/lib/*-linux-gnu", "lib64", "usr/lib"} {
+				paths, err := filepath.Glob(filepath.Join(root, folder, library))
+				found = found || err == nil && len(paths) > 0
+			}
+			if !found {
+				t.Errorf("%s needs %s, which is not in the image", file, library)
+			}
+		}
+	}
+}
