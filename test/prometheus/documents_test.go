@@ -20,12 +20,8 @@ func TestDocumentsAskForWhatThereIs(t *testing.T) {
 	for _, name := range regexp.MustCompile(`DCGM_FI_[A-Z_]+`).FindAllString(read(t, root+"/docs/dcgm-names.md"), -1) {
 		families[name] = []string{"*"}
 	}
-	files, err := filepath.Glob(root + "/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	count := 0
-	for _, file := range append(files, root+"/README.md") {
+	for _, file := range documents(t) {
 		for _, query := range shown(read(t, file)) {
 			count++
 			if _, problems := (promlabels.Checker{Families: families}).Expr(query); len(problems) > 0 {
@@ -41,6 +37,23 @@ func TestDocumentsAskForWhatThereIs(t *testing.T) {
 	if count < 25 {
 		t.Errorf("found %d queries", count)
 	}
+}
+
+// documents are the pages for readers, but for runbooks, which have tests of
+// their own.
+func documents(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"README.md", "docs/*.md", "deploy/*/README.md", "deploy/helm/*/README.md", "examples/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) < 20 {
+		t.Fatalf("there are %d: %v", len(files), files)
+	}
+	return files
 }
 
 // shown are the queries of a document's PromQL: a block's paragraphs, and where
