@@ -9,12 +9,17 @@ SHELL := bash
 VERSION ?= $(or $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null)),unknown)
 REVISION ?= $(or $(shell git rev-parse HEAD 2>/dev/null),unknown)
 IMAGE ?= ghcr.io/dra-exporter/dra-exporter
+# A folder for the digests of images that are pushed.
+PUSH ?=
 BENCH ?= .
 BENCH_COUNT ?= 6
 BENCH_BASE ?=
 FUZZTIME ?= 20s
 TEST_FLAGS ?=
 DEMO_FLAGS ?=
+# Another database than the public one, such as a mirror.
+GOVULNDB ?=
+VULN_FLAGS = $(if $(GOVULNDB),-db=$(GOVULNDB))
 
 # Vendor libraries are opened at run time: their symbols must not be looked
 # for when the program starts, which is what some linkers do by default.
@@ -27,12 +32,19 @@ LDFLAGS := -s -w \
 # belongs to another user, which is common in containers.
 export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 
+# The moment of the commit, and not of the build: the same commit gives the same
+# image and the same archives.
+CREATED ?= $(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
+IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg CREATED=$(CREATED)
+
 TOOLS := $(CURDIR)/test/.bin/tools
+RELEASE := $(CURDIR)/test/.bin/release
+HELM := $(CURDIR)/test/.bin/helm/helm
 PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/prometheus/go.mod test/compose/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/helm/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -45,15 +57,26 @@ demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAG
 	CGO_ENABLED=0 go run -ldflags '$(LDFLAGS)' ./cmd/dra-exporter demo $(DEMO_FLAGS)
 
 ##@ Build
-.PHONY: build build-static image
+.PHONY: build build-static image images release sbom
 build: ## bin/dra-exporter, with NVML (cgo)
 	CGO_ENABLED=1 go build -trimpath -ldflags '$(LDFLAGS) $(LAZY)' -o bin/dra-exporter ./cmd/dra-exporter
 
 build-static: ## bin/dra-exporter-static, without vendor libraries
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/dra-exporter-static ./cmd/dra-exporter
 
-image: ## the container image, for this architecture (docker with BuildKit)
-	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t $(IMAGE):v$(VERSION) .
+image: ## the container images, for this architecture (docker with BuildKit)
+	docker build $(IMAGE_ARGS) -t $(IMAGE):v$(VERSION) .
+	docker build $(IMAGE_ARGS) -t $(IMAGE):v$(VERSION)-static --target static .
+
+images: ## both images for both architectures; PUSH=folder pushes them to IMAGE
+	VERSION=$(VERSION) REVISION=$(REVISION) CREATED=$(CREATED) .ci/images $(if $(PUSH),$(IMAGE) $(PUSH))
+
+release: $(RELEASE)/.built $(HELM) ## dist/release: archives, chart, SBOMs, checksums (VERSION=1.2.3; PLATFORMS=…)
+	VERSION=$(VERSION) REVISION=$(REVISION) .ci/release dist/release
+
+sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-exporter is made of (CycloneDX)
+	@mkdir -p dist
+	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
 .PHONY: test test-short fuzz bench e2e
@@ -84,13 +107,18 @@ e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
 
 ##@ Check
-.PHONY: lint manifests rules dashboards exported prometheusrule tools docs
-lint: $(TOOLS)/.built ## golangci-lint with our rules; staticcheck on the build without cgo
+.PHONY: lint vuln manifests rules dashboards exported prometheusrule chart tools docs
+lint: $(TOOLS)/.built $(RELEASE)/.built ## golangci-lint with our rules; staticcheck on the build without cgo; actionlint
 	@for module in $(LINTED); do \
 		echo "== golangci-lint $$module"; \
 		(cd $$module && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
 	done
 	CGO_ENABLED=0 $(TOOLS)/staticcheck ./...
+	$(RELEASE)/actionlint
+
+vuln: $(RELEASE)/.built ## govulncheck on the program, with and without cgo; its database is on the network (GOVULNDB=…)
+	CGO_ENABLED=1 $(RELEASE)/govulncheck $(VULN_FLAGS) ./cmd/...
+	CGO_ENABLED=0 $(RELEASE)/govulncheck $(VULN_FLAGS) ./cmd/...
 
 manifests: ## render every kustomization (kubectl)
 	@for folder in $(KUSTOMIZATIONS); do \
@@ -111,17 +139,28 @@ exported: ## dashboards and rules for servers without honorLabels, to dist/expor
 prometheusrule: ## write the PrometheusRule of deploy/kustomize from alerts/*.yaml
 	cd test/prometheus && go test -run '^TestPrometheusRule$$' . -update
 
-docs: ## write docs/metrics.md and the tables of docs/health.md, docs/sources.md and docs/opentelemetry.md
+chart: ## write what the Helm chart copies (dashboards, rules) and the table of its values
+	cd test/helm && go test -run '^Test(Copies|ValuesDocument)$$' . -update
+
+docs: ## write docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test ./internal/otlp -run 'Document$$' -update
-	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources)Document$$' -update
+	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources|Configuration)Document$$' -update
 
-tools: $(TOOLS)/.built $(PROMTOOL) ## build the linters, benchstat, promtool and Prometheus
+tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus
 
 $(TOOLS)/.built: test/tools/go.mod test/tools/go.sum
 	@mkdir -p $(@D)
 	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
 	@touch $@
+
+$(RELEASE)/.built: test/release/go.mod test/release/go.sum
+	@mkdir -p $(@D)
+	cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(@D)/ tool
+	@touch $@
+
+$(HELM): test/helm/go.mod test/helm/go.sum
+	$(MAKE) -C test $(@D)/.built
 
 $(PROMTOOL): test/prometheus/go.mod test/prometheus/go.sum
 	@mkdir -p $(@D)

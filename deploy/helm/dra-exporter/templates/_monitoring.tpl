@@ -1,0 +1,81 @@
+{{/* Whether the operator's objects are made, and what they have in common. */}}
+
+{{/* auto: "true" or nothing. dict value, has. */}}
+{{- define "dra-exporter.auto" -}}
+{{- $value := toString .value -}}
+{{- if or (eq $value "true") (and (eq $value "auto") .has) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "dra-exporter.monitoring.enabled" -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.monitoring.enabled "has" (.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .Values.monitoring.kind))) -}}
+{{- end -}}
+
+{{/* Rules and dashboards are there once in a cluster: with the cluster role. Those of
+     the chart are made for labels that are honoured. */}}
+{{- define "dra-exporter.rules.enabled" -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.rules.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule"))) -}}
+{{- end -}}
+
+{{- define "dra-exporter.dashboards.enabled" -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.dashboards.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels)) -}}
+{{- end -}}
+
+{{- define "dra-exporter.openshift.enabled" -}}
+{{- if .Values.node.enabled -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.openshift.scc "has" (.Capabilities.APIVersions.Has "security.openshift.io/v1/SecurityContextConstraints")) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* endpoint: what either kind of monitor says of the port. dict root, component. */}}
+{{- define "dra-exporter.monitoring.endpoint" -}}
+{{- $monitoring := .root.Values.monitoring -}}
+port: metrics
+path: /metrics
+{{- if .root.Values.web.tls }}
+scheme: https
+{{- end }}
+interval: {{ $monitoring.interval }}
+scrapeTimeout: {{ $monitoring.scrapeTimeout }}
+# namespace, pod and container on the rows are those of the claim and of its
+# consumers, not the exporter's.
+honorLabels: {{ $monitoring.honorLabels }}
+{{- with $monitoring.basicAuth }}
+basicAuth:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $monitoring.tlsConfig }}
+tlsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+relabelings:
+  {{- if eq .component "node" }}
+  # A restarted agent goes on as the same instance.
+  - sourceLabels: [__meta_kubernetes_pod_node_name]
+    targetLabel: instance
+  {{- else }}
+  # It may run on any node, and goes on as the same instance.
+  - targetLabel: instance
+    replacement: cluster
+  {{- end }}
+  # Rows without such a label of their own would otherwise get the exporter's,
+  # and joins would take it for the consumer.
+  - action: labeldrop
+    regex: ({{ ternary "pod|container|endpoint|service|namespace" "endpoint|service" $monitoring.honorLabels }})
+  {{- with $monitoring.relabelings }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $monitoring.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* helm test asks over plain HTTP and has no password. */}}
+{{- define "dra-exporter.tests.enabled" -}}
+{{- if and .Values.tests.enabled (not .Values.web.configSecret) -}}true{{- end -}}
+{{- end -}}
+
+{{/* OpenShift gives a pod its user, and refuses others. */}}
+{{- define "dra-exporter.openshift" -}}
+{{- include "dra-exporter.auto" (dict "value" (ternary true "auto" (eq (toString .Values.openshift.scc) "true")) "has" (.Capabilities.APIVersions.Has "security.openshift.io/v1/SecurityContextConstraints")) -}}
+{{- end -}}

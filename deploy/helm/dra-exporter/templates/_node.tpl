@@ -1,0 +1,96 @@
+{{/* Arguments and variables of the node role. */}}
+
+{{/* node.args: the chart's own flags. The root. */}}
+{{- define "dra-exporter.node.args" -}}
+{{- with .Values.node }}
+{{- if not .kubernetesAPI }}
+- --kubernetes.disable
+{{- end }}
+{{- if ne (join "," .cdiDirs) "/var/run/cdi,/etc/cdi" }}
+{{- range .cdiDirs }}
+- --cdi.dir={{ . }}
+{{- end }}
+{{- end }}
+{{- range .deviceSources }}
+- --device.source={{ . }}
+{{- end }}
+{{- if .nvlinkLinks }}
+- --device.nvlink-links
+{{- end }}
+{{- if .dcgmNames }}
+- --metrics.dcgm={{ .dcgmNames }}
+{{- end }}
+{{- range .showPodLabels }}
+- --labels.pod={{ . }}
+{{- end }}
+{{- if .prices }}
+- --cost.prices=/etc/dra-exporter-prices/prices.yaml
+{{- end }}
+{{- end }}
+{{- with include "dra-exporter.access.args" . | trim }}
+{{ . }}
+{{- end }}
+{{- with include "dra-exporter.commonArgs" . | trim }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* node.env: the chart's own variables. HOST_IP first: others refer to it. The root. */}}
+{{- define "dra-exporter.node.env" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+- name: GOMEMLIMIT
+  value: {{ .Values.node.goMemLimit | quote }}
+{{- if or (contains "$(HOST_IP)" .Values.otlp.endpoint) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
+- name: HOST_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.hostIP
+{{- end }}
+{{- if .Values.node.podsAPI }}
+- name: DRA_EXPORTER_KUBELET_PODS_API
+  value: /var/lib/kubelet/pods-api/pods-api.sock
+{{- end }}
+{{- if .Values.node.profiling }}
+- name: DRA_EXPORTER_DEVICE_PROFILING
+  value: "true"
+{{- end }}
+{{- with include "dra-exporter.otlpEnv" . | trim }}
+{{ . }}
+{{- end }}
+{{- with include "dra-exporter.access.env" . | trim }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* node.resources: with the claims of the access mode. The root. */}}
+{{- define "dra-exporter.node.resources" -}}
+{{- $resources := deepCopy .Values.node.resources -}}
+{{- with include "dra-exporter.access.claims" . | trim -}}
+{{- $_ := set $resources "claims" (concat (default list $resources.claims) (fromYamlArray .)) -}}
+{{- end -}}
+{{- toYaml $resources -}}
+{{- end -}}
+
+{{/* node.annotations: of the pod. The checksum replaces the pods when prices change:
+     the file is read once. The root. */}}
+{{- define "dra-exporter.node.annotations" -}}
+{{- $own := dict "kubectl.kubernetes.io/default-container" "dra-exporter" -}}
+{{- with .Values.node.prices -}}
+{{- $_ := set $own "checksum/prices" (toYaml . | sha256sum) -}}
+{{- end -}}
+{{- toYaml (merge (dict) .Values.node.podAnnotations (include "dra-exporter.access.annotations" . | fromYaml) $own) -}}
+{{- end -}}
+
+{{/* node.capabilities: those of the access mode and the user's. The root. */}}
+{{- define "dra-exporter.node.capabilities" -}}
+{{- $access := default "[]" (include "dra-exporter.access.capabilities" . | trim) | fromYamlArray -}}
+{{- concat $access .Values.node.capabilities.add | uniq | toYaml -}}
+{{- end -}}
+
+{{/* node.cdiVolume: the name of a folder's volume. dict index, dir. */}}
+{{- define "dra-exporter.node.cdiVolume" -}}
+{{- get (dict "/var/run/cdi" "cdi-run" "/etc/cdi" "cdi-etc") .dir | default (printf "cdi-%d" .index) -}}
+{{- end -}}

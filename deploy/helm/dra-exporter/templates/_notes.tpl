@@ -1,0 +1,139 @@
+{{/* What NOTES.txt says, by topic. Each sentence stands only where it is true. */}}
+
+{{- define "dra-exporter.notes.see" -}}
+{{- $name := include "dra-exporter.fullname" . -}}
+{{- $ns := .Release.Namespace -}}
+{{- $scheme := ternary "https" "http" .Values.web.tls -}}
+{{- if .Values.node.enabled }}
+  kubectl -n {{ $ns }} rollout status daemonset/{{ $name }}-node
+  kubectl -n {{ $ns }} port-forward daemonset/{{ $name }}-node 9420 &
+  curl -s {{ $scheme }}://localhost:9420/metrics | grep ^dra_exporter_source_up   # or open {{ $scheme }}://localhost:9420
+{{- end }}
+{{- if .Values.cluster.enabled }}
+  kubectl -n {{ $ns }} rollout status deployment/{{ $name }}-cluster
+  kubectl -n {{ $ns }} port-forward deployment/{{ $name }}-cluster 9421 &
+  curl -s {{ $scheme }}://localhost:9421/metrics | grep ^dra_exporter_source_up   # or open {{ $scheme }}://localhost:9421
+{{- end }}
+{{- if .Values.web.configSecret }}
+  curl also needs what web.yaml asks for: --cacert or -k with TLS, -u with a password.
+{{- else if .Values.node.enabled }}
+  dra-exporter top   # where your kubeconfig is: all claims, and what they do
+{{- end }}
+{{- if include "dra-exporter.tests.enabled" . }}
+  helm test {{ .Release.Name }} -n {{ $ns }}
+{{- end }}
+{{- end -}}
+
+{{- define "dra-exporter.notes.monitoring" -}}
+{{- $monitoring := .Values.monitoring -}}
+{{- if include "dra-exporter.monitoring.enabled" . }}
+  {{ $monitoring.kind }}s are in the namespace {{ default .Release.Namespace $monitoring.namespace }}.
+  {{- include "dra-exporter.notes.labels" (dict "labels" $monitoring.labels "key" "monitoring.labels" "selector" (ternary "podMonitorSelector" "serviceMonitorSelector" (eq $monitoring.kind "PodMonitor"))) }}
+{{- else }}
+  {{- if eq (toString $monitoring.enabled) "auto" }}
+  There is no {{ $monitoring.kind }}: the cluster did not have the Prometheus operator's kind when this was
+  rendered. Once it has, helm upgrade makes them; where manifests are rendered without a cluster,
+  set monitoring.enabled=true.
+  {{- else }}
+  There is no {{ $monitoring.kind }}: monitoring.enabled is false.
+  {{- end }}
+  A scrape configuration for Prometheus itself (honor_labels, and instance by node, are needed):
+  https://github.com/dra-exporter/dra-exporter/blob/main/deploy/helm/dra-exporter/README.md#prometheus-without-the-operator
+{{- end }}
+{{- end -}}
+
+{{- define "dra-exporter.notes.rules" -}}
+{{- $rules := .Values.rules -}}
+{{- if include "dra-exporter.rules.enabled" . }}
+  Recording rules and alerts are the PrometheusRule {{ include "dra-exporter.fullname" . }} in {{ default .Release.Namespace $rules.namespace }}.
+  {{- include "dra-exporter.notes.labels" (dict "labels" $rules.labels "key" "rules.labels" "selector" "ruleSelector") }}
+{{- else if eq (toString $rules.enabled) "false" }}
+  There are no rules and alerts: rules.enabled is false. Dashboards need the recording rules.
+{{- else if not .Values.cluster.enabled }}
+  Rules and alerts are left to the release that has the cluster role.
+{{- else if not .Values.monitoring.honorLabels }}
+  There are no rules and alerts, as monitoring.honorLabels is false: `make exported` of the repository writes
+  those for the labels that claims then have. Dashboards need the recording rules.
+{{- else }}
+  There are no rules and alerts: the cluster did not have the operator's kind PrometheusRule. Dashboards
+  need the recording rules. As files for Prometheus itself:
+  https://github.com/dra-exporter/dra-exporter/tree/main/alerts
+{{- end }}
+{{- end -}}
+
+{{/* dict labels, key, selector. */}}
+{{- define "dra-exporter.notes.labels" -}}
+{{- if .labels }}
+  A Prometheus takes them whose {{ .selector }} asks for no more than {{ range $i, $k := keys .labels | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $.labels $k }}{{ end }}.
+{{- else }}
+  A Prometheus whose {{ .selector }} asks for labels passes them over: kube-prometheus-stack's asks for
+  release=<its own release>. See: kubectl get prometheus -A -o jsonpath='{.items[*].spec.{{ .selector }}}'
+  and set them: --set {{ .key }}.release=kube-prometheus-stack
+{{- end }}
+{{- end -}}
+
+{{- define "dra-exporter.notes.otlp" -}}
+{{- if .Values.otlp.endpoint }}
+  All metrics{{ if .Values.cluster.enabled }}, and a trace of each claim,{{ end }} are pushed to {{ .Values.otlp.endpoint }}. A backend that gets
+  the scrapes as well has every number twice.
+{{- end }}
+{{- end -}}
+
+{{- define "dra-exporter.notes.dashboards" -}}
+{{- $dashboards := .Values.dashboards -}}
+{{- if include "dra-exporter.dashboards.enabled" . }}
+  Dashboards are ConfigMaps in {{ default .Release.Namespace $dashboards.namespace }}{{ with $dashboards.labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $dashboards.labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
+  charts imports them if it is on (sidecar.dashboards.enabled) and sees that namespace
+  (sidecar.dashboards.searchNamespace=ALL, or dashboards.namespace here).
+{{- else if eq (toString $dashboards.enabled) "false" }}
+  There are no dashboards: dashboards.enabled is false.
+{{- else if not .Values.cluster.enabled }}
+  Dashboards are left to the release that has the cluster role.
+{{- else }}
+  There are no dashboards, as monitoring.honorLabels is false: `make exported` of the repository writes
+  those for the labels that claims then have.
+{{- end }}
+{{- if .Values.monitoring.honorLabels }}
+  Without the sidecar import https://github.com/dra-exporter/dra-exporter/tree/main/dashboards
+{{- end }}
+{{- end -}}
+
+{{/* What may keep the exporter from working, or is more than the least. */}}
+{{- define "dra-exporter.notes.attention" -}}
+{{- $name := include "dra-exporter.fullname" . -}}
+{{- $ns := .Release.Namespace -}}
+{{- if .Values.node.enabled }}
+The agent mounts folders of the node, which Pod Security allows at the level privileged alone. If
+DaemonSet {{ $name }}-node has no pods:
+  kubectl label namespace {{ $ns }} pod-security.kubernetes.io/enforce=privileged
+{{- if .Values.node.hostPID }}
+node.hostPID: the agent sees the names and command lines of all processes of its node.
+{{- end }}
+{{- if .Values.node.podsAPI }}
+node.podsAPI: an agent whose kubelet does not serve the Pods API (before Kubernetes 1.37) knows no pods,
+and its source "pods" is down.
+{{- end }}
+{{- if not .Values.node.kubernetesAPI }}
+node.kubernetesAPI is false: admin access cannot be told from holding, init containers and pods' labels
+are not known.
+{{- end }}
+{{- with include "dra-exporter.node.capabilities" . | fromYamlArray }}
+The agent has the capabilities {{ join ", " . }}.
+{{- end }}
+{{- if and (include "dra-exporter.openshift.enabled" .) (not .Values.node.seLinuxOptions) }}
+OpenShift: where SELinux keeps the agent from the kubelet's socket (check says "permission denied"), set
+node.seLinuxOptions.type=spc_t.
+{{- end }}
+{{- end }}
+{{- if and (not .Values.rbac.create) (or .Values.cluster.enabled .Values.node.kubernetesAPI) }}
+rbac.create is false: without ClusterRoles of yours the API server refuses what the exporter asks.
+{{- end }}
+{{- if and .Values.web.tls (include "dra-exporter.monitoring.enabled" .) (not .Values.monitoring.tlsConfig) }}
+web.tls: Prometheus asks pods by their address and must know by whom the certificate is signed, and for
+which name: set monitoring.tlsConfig (ca, serverName).
+{{- end }}
+{{- if and .Values.web.configSecret (eq .Values.web.probes "http") }}
+web.configSecret: if web.yaml asks for a password or a client certificate, the kubelet's probes fail and
+the pods are restarted: set web.probes=tcp.
+{{- end }}
+{{- end -}}

@@ -1,0 +1,224 @@
+// Package helm holds the chart to what it promises, without a cluster: rendered by
+// Helm's own code, and where a user sees Helm's words, by its binary.
+package helm
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	kubefake "helm.sh/helm/v3/pkg/kube/fake"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root  = "../.."
+	chart = root + "/deploy/helm/dra-exporter"
+	// The kinds that auto asks for.
+	podMonitors     = "monitoring.coreos.com/v1/PodMonitor"
+	serviceMonitors = "monitoring.coreos.com/v1/ServiceMonitor"
+	prometheusRules = "monitoring.coreos.com/v1/PrometheusRule"
+	constraints     = "security.openshift.io/v1/SecurityContextConstraints"
+)
+
+// object is a Kubernetes object as JSON has it.
+type object map[string]any
+
+// install is one `helm install`.
+type install struct {
+	release, namespace string   // dra-exporter where empty
+	values             string   // YAML
+	file               string   // a values file of ci/, before values
+	apis               []string // kinds that the cluster has
+}
+
+// rendered is what an install makes.
+type rendered struct {
+	release *release.Release
+	objects map[string]object // by kind/namespace/name; hooks too
+}
+
+// render installs into no cluster; it fails the test where Helm refuses.
+func render(t *testing.T, in install) rendered {
+	t.Helper()
+	out, err := tryRender(t, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// tryRender is render for values that may be refused.
+func tryRender(t *testing.T, in install) (rendered, error) {
+	t.Helper()
+	values := map[string]any{}
+	if in.file != "" {
+		values = parse(t, read(t, filepath.Join(chart, "ci", in.file)))
+	}
+	values = chartutil.MergeTables(parse(t, in.values), values)
+	loaded, err := loader.Load(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &action.Configuration{
+		Releases:     storage.Init(driver.NewMemory()),
+		KubeClient:   &kubefake.PrintingKubeClient{Out: io.Discard, LogOutput: io.Discard},
+		Capabilities: chartutil.DefaultCapabilities,
+		Log:          func(string, ...any) {},
+	}
+	do := action.NewInstall(config)
+	do.ReleaseName, do.Namespace = or(in.release, "dra-exporter"), or(in.namespace, "dra-exporter")
+	do.ClientOnly, do.DryRun = true, true
+	do.KubeVersion = &chartutil.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}
+	do.APIVersions = in.apis
+	made, err := do.Run(loaded, values)
+	if err != nil {
+		return rendered{}, err
+	}
+	return rendered{release: made, objects: objects(t, made)}, nil
+}
+
+// objects are those of the manifest and of the hooks.
+func objects(t *testing.T, made *release.Release) map[string]object {
+	t.Helper()
+	texts := []string{made.Manifest}
+	for _, hook := range made.Hooks {
+		texts = append(texts, hook.Manifest)
+	}
+	all := map[string]object{}
+	for _, document := range strings.Split(strings.Join(texts, "\n---\n"), "\n---\n") {
+		var one object
+		if err := yaml.UnmarshalStrict([]byte(document), &one); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if one == nil {
+			continue
+		}
+		if key := one.key(); all[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		all[one.key()] = one
+	}
+	return all
+}
+
+// key is kind/namespace/name, without the namespace where there is none.
+func (o object) key() string {
+	parts := []string{o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
+}
+
+// at is what is under a path, or nil.
+func (o object) at(path ...string) any {
+	var value any = map[string]any(o)
+	for _, key := range path {
+		table, _ := value.(map[string]any)
+		value = table[key]
+	}
+	return value
+}
+
+// text is the string under a path, or empty.
+func (o object) text(path ...string) string {
+	text, _ := o.at(path...).(string)
+	return text
+}
+
+// pod is the pod's specification of what makes pods.
+func (o object) pod() object {
+	if o.text("kind") == "Pod" {
+		return o.at("spec").(map[string]any)
+	}
+	spec, _ := o.at("spec", "template", "spec").(map[string]any)
+	return spec
+}
+
+// container is the only one of the pod.
+func (o object) container(t *testing.T) object {
+	t.Helper()
+	list, _ := o.pod().at("containers").([]any)
+	if len(list) != 1 {
+		t.Fatalf("%s has %d containers", o.key(), len(list))
+	}
+	return list[0].(map[string]any)
+}
+
+// need is an object that must be there.
+func (r rendered) need(t *testing.T, key string) object {
+	t.Helper()
+	if r.objects[key] == nil {
+		t.Fatalf("there is no %s, but\n%s", key, strings.Join(r.keys(), "\n"))
+	}
+	return r.objects[key]
+}
+
+// keys are sorted.
+func (r rendered) keys() []string { return slices.Sorted(maps.Keys(r.objects)) }
+
+// kinds counts the objects of each kind.
+func (r rendered) kinds() map[string]int {
+	count := map[string]int{}
+	for _, one := range r.objects {
+		count[one.text("kind")]++
+	}
+	return count
+}
+
+// valuesFiles are the names of ci/.
+func valuesFiles(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(chart + "/ci/*.yaml")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("%d values files (%v)", len(paths), err)
+	}
+	for i, path := range paths {
+		paths[i] = filepath.Base(path)
+	}
+	return paths
+}
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values := map[string]any{}
+	if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return values
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+// texts are the items of a list, as text.
+func texts(list any) []string {
+	var out []string
+	items, _ := list.([]any)
+	for _, item := range items {
+		out = append(out, fmt.Sprint(item))
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// value is one key of values.yaml.
+type value struct{ key, standard, text string }
+
+// TestValuesDocument: the table of README.md is what values.yaml says, and each key
+// has its sentence. With -update it is written anew.
+func TestValuesDocument(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| key | default | |\n|---|---|---|\n")
+	for _, one := range values(t) {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", one.key, one.standard, one.text)
+	}
+	file := filepath.Join(chart, "README.md")
+	text := read(t, file)
+	const begin, end = "<!-- values -->\n", "<!-- /values -->"
+	before, rest, found := strings.Cut(text, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatal("README.md has no place for the table")
+	}
+	want := before + begin + table.String() + end + after
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		text = want
+	}
+	if text != want {
+		t.Error("the table of README.md is not what values.yaml says; run `make chart`")
+	}
+}
+
+// TestEveryKeyIsExplained: but for those whose name says it all beside their
+// parent's sentence.
+func TestEveryKeyIsExplained(t *testing.T) {
+	plain := []string{
+		"image.repository", "image.pullPolicy", "monitoring.annotations", "monitoring.scrapeTimeout", "rules.annotations",
+		"serviceAccounts.node.create", "serviceAccounts.node.annotations", "serviceAccounts.cluster.create", "serviceAccounts.cluster.annotations",
+	}
+	for _, one := range values(t) {
+		if (one.text == "") != slices.Contains(plain, one.key) {
+			t.Errorf("%s: %q", one.key, one.text)
+		}
+	}
+}
+
+// TestSchemaHasEveryKey: and values.yaml has every key of the schema, so that no key
+// is refused that is documented, nor taken that does nothing.
+func TestSchemaHasEveryKey(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(chart, "values.schema.json"))), &schema); err != nil {
+		t.Fatal(err)
+	}
+	inSchema := leaves(schema, schema["definitions"].(map[string]any), "")
+	var inValues []string
+	for _, one := range values(t) {
+		inValues = append(inValues, one.key)
+	}
+	// What a parent chart gives to all, and a list whose items have a form.
+	for _, key := range []string{"global"} {
+		inSchema = slices.DeleteFunc(inSchema, func(one string) bool { return one == key })
+	}
+	slices.Sort(inSchema)
+	slices.Sort(inValues)
+	for _, key := range inSchema {
+		if !slices.Contains(inValues, key) {
+			t.Errorf("values.yaml lacks %s", key)
+		}
+	}
+	for _, key := range inValues {
+		if !slices.Contains(inSchema, key) {
+			t.Errorf("the schema lacks %s", key)
+		}
+	}
+}
+
+// leaves are the keys of a schema below which everything is the user's.
+func leaves(schema, definitions map[string]any, path string) []string {
+	if reference, ok := schema["$ref"].(string); ok {
+		schema = definitions[strings.TrimPrefix(reference, "#/definitions/")].(map[string]any)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	if len(properties) == 0 || path == "node.prices" {
+		return []string{path}
+	}
+	if schema["additionalProperties"] != false {
+		return []string{path + " takes any key"}
+	}
+	var keys []string
+	for name, property := range properties {
+		keys = append(keys, leaves(property.(map[string]any), definitions, strings.TrimPrefix(path+"."+name, "."))...)
+	}
+	return keys
+}
+
+// values are the keys of values.yaml in their order, with defaults and comments.
+func values(t *testing.T) []value {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(chart, "values.yaml"))), &document); err != nil {
+		t.Fatal(err)
+	}
+	return below(t, document.Content[0], "")
+}
+
+// wholes are the tables that are a value: their keys are the user's.
+func wholes() []string {
+	return []string{
+		"node.resources", "node.nodeSelector", "node.updateStrategy", "cluster.resources", "cluster.nodeSelector",
+		"dashboards.labels", "dashboards.annotations",
+	}
+}
+
+func below(t *testing.T, node *yaml.Node, path string) []value {
+	t.Helper()
+	var out []value
+	for i := 0; i < len(node.Content); i += 2 {
+		name, child := node.Content[i], node.Content[i+1]
+		key := strings.TrimPrefix(path+"."+name.Value, ".")
+		if child.Kind == yaml.MappingNode && len(child.Content) > 0 && !slices.Contains(wholes(), key) {
+			out = append(out, below(t, child, key)...)
+			continue
+		}
+		out = append(out, value{key, short(t, child), sentence(name.HeadComment)})
+	}
+	return out
+}
+
+// short is a default on one line.
+func short(t *testing.T, node *yaml.Node) string {
+	t.Helper()
+	var plain any
+	if err := node.Decode(&plain); err != nil {
+		t.Fatal(err)
+	}
+	if plain == "" {
+		return ""
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "`" + strings.Trim(string(text), `"`) + "`"
+}
+
+// sentence is a comment as one line of a table. A comment that is a paragraph away
+// is about the file.
+func sentence(comment string) string {
+	paragraphs := strings.Split(comment, "\n\n")
+	lines := strings.Split(paragraphs[len(paragraphs)-1], "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(strings.TrimPrefix(line, "#"))
+	}
+	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(lines, " "))
+}

@@ -1,0 +1,220 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// TestKustomize: both ways of installing make the same objects, so that what is
+// shown and documented of one is true of the other. What Helm alone has is named
+// here.
+func TestKustomize(t *testing.T) {
+	of := func(components ...string) []string { return append([]string{"podmonitor"}, components...) }
+	for name, test := range map[string]struct {
+		in         install
+		folder     string
+		components []string
+	}{
+		"all but access":      {install{file: "kustomize-values.yaml"}, "deploy/kustomize/base", of("prometheusrule", "otlp", "process-attribution")},
+		"access runtimeClass": {install{values: "node: {access: {mode: runtimeClass}}"}, "deploy/kustomize/overlays/nvidia", of()},
+		"access dcgm":         {install{values: "node: {access: {mode: dcgm, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}}"}, "deploy/kustomize/base", of("dcgm")},
+		"access cdi":          {install{values: "node: {access: {mode: cdi}}"}, "deploy/kustomize/base", of("cdi")},
+		"access claim":        {install{values: "node: {access: {mode: claim}}"}, "deploy/kustomize/base", of("admin-access")},
+		"profiling":           {install{values: "node: {profiling: true, access: {mode: none}}"}, "deploy/kustomize/base", of("profiling")},
+		"podsAPI":             {install{values: "node: {podsAPI: true, access: {mode: none}}"}, "deploy/kustomize/base", of("pods-api")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.in.apis = []string{podMonitors}
+			want := kustomized(t, test.folder, test.components...)
+			got := render(t, test.in).objects
+			for _, key := range []string{
+				"Service/dra-exporter/dra-exporter-node",    // for ServiceMonitors and helm test
+				"Service/dra-exporter/dra-exporter-cluster", // likewise
+				"Pod/dra-exporter/dra-exporter-test",        // helm test
+			} {
+				if got[key] == nil {
+					t.Errorf("the chart has no %s", key)
+				}
+				delete(got, key)
+			}
+			if want["Namespace/dra-exporter"] == nil {
+				t.Error("the base has no namespace any more") // with Helm it is there before
+			}
+			delete(want, "Namespace/dra-exporter")
+			for key, one := range got {
+				if one.text("kind") == "ConfigMap" { // TestDashboardsKustomize
+					delete(got, key)
+				}
+			}
+			same(t, got, want)
+		})
+	}
+}
+
+// TestEveryComponentIsCompared: a new component has its values in the chart, or it
+// is said here why not.
+func TestEveryComponentIsCompared(t *testing.T) {
+	source := read(t, "kustomize_test.go")
+	folders, err := filepath.Glob(root + "/deploy/kustomize/components/*")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no components (%v)", err)
+	}
+	for _, folder := range folders {
+		if name := filepath.Base(folder); !strings.Contains(source, `"`+name+`"`) {
+			t.Errorf("the component %s is compared with no values of the chart", name)
+		}
+	}
+}
+
+// TestDashboardsKustomize: the dashboards of the chart are those that
+// dashboards/kustomization.yaml makes.
+func TestDashboardsKustomize(t *testing.T) {
+	want := kustomized(t, "dashboards")
+	got := map[string]object{}
+	for key, one := range render(t, install{}).objects {
+		if one.text("kind") == "ConfigMap" {
+			labels := one["metadata"].(map[string]any)["labels"].(map[string]any)
+			delete(labels, "app.kubernetes.io/component")
+			delete(one["metadata"].(map[string]any), "namespace")
+			got[strings.Replace(key, "/dra-exporter/", "/", 1)] = one
+		}
+	}
+	same(t, got, want)
+}
+
+// same compares objects, but for Helm's own labels.
+func same(t *testing.T, got, want map[string]object) {
+	t.Helper()
+	for key := range got {
+		if want[key] == nil {
+			t.Errorf("the chart alone has %s", key)
+		}
+	}
+	for key, one := range want {
+		if got[key] == nil {
+			t.Errorf("the chart lacks %s", key)
+			continue
+		}
+		plain(got[key], one)
+		if !reflect.DeepEqual(got[key], one) {
+			t.Errorf("%s differs:\n%s", key, difference("", map[string]any(got[key]), map[string]any(one)))
+		}
+	}
+}
+
+// plain removes Helm's labels and sorts variables, whose order means nothing here,
+// of the chart's object; of the other it sorts variables.
+func plain(helm, kustomize object) {
+	own := []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+	for _, path := range [][]string{
+		{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"},
+	} {
+		if labels, ok := helm.at(path...).(map[string]any); ok {
+			for _, label := range own {
+				delete(labels, label)
+			}
+		}
+	}
+	for _, one := range []object{helm, kustomize} {
+		containers, _ := one.pod().at("containers").([]any)
+		for _, container := range containers {
+			env, _ := container.(map[string]any)["env"].([]any)
+			slices.SortFunc(env, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+}
+
+// difference names the paths at which two values differ.
+func difference(path string, got, want any) string {
+	if reflect.DeepEqual(got, want) {
+		return ""
+	}
+	var out strings.Builder
+	switch want := want.(type) {
+	case map[string]any:
+		if got, ok := got.(map[string]any); ok {
+			for key := range want {
+				out.WriteString(difference(path+"/"+key, got[key], want[key]))
+			}
+			for key := range got {
+				if _, ok := want[key]; !ok {
+					fmt.Fprintf(&out, "  %s/%s: the chart alone has %v\n", path, key, got[key])
+				}
+			}
+			return out.String()
+		}
+	case []any:
+		if got, ok := got.([]any); ok && len(got) == len(want) {
+			for i := range want {
+				out.WriteString(difference(fmt.Sprintf("%s/%d", path, i), got[i], want[i]))
+			}
+			return out.String()
+		}
+	}
+	return fmt.Sprintf("  %s: %v by the chart, %v by Kustomize\n", path, got, want)
+}
+
+// kustomized is what `kubectl kustomize` makes of a folder with components.
+func kustomized(t *testing.T, folder string, components ...string) map[string]object {
+	t.Helper()
+	dir := t.TempDir()
+	file := map[string]any{"resources": []string{relative(t, dir, folder)}}
+	var paths []string
+	for _, component := range components {
+		paths = append(paths, relative(t, dir, "deploy/kustomize/components/"+component))
+	}
+	file["components"] = paths
+	text, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]object{}
+	for _, resource := range made.Resources() {
+		text, err := resource.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one object
+		if err := yaml.Unmarshal(text, &one); err != nil {
+			t.Fatal(err)
+		}
+		all[one.key()] = one
+	}
+	return all
+}
+
+// relative is a folder of the repository as seen from another: Kustomize takes no
+// absolute ones.
+func relative(t *testing.T, from, folder string) string {
+	t.Helper()
+	from, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := filepath.Abs(filepath.Join(root, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,364 @@
+package helm
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestNothingIsPrivileged: whatever the values, but for those that ask for it by
+// name.
+func TestNothingIsPrivileged(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		asked := file == "everything-values.yaml"
+		out := render(t, install{file: file, apis: []string{podMonitors, constraints}})
+		for key, one := range out.objects {
+			pod := one.pod()
+			if pod == nil || one.text("kind") == "DaemonSet" && asked {
+				continue
+			}
+			security := object(one.container(t)["securityContext"].(map[string]any))
+			for field, want := range map[string]any{"privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true} {
+				if security[field] != want {
+					t.Errorf("%s: %s: %s is %v", file, key, field, security[field])
+				}
+			}
+			if drop := texts(security.at("capabilities", "drop")); !slices.Equal(drop, []string{"ALL"}) || security.at("capabilities", "add") != nil {
+				t.Errorf("%s: %s has capabilities %v", file, key, security["capabilities"])
+			}
+			if pod.text("securityContext", "seccompProfile", "type") != "RuntimeDefault" {
+				t.Errorf("%s: %s has no seccomp profile", file, key)
+			}
+			for _, field := range []string{"hostNetwork", "hostIPC"} {
+				if pod[field] == true {
+					t.Errorf("%s: %s has %s", file, key, field)
+				}
+			}
+			if pod["hostPID"] == true && file != "kustomize-values.yaml" {
+				t.Errorf("%s: %s has hostPID", file, key)
+			}
+			mounts, _ := one.container(t)["volumeMounts"].([]any)
+			for _, mount := range mounts {
+				if mount.(map[string]any)["readOnly"] != true {
+					t.Errorf("%s: %s can write to %v", file, key, mount)
+				}
+			}
+		}
+	}
+}
+
+// TestOnlyReading: no rule of any release lets anything be written, and none has a
+// star.
+func TestOnlyReading(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		for key, one := range render(t, install{file: file}).objects {
+			rules, _ := one["rules"].([]any)
+			for _, rule := range rules {
+				table := object(rule.(map[string]any))
+				for _, verb := range texts(table["verbs"]) {
+					if !slices.Contains([]string{"get", "list", "watch"}, verb) {
+						t.Errorf("%s: %s may %s %v", file, key, verb, table["resources"])
+					}
+				}
+				if resources := texts(table["resources"]); slices.Contains(resources, "*") || slices.Contains(resources, "secrets") {
+					t.Errorf("%s: %s reads %v", file, key, resources)
+				}
+			}
+		}
+	}
+}
+
+// TestWithoutAPI: an agent that needs no API server gets neither rights nor a
+// token; one that asks the kubelet for pods may not list them.
+func TestWithoutAPI(t *testing.T) {
+	out := render(t, install{file: "least-values.yaml"})
+	if want := []string{"DaemonSet/dra-exporter/dra-exporter-node", "Service/dra-exporter/dra-exporter-node", "ServiceAccount/dra-exporter/dra-exporter-node"}; !slices.Equal(out.keys(), want) {
+		t.Errorf("there are %v", out.keys())
+	}
+	agent := out.need(t, "DaemonSet/dra-exporter/dra-exporter-node")
+	if agent.pod()["automountServiceAccountToken"] != false {
+		t.Error("the agent has a token")
+	}
+	if args := texts(agent.container(t)["args"]); !slices.Contains(args, "--kubernetes.disable") {
+		t.Errorf("the agent is told %v", args)
+	}
+
+	out = render(t, install{values: "node: {podsAPI: true, kubeletDir: /data/kubelet}"})
+	for _, rule := range out.need(t, "ClusterRole/dra-exporter-node")["rules"].([]any) {
+		if resources := texts(rule.(map[string]any)["resources"]); slices.Contains(resources, "pods") {
+			t.Errorf("the agent may read %v", resources)
+		}
+	}
+	agent = out.need(t, "DaemonSet/dra-exporter/dra-exporter-node")
+	if socket := named(agent.container(t)["env"], "DRA_EXPORTER_KUBELET_PODS_API").text("value"); socket != "/var/lib/kubelet/pods-api/pods-api.sock" {
+		t.Errorf("the socket is %q", socket)
+	}
+	for name, path := range map[string]string{"pods-api": "/data/kubelet/pods-api", "pod-resources": "/data/kubelet/pod-resources"} {
+		if volume := named(agent.pod()["volumes"], name); volume.text("hostPath", "path") != path {
+			t.Errorf("the volume %s is %v", name, volume)
+		}
+		if mount := named(agent.container(t)["volumeMounts"], name); mount.text("mountPath") != "/var/lib/kubelet/"+name {
+			t.Errorf("%s is mounted %v", name, mount)
+		}
+	}
+}
+
+// TestSeriesDependOnNoName: two releases of other names, in other namespaces and
+// by the other kind, are scraped into the same job and instances.
+func TestSeriesDependOnNoName(t *testing.T) {
+	relabelings := func(in install, kind, field string) map[string]any {
+		in.apis = []string{podMonitors, serviceMonitors}
+		found := map[string]any{}
+		for _, one := range render(t, in).objects {
+			if one.text("kind") == kind {
+				endpoint := object(one.at("spec", field).([]any)[0].(map[string]any))
+				role := one.text("metadata", "labels", "app.kubernetes.io/component")
+				found[role] = []any{one.text("spec", "jobLabel"), endpoint["honorLabels"], endpoint["relabelings"], one.at("spec", "scrapeClassicHistograms")}
+			}
+		}
+		return found
+	}
+	want := relabelings(install{}, "PodMonitor", "podMetricsEndpoints")
+	if len(want) != 2 {
+		t.Fatalf("monitors: %v", want)
+	}
+	for _, in := range []install{
+		{release: "gpu-metrics", namespace: "kube-system"},
+		{values: "{nameOverride: claims, fullnameOverride: other, commonLabels: {a: b}}"},
+	} {
+		if got := relabelings(in, "PodMonitor", "podMetricsEndpoints"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %v, and not %v", in, got, want)
+		}
+		in.values = strings.Replace(or(in.values, "{}"), "{", "{monitoring: {kind: ServiceMonitor}, ", 1)
+		if got := relabelings(in, "ServiceMonitor", "endpoints"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %v, and not %v", in, got, want)
+		}
+		// The label by which Prometheus names the job.
+		for key, one := range render(t, in).objects {
+			if name := one.at("metadata", "labels", "app.kubernetes.io/name"); name != "dra-exporter" {
+				t.Errorf("%s is called %v", key, name)
+			}
+		}
+	}
+}
+
+// TestLabelsNotHonoured: then the exporter's own labels stay, and nothing is made
+// that reads the claims' by their plain names.
+func TestLabelsNotHonoured(t *testing.T) {
+	out := render(t, install{values: "monitoring: {honorLabels: false}", apis: []string{podMonitors, prometheusRules}})
+	if kinds := out.kinds(); kinds["PrometheusRule"] != 0 || kinds["ConfigMap"] != 0 || kinds["PodMonitor"] != 2 {
+		t.Errorf("there are %v", kinds)
+	}
+	for _, role := range []string{"node", "cluster"} {
+		endpoint := object(out.need(t, "PodMonitor/dra-exporter/dra-exporter-"+role).at("spec", "podMetricsEndpoints").([]any)[0].(map[string]any))
+		text := fmt.Sprint(endpoint["relabelings"])
+		if endpoint["honorLabels"] != false || strings.Contains(text, "namespace") || !strings.Contains(text, "regex:(endpoint|service)") {
+			t.Errorf("%s is scraped by %v", role, endpoint)
+		}
+	}
+}
+
+// TestSelectors: what selects pods selects those of its own role and release alone,
+// and a ServiceMonitor finds each of its instances through one Service.
+func TestSelectors(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		pods, services := map[string]any{}, map[string]any{}
+		var selecting []object
+		for _, name := range []string{"a", "b"} {
+			for key, one := range render(t, install{release: name, file: file, apis: []string{podMonitors, serviceMonitors}}).objects {
+				switch one.text("kind") {
+				case "DaemonSet", "Deployment":
+					pods[key] = one.at("spec", "template", "metadata", "labels")
+				case "Service":
+					services[key] = one.at("metadata", "labels")
+				}
+				selecting = append(selecting, one)
+			}
+		}
+		for _, one := range selecting {
+			targets, selector := pods, one.at("spec", "selector", "matchLabels")
+			switch one.text("kind") {
+			case "Service":
+				selector = one.at("spec", "selector")
+			case "NetworkPolicy":
+				selector = one.at("spec", "podSelector", "matchLabels")
+			case "ServiceMonitor":
+				targets = services
+			}
+			if selector == nil {
+				continue
+			}
+			var found []string
+			for key, labels := range targets {
+				if matches(selector, labels) {
+					found = append(found, key)
+				}
+			}
+			own := strings.TrimSuffix(one.text("metadata", "name"), "-local")
+			if len(found) != 1 || !strings.HasSuffix(found[0], "/"+own) {
+				t.Errorf("%s: %s selects %v", file, one.key(), found)
+			}
+		}
+	}
+}
+
+// TestSecondRelease: a release for nodes of another kind shares no object with the
+// first, and brings nothing that a cluster has once.
+func TestSecondRelease(t *testing.T) {
+	apis := []string{podMonitors, prometheusRules, constraints}
+	first := render(t, install{apis: apis})
+	second := render(t, install{release: "amd", file: "nodes-values.yaml", apis: apis})
+	for _, key := range second.keys() {
+		if first.objects[key] != nil {
+			t.Errorf("both have %s", key)
+		}
+	}
+	kinds := second.kinds()
+	if kinds["PrometheusRule"] != 0 || kinds["ConfigMap"] != 0 || kinds["Deployment"] != 0 {
+		t.Errorf("the second has %v", kinds)
+	}
+	if kinds["DaemonSet"] != 1 || kinds["PodMonitor"] != 1 || kinds["SecurityContextConstraints"] != 1 {
+		t.Errorf("the second has %v", kinds)
+	}
+}
+
+// TestRollout: pods are replaced when what they read once changes, and not when
+// nothing does.
+func TestRollout(t *testing.T) {
+	template := func(values string) any {
+		return render(t, install{values: values}).need(t, "DaemonSet/dra-exporter/dra-exporter-node").at("spec", "template")
+	}
+	cheap, dear := "node: {prices: {currency: EUR, prices: [{perHour: 1}]}}", "node: {prices: {currency: EUR, prices: [{perHour: 2}]}}"
+	if reflect.DeepEqual(template(cheap), template(dear)) {
+		t.Error("another price list restarts nothing")
+	}
+	if !reflect.DeepEqual(template(dear), template(dear)) {
+		t.Error("rendering twice is not the same")
+	}
+	for _, change := range []string{"dashboards: {enabled: false}", "monitoring: {interval: 15s}", "rules: {enabled: true}", "cluster: {goMemLimit: 1GiB}"} {
+		if !reflect.DeepEqual(template("{}"), template(change)) {
+			t.Errorf("%s restarts every agent", change)
+		}
+	}
+}
+
+// TestEverything: what the long values file asks for is there.
+func TestEverything(t *testing.T) {
+	out := render(t, install{file: "everything-values.yaml", namespace: "gpu"})
+	agent := out.need(t, "DaemonSet/gpu/dra-exporter-claims-node")
+	for _, arg := range []string{
+		"--device.nvlink-links", "--device.source=nvml", "--device.source=rdma", "--metrics.dcgm=split",
+		"--labels.pod=team", "--labels.pod=app.kubernetes.io/name", "--cost.prices=/etc/dra-exporter-prices/prices.yaml",
+		"--cdi.dir=/etc/cdi", "--cdi.dir=/data/cdi", "--log.level=debug", "--log.format=json",
+		"--web.config.file=/etc/dra-exporter-web/web.yaml", "--idle.threshold=0.05",
+	} {
+		if !slices.Contains(texts(agent.container(t)["args"]), arg) {
+			t.Errorf("the agent is not told %s", arg)
+		}
+	}
+	env := agent.container(t)["env"]
+	for name, value := range map[string]string{
+		"GOMEMLIMIT": "200MiB", "OTEL_EXPORTER_OTLP_ENDPOINT": "https://$(HOST_IP):4318", "OTEL_METRIC_EXPORT_INTERVAL": "60000",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "DRA_EXPORTER_OTLP_NAMING": "semconv", "DRA_EXPORTER_OTLP_CLUSTER_NAME": "production",
+		"DRA_EXPORTER_DEVICE_PROFILING": "true",
+	} {
+		if got := named(env, name).text("value"); got != value {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	var names []string
+	for _, one := range env.([]any) {
+		names = append(names, one.(map[string]any)["name"].(string))
+	}
+	if slices.Index(names, "HOST_IP") > slices.Index(names, "OTEL_EXPORTER_OTLP_ENDPOINT") || !slices.Contains(names, "HOST_IP") {
+		t.Errorf("a variable is used before it is there: %v", names)
+	}
+	if sorted := slices.Sorted(slices.Values(names)); len(slices.Compact(sorted)) != len(names) {
+		t.Errorf("variables are there twice: %v", names)
+	}
+	prices := parse(t, out.need(t, "ConfigMap/gpu/dra-exporter-claims-prices").text("data", "prices.yaml"))
+	if fmt.Sprint(prices) != "map[currency:EUR prices:[map[model:NVIDIA H100* perHour:4.1] map[perHour:0.3]]]" {
+		t.Errorf("prices are %v", prices)
+	}
+	if image := agent.container(t).text("image"); !strings.HasPrefix(image, "ghcr.io/dra-exporter/dra-exporter@sha256:01") {
+		t.Errorf("the image is %s", image)
+	}
+	alerts := fmt.Sprint(out.need(t, "PrometheusRule/monitoring/dra-exporter-claims"))
+	if strings.Contains(alerts, "alert:DRAClaimIdle ") || strings.Count(alerts, "team:platform]") < 10 || !strings.Contains(alerts, "severity:warning team:platform") {
+		t.Error("alerts are not as asked for")
+	}
+	if key := "Pod/gpu/dra-exporter-claims-test"; out.objects[key] != nil {
+		t.Errorf("%s asks without a password", key)
+	}
+	for _, role := range []string{"node", "cluster"} {
+		endpoint := object(out.need(t, "ServiceMonitor/monitoring/dra-exporter-claims-"+role).at("spec", "endpoints").([]any)[0].(map[string]any))
+		if endpoint.text("scheme") != "https" || endpoint.text("basicAuth", "username", "name") != "scraper" {
+			t.Errorf("%s is scraped by %v", role, endpoint)
+		}
+	}
+}
+
+// TestOpenShift: users are OpenShift's to give, except to the agent.
+func TestOpenShift(t *testing.T) {
+	out := render(t, install{apis: []string{constraints}})
+	allowed := out.need(t, "SecurityContextConstraints/dra-exporter-node")
+	if users := texts(allowed["users"]); !slices.Equal(users, []string{"system:serviceaccount:dra-exporter:dra-exporter-node"}) {
+		t.Errorf("it is for %v", users)
+	}
+	for _, field := range []string{"allowPrivilegedContainer", "allowPrivilegeEscalation", "allowHostNetwork", "allowHostPID", "allowHostIPC", "allowHostPorts"} {
+		if allowed[field] != false {
+			t.Errorf("%s is %v", field, allowed[field])
+		}
+	}
+	for key, one := range out.objects {
+		user := one.pod().at("securityContext", "runAsUser")
+		if one.pod() != nil && user != nil {
+			t.Errorf("%s insists on the user %v", key, user)
+		}
+	}
+}
+
+// named is the item of a list with a name.
+func named(list any, name string) object {
+	items, _ := list.([]any)
+	for _, item := range items {
+		if table, ok := item.(map[string]any); ok && table["name"] == name {
+			return table
+		}
+	}
+	return nil
+}
+
+// matches says whether labels have all that a selector asks for.
+func matches(selector, labels any) bool {
+	wanted, _ := selector.(map[string]any)
+	have, _ := labels.(map[string]any)
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return len(wanted) > 0
+}
+
+// TestNetworkPolicy: only what comes in is limited, to the port of the metrics; of
+// those who may come the pod of helm test is one.
+func TestNetworkPolicy(t *testing.T) {
+	const peers = "networkPolicy: {enabled: true, from: [{namespaceSelector: {matchLabels: {a: b}}}]}"
+	for values, from := range map[string]int{"networkPolicy: {enabled: true}": 0, peers: 2, "{tests: {enabled: false}, " + peers + "}": 1} {
+		out := render(t, install{values: values})
+		for _, role := range []string{"node", "cluster"} {
+			policy := out.need(t, "NetworkPolicy/dra-exporter/dra-exporter-"+role)
+			rule := object(policy.at("spec", "ingress").([]any)[0].(map[string]any))
+			sources, _ := rule["from"].([]any)
+			if types := texts(policy.at("spec", "policyTypes")); !slices.Equal(types, []string{"Ingress"}) || fmt.Sprint(rule["ports"]) != "[map[port:metrics protocol:TCP]]" || len(sources) != from {
+				t.Errorf("%s: %v", values, policy["spec"])
+			}
+			if from == 2 && !matches(object(sources[1].(map[string]any)).at("podSelector", "matchLabels"), out.need(t, "Pod/dra-exporter/dra-exporter-test").at("metadata", "labels")) {
+				t.Errorf("helm test is kept out: %v", sources)
+			}
+		}
+	}
+}

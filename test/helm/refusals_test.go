@@ -1,0 +1,115 @@
+package helm
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRefusals: what is wrong is refused before anything is made, by the name of
+// the key, in Helm's own words to the user.
+func TestRefusals(t *testing.T) {
+	for name, test := range map[string]struct {
+		values string
+		says   []string // all of them
+	}{
+		"misspelt":            {"nod: {enabled: true}", []string{"'nod' not allowed"}},
+		"misspelt below":      {"node: {acess: {mode: none}}", []string{"at '/node'", "'acess' not allowed"}},
+		"misspelt label":      {"rules: {labls: {a: b}}", []string{"at '/rules'", "'labls' not allowed"}},
+		"unknown mode":        {"node: {access: {mode: magic}}", []string{"at '/node/access/mode'", "runtimeClass"}},
+		"text for a switch":   {"node: {hostPID: 'yes'}", []string{"at '/node/hostPID'", "want boolean"}},
+		"number for a label":  {"commonLabels: {tier: 1}", []string{"at '/commonLabels/tier'", "want string"}},
+		"number for auto":     {"monitoring: {enabled: 1}", []string{"at '/monitoring/enabled'", "'auto'"}},
+		"kind":                {"monitoring: {kind: Probe}", []string{"at '/monitoring/kind'", "'ServiceMonitor'"}},
+		"interval":            {"monitoring: {interval: often}", []string{"at '/monitoring/interval'"}},
+		"push interval":       {"otlp: {interval: 500ms}", []string{"at '/otlp/interval'"}},
+		"relative folder":     {"node: {kubeletDir: var/lib/kubelet}", []string{"at '/node/kubeletDir'"}},
+		"flag without dashes": {"node: {extraArgs: [log.level=debug]}", []string{"at '/node/extraArgs/0'"}},
+		"variable, no name":   {"cluster: {env: [{value: x}]}", []string{"at '/cluster/env/0'", "name"}},
+		"digest":              {"image: {digest: latest}", []string{"at '/image/digest'"}},
+		"memory limit of Go":  {"node: {goMemLimit: 128Mi}", []string{"at '/node/goMemLimit'"}},
+		"prices as text":      {"node: {prices: 'currency: EUR'}", []string{"at '/node/prices'", "want object"}},
+		"price without hour":  {"node: {prices: {prices: [{model: H100}]}}", []string{"at '/node/prices/prices/0'", "perHour"}},
+		"negative price":      {"node: {prices: {prices: [{perHour: -1}]}}", []string{"at '/node/prices/prices/0/perHour'"}},
+		"severity":            {"rules: {alertLabels: {severity: page}}", []string{"rules.alertLabels", "severity"}},
+		"CAP_":                {"node: {capabilities: {add: [CAP_SYS_ADMIN]}}", []string{"at '/node/capabilities/add/0'"}},
+
+		"nothing runs":       {"{node: {enabled: false}, cluster: {enabled: false}}", []string{"node.enabled", "cluster.enabled", "switch one of them on"}},
+		"hostPID alone":      {"node: {hostPID: true, kubernetesAPI: false}", []string{"node.hostPID", "node.kubernetesAPI"}},
+		"no API and podsAPI": {"node: {podsAPI: true, kubernetesAPI: false}", []string{"node.podsAPI", "node.kubernetesAPI"}},
+		"TLS of nothing":     {"web: {tls: true}", []string{"web.tls", "web.configSecret"}},
+		"own label":          {"commonLabels: {app.kubernetes.io/name: x}", []string{"commonLabels", "app.kubernetes.io/name"}},
+		"own pod label":      {"node: {podLabels: {app.kubernetes.io/component: x}}", []string{"node.podLabels", "app.kubernetes.io/component"}},
+		"flag twice":         {"{log: {level: debug}, cluster: {extraArgs: [--log.level=warn]}}", []string{"cluster.extraArgs", "--log.level", "log.level"}},
+		"no such alert":      {"rules: {enabled: true, disabledAlerts: [DRANothing]}", []string{"rules.disabledAlerts", "DRANothing"}},
+		"rules of others":    {"{monitoring: {honorLabels: false}, rules: {enabled: true}}", []string{"rules.enabled", "monitoring.honorLabels", "make exported"}},
+		"dcgm of nothing":    {"node: {access: {mode: dcgm}}", []string{"node.access.dcgm.hostEngine"}},
+		"cdi of nothing":     {"node: {access: {mode: cdi, cdi: {devices: []}}}", []string{"node.access.cdi.devices"}},
+		"claim without API":  {"node: {access: {mode: claim}, kubernetesAPI: false}", []string{"node.access", "node.kubernetesAPI"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := tryRender(t, install{values: test.values})
+			if err == nil {
+				t.Fatal("it is taken")
+			}
+			for _, part := range test.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q is not in: %v", part, err)
+				}
+			}
+		})
+	}
+}
+
+// TestRefusalByTheBinary: a user sees the same, and an exit status.
+func TestRefusalByTheBinary(t *testing.T) {
+	output, err := helm(t, "template", "x", chart, "--kube-version", "v1.37.1", "--set", "node.acess.mode=none")
+	if err == nil || !strings.Contains(output, "at '/node'") || !strings.Contains(output, "'acess' not allowed") {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+// TestOldKubernetes: where resource.k8s.io/v1 is not served nothing is installed.
+func TestOldKubernetes(t *testing.T) {
+	for version, taken := range map[string]bool{"v1.33.9": false, "v1.34.0": true, "v1.34.4-gke.1000": true, "v1.36.3+k3s1": true} {
+		output, err := helm(t, "template", "x", chart, "--kube-version", version)
+		if taken != (err == nil) {
+			t.Errorf("%s: %v", version, err)
+		}
+		if !taken && !strings.Contains(output, "requires kubeVersion") {
+			t.Errorf("%s: %s", version, output)
+		}
+	}
+}
+
+// TestLint: Helm's linter has nothing to say, whatever the values.
+func TestLint(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		if output, err := helm(t, "lint", "--strict", "--kube-version", "v1.37.1", "-f", filepath.Join(chart, "ci", file), chart); err != nil ||
+			strings.Contains(output, "[WARNING]") {
+			t.Errorf("%s: %v: %s", file, err, output)
+		}
+	}
+}
+
+// helm runs the binary; with both of its outputs.
+func helm(t *testing.T, arguments ...string) (string, error) {
+	t.Helper()
+	program := os.Getenv("DRA_HELM")
+	if program == "" {
+		program = root + "/test/.bin/helm/helm"
+	}
+	program, err := filepath.Abs(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("%v: run `make -C test helm`", err)
+	}
+	command := exec.Command(program, arguments...)
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG=/dev/null")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
