@@ -1,6 +1,7 @@
 // Package kubelet asks the kubelet which devices it gave to which container,
 // over the PodResources API (k8s.io/kubelet/pkg/apis/podresources/v1) on its
-// unix socket, and decodes the answers into dra values.
+// unix socket, and decodes the answers into dra values. Where it is wanted, it
+// follows the node's pods by the kubelet's Pods API too (PodWatcher).
 package kubelet
 
 import (

@@ -19,8 +19,13 @@
 // come, so that a large one is never held as a whole. The objects that only
 // judging needs are handed to a Keeper.
 //
-// Everything is read-only: get, list and watch. Of a node: pods,
-// resourceclaims and resourceslices. Of the cluster: list and watch of these,
+// Pods may come from the kubelet instead (PodFeed), which does not tell the
+// names of claims that were made for them. Those are learned: from what the
+// kubelet lists, from the claims themselves, and, for claims that only init
+// containers use, from a list of their namespace's.
+//
+// Everything is read-only: get, list and watch. Of a node: pods unless they are
+// fed, resourceclaims and resourceslices. Of the cluster: list and watch of these,
 // nodes, events, deviceclasses, resourceclaimtemplates, devicetaintrules, and
 // podgroups of scheduling.k8s.io; the last two need not be served. What one
 // permission lacks does not stop the others.

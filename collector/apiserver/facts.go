@@ -113,6 +113,12 @@ func (n *Node) slicesTurned(alive bool) {
 	if alive != n.facts.SlicesFresh {
 		n.facts.SlicesFresh = alive
 		n.touch()
+		if alive && n.fed != nil { // else the pods' watch says that the API server is back
+			n.book.hurry(n.now())
+			signal(n.claimReader.wake)
+			n.fed.hidden.hurry(n.now())
+			signal(n.hiddenReader.wake)
+		}
 	}
 	if alive && !n.slicesListed {
 		n.slicesListed = true

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,10 +29,13 @@ type Node struct {
 
 	pods        *collection[*corev1.Pod, podRecord]
 	slices      *collection[*resourcev1.ResourceSlice, poolSlice]
-	podWatch    *watched
+	podWatch    *watched // nil: the pods are fed
+	fed         *PodFeed // nil: the pods are watched
 	sliceWatch  *watched
 	claimReader *reader
 	poolReader  *reader
+
+	hiddenReader *reader // of claims that a feed's pods do not name
 
 	changed, podChanged chan struct{}
 
@@ -72,6 +76,7 @@ func New(options Options) (*Node, error) {
 	n.follow(options)
 	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
 	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
+	n.hiddenReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextHidden}
 	return n, nil
 }
 
@@ -87,18 +92,23 @@ func spread(limit time.Duration) time.Duration {
 	return rand.N(limit)
 }
 
-// follow has pods and slices watched by the names of their node.
+// follow has pods and slices watched by the names of their node, but for pods
+// that are fed.
 func (n *Node) follow(options Options) {
-	pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
-	n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
-	n.podWatch.turned = n.podsTurned
+	if options.PodsFed {
+		n.fed = newPodFeed(n, options.PodLabels)
+	} else {
+		pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
+		n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
+		n.podWatch.turned = n.podsTurned
+	}
 	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
 	n.pods.strip = func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) }
 	n.pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod, options.PodLabels...) }
 	n.pods.changed, n.pods.settled = n.podDiffers, n.wantClaims
 
-	slices := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
-	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", slices, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
+	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
 	n.sliceWatch.turned = n.slicesTurned
 	n.slices = newCollection[*resourcev1.ResourceSlice, poolSlice](&n.mu, n.sliceWatch)
 	n.slices.strip, n.slices.decode = stripSlice, recordSlice
@@ -130,7 +140,11 @@ func (n *Node) Run(ctx context.Context) {
 	defer n.client.close()
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { n.podWatch.run(ctx, &corev1.Pod{}, n.pods) })
+	if n.fed != nil {
+		running.Go(func() { n.hiddenReader.run(ctx) })
+	} else {
+		running.Go(func() { n.podWatch.run(ctx, &corev1.Pod{}, n.pods) })
+	}
 	running.Go(func() { n.sliceWatch.run(ctx, &resourcev1.ResourceSlice{}, n.slices) })
 	running.Go(func() { n.claimReader.run(ctx) })
 	running.Go(func() { n.poolReader.run(ctx) })
@@ -144,8 +158,17 @@ func (n *Node) Changed() <-chan struct{} { return n.changed }
 // hold devices, by claims or by device plugins: reason to ask the kubelet.
 func (n *Node) PodChanged() <-chan struct{} { return n.podChanged }
 
-// Statuses says how each source is: pods, resourceclaims, resourceslices.
+// PodFeed is where the pods of the node have to be told; nil unless the options
+// say that they are.
+func (n *Node) PodFeed() *PodFeed { return n.fed }
+
+// Statuses says how each source is: pods unless they are fed, resourceclaims,
+// resourceslices.
 func (n *Node) Statuses() []source.Status {
 	now := n.now()
-	return []source.Status{n.podWatch.status(now), n.claims.Status(), n.sliceWatch.status(now)}
+	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now)}
+	if n.podWatch != nil {
+		statuses = slices.Insert(statuses, 0, n.podWatch.status(now))
+	}
+	return statuses
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Options say what to read and whom to tell. All but PodLabels and Observe are
-// needed.
+// Options say what to read and whom to tell. Config, Node, Log
+// and Clock are needed.
 type Options struct {
 	Config *rest.Config
 	Node   string // name of the node
@@ -22,6 +22,10 @@ type Options struct {
 
 	// PodLabels are the labels of pods whose values are wanted, by their keys.
 	PodLabels []string
+
+	// PodsFed says that pods are not watched: somebody tells them to the
+	// PodFeed, as the kubelet knows them.
+	PodsFed bool
 
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.

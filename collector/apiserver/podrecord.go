@@ -159,8 +159,18 @@ func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	light := make([]corev1.ContainerStatus, len(statuses))
 	for i := range statuses {
 		light[i].Name, light[i].ContainerID = statuses[i].Name, statuses[i].ContainerID
-		light[i].State = statuses[i].State
+		light[i].State = stripState(statuses[i].State)
 		light[i].AllocatedResourcesStatus = statuses[i].AllocatedResourcesStatus
+	}
+	return light
+}
+
+// stripState leaves out why a container waits or has ended: it may have written
+// anything into its message.
+func stripState(state corev1.ContainerState) corev1.ContainerState {
+	light := corev1.ContainerState{Running: state.Running}
+	if state.Terminated != nil {
+		light.Terminated = &corev1.ContainerStateTerminated{}
 	}
 	return light
 }

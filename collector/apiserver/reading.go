@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,6 +32,10 @@ func (n *Node) wantClaims() {
 			}
 		}
 	}
+	if n.fed != nil {
+		n.fed.candidates(func(claim dra.ClaimRef, uid string) { wanted[claim] = append(wanted[claim], uid) })
+		n.wantHidden()
+	}
 	for _, consumers := range wanted {
 		slices.Sort(consumers)
 	}
@@ -57,14 +62,15 @@ func (n *Node) tellClaims(again bool) {
 	if sum.failed > 1 {
 		failure = fmt.Errorf("%d of %d claims cannot be read: %w", sum.failed, len(n.book.known), failure)
 	}
+	hidden := n.hiddenFailure()
 	switch {
 	case sum.failed > 0 && sum.succeeded == 0:
 		if again || before.Up {
 			n.claims.Report(failure)
 		}
-	case sum.failed > 0:
+	case sum.failed > 0, hidden != nil:
 		if again || !before.Up || before.Reason == source.ReasonNone {
-			n.claims.Impair(failure)
+			n.claims.Impair(cmp.Or(failure, hidden))
 		}
 	case sum.succeeded > 0 || rest:
 		if again || !before.Up || before.Reason != source.ReasonNone {
@@ -104,6 +110,9 @@ func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, taken *appointme
 	failed := n.book.known[ref].failure != nil
 	n.tellClaims(failed || n.book.outcome().failed == 0)
 	n.wantPools()
+	if n.fed != nil && err == nil {
+		n.fed.learn(claim)
+	}
 }
 
 // noteClaim reports whether the claim is another than was known.

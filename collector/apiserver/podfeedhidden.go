@@ -1,0 +1,159 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// hiddenPage is how many claims are asked for at once.
+const hiddenPage = 250
+
+// hiddenClaims are those that were made from a template and that only init
+// containers use: neither the kubelet's pods nor its PodResources name them. A
+// list of the claims of their namespace does; it is asked for when such a pod
+// appears, and again, ever later, while its claim is not found.
+type hiddenClaims struct {
+	agenda *agenda[string] // of namespaces
+	pods   map[string]map[types.UID]bool
+	tries  map[string]int
+	failed map[string]error // of the last lists
+}
+
+func newHiddenClaims() *hiddenClaims {
+	return &hiddenClaims{
+		agenda: newAgenda(func(string) bool { return false }),
+		pods:   make(map[string]map[types.UID]bool), tries: make(map[string]int), failed: make(map[string]error),
+	}
+}
+
+// want replaces the pods whose claims are hidden, by namespace.
+func (h *hiddenClaims) want(now clock.Instant, wanted map[string]map[types.UID]bool) {
+	for namespace := range h.pods {
+		if wanted[namespace] == nil {
+			h.agenda.drop(namespace)
+			delete(h.tries, namespace)
+			delete(h.failed, namespace)
+		}
+	}
+	for namespace, pods := range wanted {
+		for uid := range pods {
+			if !h.pods[namespace][uid] {
+				h.tries[namespace] = 0
+				h.agenda.set(namespace, now.Elapsed)
+			}
+		}
+	}
+	h.pods = wanted
+}
+
+// listed notes how a list of a namespace's claims went. It is asked for again:
+// where it has told all, nobody wants it any more.
+func (h *hiddenClaims) listed(now clock.Instant, namespace string, err error) {
+	wait := farPoolRefresh
+	if tries := h.tries[namespace]; tries < 7 {
+		wait = farPoolFirstRetry << tries
+	}
+	h.tries[namespace]++
+	h.agenda.set(namespace, now.Elapsed+wait+spread(wait/5))
+	delete(h.failed, namespace)
+	if err != nil {
+		h.failed[namespace] = failure(fmt.Errorf("find claims that only init containers use: %w", err))
+	}
+}
+
+// hurry brings lists forward that failed while the API server was away.
+func (h *hiddenClaims) hurry(now clock.Instant) {
+	for namespace := range h.failed {
+		h.tries[namespace] = 0
+		h.agenda.bring(namespace, now.Elapsed+spread(startSpread))
+	}
+}
+
+// hiddenFailure is, under the lock, that of one of the last lists; nil if all
+// went well.
+func (n *Node) hiddenFailure() error {
+	if n.fed == nil {
+		return nil
+	}
+	for _, err := range n.fed.hidden.failed {
+		return err
+	}
+	return nil
+}
+
+// wantHidden finds, under the lock, the pods that have hidden claims.
+func (n *Node) wantHidden() {
+	wanted := make(map[string]map[types.UID]bool)
+	for uid, pod := range n.fed.pods {
+		record, shown := n.pods.items[nameOf(pod.light)]
+		if !shown || record.pod.Terminal || !pod.hides() {
+			continue
+		}
+		if wanted[pod.light.Namespace] == nil {
+			wanted[pod.light.Namespace] = make(map[types.UID]bool)
+		}
+		wanted[pod.light.Namespace][uid] = true
+	}
+	n.fed.hidden.want(n.now(), wanted)
+	signal(n.hiddenReader.wake)
+}
+
+// hides reports whether the pod has a claim that is not known, and that no
+// container uses which PodResources list.
+func (p *fedPod) hides() bool {
+	for _, reference := range p.light.Spec.ResourceClaims {
+		_, known := p.learned.names[reference.Name]
+		if !known && reference.ResourceClaimName == nil && len(usersOf(p.light, reference.Name)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nextHidden hands out the list of the namespace that is due.
+func (n *Node) nextHidden() (read func(context.Context), wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	namespace, taken, wait := n.fed.hidden.agenda.begin(n.now())
+	if taken == nil {
+		return nil, wait
+	}
+	return func(ctx context.Context) { n.readHidden(ctx, namespace, taken) }, 0
+}
+
+func (n *Node) readHidden(ctx context.Context, namespace string, taken *appointment) {
+	err := n.listClaims(ctx, namespace)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fed.hidden.agenda.done(namespace, taken) && ctx.Err() == nil {
+		n.fed.hidden.listed(n.now(), namespace, err)
+		n.tellClaims(false)
+	}
+}
+
+// listClaims has the feed learn from all claims of a namespace, some at a time.
+func (n *Node) listClaims(ctx context.Context, namespace string) error {
+	from := place{group: n.client.resource, namespace: namespace, resource: "resourceclaims"}
+	options := metav1.ListOptions{Limit: hiddenPage}
+	for {
+		list := &resourcev1.ResourceClaimList{}
+		if err := n.client.list(ctx, from, options, list); err != nil {
+			return err
+		}
+		n.mu.Lock()
+		for i := range list.Items {
+			n.fed.learn(&list.Items[i])
+		}
+		n.mu.Unlock()
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+)
+
+// podEvent is what an event of the Pods API says of a pod.
+type podEvent int
+
+const (
+	podNothing podEvent = iota // of a kind that is not known here
+	podPresent
+	podEnded
+)
+
+// sourceAnnotation tells where the kubelet has a pod from; all but "api" are
+// static (pkg/kubelet/types, ConfigSourceAnnotationKey).
+const sourceAnnotation = "kubernetes.io/config.source"
+
+// decodeEvent reads an event. Its pod is the bytes of a v1.Pod; of one that has
+// ended they have only namespace, name and UID. A pod without a name or a UID
+// is an error: nothing could be said of it.
+func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, error) {
+	var kind podEvent
+	switch event.GetType() {
+	case podsv1alpha1.EventType_ADDED, podsv1alpha1.EventType_MODIFIED:
+		kind = podPresent
+	case podsv1alpha1.EventType_DELETED:
+		kind = podEnded
+	default:
+		return podNothing, nil, nil
+	}
+	pod := &corev1.Pod{}
+	if err := pod.Unmarshal(event.GetPod()); err != nil {
+		return podNothing, nil, fmt.Errorf("decode the bytes of a pod: %w", err)
+	}
+	if pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
+		return podNothing, nil, errors.New("decode the bytes of a pod: it has no namespace, no name or no UID")
+	}
+	return kind, pod, nil
+}
+
+// isStatic reports whether the kubelet has the pod from a file or a URL. The
+// UID of such a pod is made from its text, and comes back with it.
+func isStatic(pod *corev1.Pod) bool {
+	from, told := pod.Annotations[sourceAnnotation]
+	return told && from != "api"
+}

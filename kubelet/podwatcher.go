@@ -1,0 +1,160 @@
+package kubelet
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// PodsSourceName is the source that the pods are, whoever tells of them.
+const PodsSourceName = "pods"
+
+// DefaultPodsSocket is where a kubelet with the usual root directory serves
+// its Pods API, from Kubernetes 1.37 on (pkg/kubelet/kubeletconfig).
+const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
+
+// What applies where PodsOptions leave a field zero.
+const (
+	defaultPatience = 10 * time.Second
+	defaultRenewal  = time.Minute
+)
+
+// PodFollower takes what the kubelet tells of its pods, one call at a time.
+// What it is given is its own.
+type PodFollower interface {
+	// Begin says that the pods named until Synced are all that there are.
+	Begin()
+	// Pod tells of a pod that is there, or has changed.
+	Pod(pod *corev1.Pod)
+	// Ended says that a pod's containers have ended for good.
+	Ended(uid string)
+	// Synced says that all pods have been named. From then on the follower
+	// is told of each change.
+	Synced()
+	// Lost says that changes are not told any more.
+	Lost()
+}
+
+// PodsOptions configure a PodWatcher. Only To is needed.
+type PodsOptions struct {
+	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
+	Patience time.Duration // within which all pods have to be named; zero: 10 s
+	Renewal  time.Duration // after which the watch is opened anew; zero: 1 min
+
+	To      PodFollower
+	Log     *slog.Logger          // nil: no log
+	Clock   clock.Clock           // nil: the system's
+	Observe func(seconds float64) // told how long it took until all pods were named; may be nil
+}
+
+// PodWatcher follows the pods of the node by the kubelet's Pods API
+// (k8s.io/kubelet/pkg/apis/pods/v1alpha1, WatchPods).
+//
+// The watch is opened anew now and then, because the kubelet tells less than
+// there is to know (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes
+// 1.37): of a change of labels it says nothing before the pod's status changes
+// too, of a pod that it has refused to run it does not say that it is gone,
+// and where its own queue is full it drops events without a word. The same
+// finds a kubelet that hangs, of which an open watch shows nothing.
+type PodWatcher struct {
+	socket            string
+	patience, renewal time.Duration
+	to                PodFollower
+	now               clock.Clock
+	tracker           *source.Tracker
+
+	connection *connection   // Run's alone; nil until needed and after a failure
+	hungSince  clock.Instant // Run's alone
+
+	mu    sync.Mutex
+	alive bool // all pods have been named, and changes are told
+}
+
+// NewPodWatcher returns a watcher that does nothing until Run.
+func NewPodWatcher(options PodsOptions) *PodWatcher {
+	if options.Socket == "" {
+		options.Socket = DefaultPodsSocket
+	}
+	if options.Patience <= 0 {
+		options.Patience = defaultPatience
+	}
+	if options.Renewal <= 0 {
+		options.Renewal = defaultRenewal
+	}
+	common := Options{Log: options.Log, Clock: options.Clock}.complete()
+	return &PodWatcher{
+		socket: options.Socket, patience: options.Patience, renewal: options.Renewal, to: options.To, now: common.Clock,
+		tracker: source.NewTracker(PodsSourceName, common.Log, common.Clock, options.Observe),
+	}
+}
+
+// Run follows the pods until ctx ends. It is called once. A watch that breaks
+// is opened anew at once, then ever later, up to 2 s.
+func (w *PodWatcher) Run(ctx context.Context) {
+	defer w.disconnect()
+	retries := newPace(latestRetry, 0)
+	for ctx.Err() == nil {
+		err := w.follow(ctx)
+		if err == nil {
+			retries.failures = 0
+			continue
+		}
+		retries.failures++
+		if !sleep(ctx, retries.backoff(firstRetry, latestRetry)) {
+			return
+		}
+	}
+}
+
+// Status says how the source is, with a last success of now while changes are
+// told: no news is the news that nothing has changed. It may be called from
+// any goroutine at any time.
+func (w *PodWatcher) Status() source.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	status := w.tracker.Status()
+	if w.alive {
+		status.LastSuccess = w.now()
+	}
+	return status
+}
+
+// turn notes whether changes are told, and tells the follower.
+func (w *PodWatcher) turn(alive bool) {
+	w.mu.Lock()
+	w.alive = alive
+	w.mu.Unlock()
+	if alive {
+		w.to.Synced()
+	} else {
+		w.to.Lost()
+	}
+}
+
+// fail notes that a watch broke, or never came to be.
+func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
+	switch {
+	case source.ReasonOf(err) != source.ReasonTimeout:
+		w.hungSince = clock.Instant{}
+	case w.hungSince.IsZero():
+		w.hungSince = began
+	}
+	w.tracker.Hang(w.hungSince)
+	note(err)
+	w.turn(false)
+	w.disconnect()
+}
+
+func (w *PodWatcher) disconnect() {
+	if w.connection != nil {
+		// Close fails only for a channel that is closed already.
+		_ = w.connection.channel.Close()
+		w.connection = nil
+	}
+}

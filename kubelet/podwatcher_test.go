@@ -1,0 +1,290 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// roll is a follower that keeps what it was told.
+type roll struct {
+	mu    sync.Mutex
+	pods  map[string]string // by UID: name and phase
+	seen  map[string]bool
+	fresh bool
+	lost  int
+}
+
+func (r *roll) Begin() { r.mu.Lock(); r.seen = map[string]bool{}; r.mu.Unlock() }
+
+func (r *roll) Pod(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen != nil {
+		r.seen[string(pod.UID)] = true
+	}
+	r.pods[string(pod.UID)] = strings.TrimRight(fmt.Sprintf("%s %s", pod.Name, pod.Status.Phase), " ")
+}
+
+func (r *roll) Ended(uid string) { r.mu.Lock(); delete(r.pods, uid); r.mu.Unlock() }
+
+func (r *roll) Synced() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid := range r.pods {
+		if !r.seen[uid] {
+			delete(r.pods, uid)
+		}
+	}
+	r.seen, r.fresh = nil, true
+}
+
+func (r *roll) Lost() { r.mu.Lock(); r.fresh, r.lost = false, r.lost+1; r.mu.Unlock() }
+
+func (r *roll) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for uid, pod := range r.pods {
+		all = append(all, uid+"="+pod)
+	}
+	slices.Sort(all)
+	if !r.fresh {
+		all = append(all, "(lost)")
+	}
+	return strings.Join(all, ", ")
+}
+
+// watchPods runs a watcher of the socket for the time of the test.
+func watchPods(t *testing.T, options PodsOptions) (*PodWatcher, *roll) {
+	t.Helper()
+	told := &roll{pods: map[string]string{}}
+	options.To = told
+	if options.Renewal == 0 {
+		options.Renewal = time.Hour
+	}
+	w := NewPodWatcher(options)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return w, told
+}
+
+func podsServer(t *testing.T, pods ...*corev1.Pod) (*simulated.Pods, string) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "pods-api.sock")
+	server, err := simulated.StartPods(socket, pods...)
+	must(t, err)
+	t.Cleanup(server.Stop)
+	return server, socket
+}
+
+func aPod(uid, name string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID(uid)}, Status: corev1.PodStatus{Phase: phase}}
+}
+
+func becomes(t *testing.T, told *roll, want string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q, it is %q", want, told), func() bool { return told.String() == want })
+}
+
+func TestPodWatcherFollowsTheKubelet(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"))
+	observed := make(chan float64, 8)
+	w, told := watchPods(t, PodsOptions{Socket: socket, Observe: func(s float64) { observed <- s }})
+	becomes(t, told, "1=train Running")
+	server.Put(aPod("2", "infer", "Pending"))
+	server.Put(aPod("2", "infer", "Running"), aPod("1", "train", "Succeeded"))
+	becomes(t, told, "1=train Succeeded, 2=infer Running")
+	server.Finish(aPod("1", "train", ""))
+	becomes(t, told, "2=infer Running")
+	before := w.Status()
+	if !before.Up || before.Reason != source.ReasonNone || before.Name != "pods" || before.Errors != 0 || len(observed) != 1 || <-observed <= 0 {
+		t.Errorf("status %+v", before)
+	}
+	if after := w.Status(); after.LastSuccess.Elapsed <= before.LastSuccess.Elapsed {
+		t.Error("no news do not count as good news")
+	}
+}
+
+// TestPodWatcherDoesNotWakeTheDead: the kubelet sends from several goroutines.
+func TestPodWatcherDoesNotWakeTheDead(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"))
+	static := aPod("s", "etcd", "Running")
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	_, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "1=train Running")
+	server.Put(static)
+	server.Finish(static)
+	server.Finish(aPod("1", "train", ""))
+	server.Recall(aPod("1", "train", "Running"))
+	server.Recall(static)
+	becomes(t, told, "s=etcd Running")
+}
+
+func TestPodWatcherIsToldAllAnewNowAndThen(t *testing.T) {
+	rejected := aPod("2", "rejected", "Failed")
+	server, socket := podsServer(t, aPod("1", "train", "Running"), rejected)
+	_, told := watchPods(t, PodsOptions{Socket: socket, Renewal: 50 * time.Millisecond})
+	becomes(t, told, "1=train Running, 2=rejected Failed")
+	server.Forget(rejected)
+	server.Change(aPod("1", "renamed", "Running"))
+	becomes(t, told, "1=renamed Running")
+	eventually(t, "one watch", func() bool { open, opened := server.Watches(); return open == 1 && opened > 3 })
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	if told.lost != 0 {
+		t.Errorf("the pods were lost %d times", told.lost)
+	}
+}
+
+func TestPodWatcherOverARestart(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "infer", "Running"))
+	w, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "1=train Running, 2=infer Running")
+	server.Stop()
+	becomes(t, told, "1=train Running, 2=infer Running, (lost)")
+	eventually(t, "no socket", func() bool { return w.Status().Reason == source.ReasonNotFound })
+	server.Forget(aPod("2", "", ""))
+	server.Starting(true)
+	must(t, server.Resume())
+	eventually(t, "a kubelet that starts", func() bool {
+		return w.Status().Reason == source.ReasonUnavailable && strings.Contains(w.Status().Message, "is starting")
+	})
+	becomes(t, told, "1=train Running, 2=infer Running, (lost)")
+	server.Starting(false)
+	becomes(t, told, "1=train Running")
+	if !w.Status().Up {
+		t.Errorf("status %+v", w.Status())
+	}
+}
+
+func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"))
+	w, told := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, Patience: 200 * time.Millisecond})
+	becomes(t, told, "1=train Running")
+	server.Mute(true)
+	becomes(t, told, "1=train Running, (lost)")
+	status := w.Status()
+	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.IsZero() || !strings.Contains(status.Message, "within 200ms") {
+		t.Errorf("status %+v", status)
+	}
+	server.Mute(false)
+	becomes(t, told, "1=train Running")
+	if status := w.Status(); !status.HungSince.IsZero() || !status.Up {
+		t.Errorf("status %+v", status)
+	}
+}
+
+// TestPodWatcherOfSomebodyDeaf connects to a socket on which nobody speaks.
+func TestPodWatcherOfSomebodyDeaf(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "pods-api.sock")
+	deaf, err := net.Listen("unix", socket)
+	must(t, err)
+	t.Cleanup(func() { deaf.Close() })
+	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 100 * time.Millisecond})
+	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
+}
+
+func TestPodWatcherLeavesOutWhatIsNoPod(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "", "Running"))
+	w, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "1=train Running")
+	impaired := func() bool { s := w.Status(); return s.Up && s.Reason == source.ReasonInvalid }
+	eventually(t, "it is said", impaired)
+	server.Garble()
+	server.Put(aPod("3", "infer", "Running"))
+	becomes(t, told, "1=train Running, 3=infer Running")
+	if s := w.Status(); !impaired() || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, socket) {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestPodWatcherWithoutAPodsAPI: a kubelet before 1.37 has no socket, and the
+// one of PodResources serves no pods.
+func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
+	w, told := watchPods(t, PodsOptions{Socket: freshSocket(t)})
+	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonNotFound })
+	for _, part := range []string{"1.37", "feature gate PodsAPI", "--kubelet.pods-api", "leave that flag out", "list and watch pods", "mount"} {
+		if !strings.Contains(w.Status().Message, part) {
+			t.Errorf("%q does not say %q", w.Status().Message, part)
+		}
+	}
+	if told.String() != "(lost)" {
+		t.Errorf("told %s", told)
+	}
+	_, socket := start(t, simulated.Options{})
+	w, _ = watchPods(t, PodsOptions{Socket: socket})
+	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonUnsupported })
+}
+
+// TestPodWatcherThatLags is ended by the kubelet, and told all anew.
+func TestPodWatcherThatLags(t *testing.T) {
+	server, socket := podsServer(t, aPod("1", "train", "Running"))
+	told := &slowRoll{roll: roll{pods: map[string]string{}}, gate: make(chan struct{})}
+	w := NewPodWatcher(PodsOptions{Socket: socket, To: told})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	eventually(t, "a sync", func() bool { return w.Status().Up })
+	large := aPod("2", "large", "Running")
+	large.Annotations = map[string]string{"text": strings.Repeat("x", 1<<16)}
+	eventually(t, "the end of the watch", func() bool {
+		for range 200 {
+			server.Put(large)
+		}
+		open, _ := server.Watches()
+		return open == 0
+	})
+	close(told.gate)
+	eventually(t, "all anew", func() bool { return told.String() == "1=train Running, 2=large Running" && w.Status().Errors > 0 })
+}
+
+// slowRoll takes pods only while its gate is closed, but for the first.
+type slowRoll struct {
+	roll
+	first sync.Once
+	gate  chan struct{}
+}
+
+func (r *slowRoll) Pod(pod *corev1.Pod) {
+	first := false
+	r.first.Do(func() { first = true })
+	if !first {
+		<-r.gate
+	}
+	r.roll.Pod(pod)
+}
+
+func TestExplainPods(t *testing.T) {
+	for _, test := range []struct {
+		err    error
+		reason source.Reason
+		remedy string
+	}{
+		{errPatience, source.ReasonTimeout, "within 5s"},
+		{grpc.ErrServerStopped, source.ReasonOther, "see its log"},
+	} {
+		err := explainPods(test.err, nil, "/socket", 5*time.Second)
+		if source.ReasonOf(err) != test.reason || !strings.Contains(err.Error(), test.remedy) || !errors.Is(err, test.err) {
+			t.Errorf("%v: %v", test.err, err)
+		}
+	}
+}
