@@ -33,6 +33,7 @@ type surroundings struct {
 	sources  []device.Source
 	optional map[string]bool // sources whose library may be missing
 	socket   string
+	podsAPI  string // empty: pods are watched at the API server
 	cdiDirs  []string
 	procfs   string
 	cluster  *rest.Config // nil: without the API server
@@ -51,8 +52,9 @@ type agent struct {
 	sampler *device.Sampler
 	kubelet *kubelet.Client
 	cdi     *cdi.Reader
-	cgroup  *cgroup.Reader  // nil: processes are not asked for
-	cluster *apiserver.Node // nil: without the API server
+	cgroup  *cgroup.Reader      // nil: processes are not asked for
+	cluster *apiserver.Node     // nil: without the API server
+	pods    *kubelet.PodWatcher // nil: the API server tells of pods
 	runner  *node.Runner
 	push    *otlp.Pusher // nil: nothing is pushed
 	wake    chan struct{}
@@ -78,13 +80,19 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	}
 	if around.cluster != nil {
 		cluster, err := apiserver.New(apiserver.Options{
-			Config: around.cluster, Node: around.node, PodLabels: flags.podLabels, Log: log, Clock: a.clock,
+			Config: around.cluster, Node: around.node, PodLabels: flags.podLabels, PodsFed: around.podsAPI != "", Log: log, Clock: a.clock,
 			Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("prepare to read the API server: %w", err)
 		}
 		a.cluster = cluster
+	}
+	if around.cluster != nil && around.podsAPI != "" {
+		log.Info("following pods by the kubelet's Pods API", "socket", around.podsAPI)
+		a.pods = kubelet.NewPodWatcher(kubelet.PodsOptions{
+			Socket: around.podsAPI, To: a.cluster.PodFeed(), Log: log, Clock: a.clock, Observe: observe.WithLabelValues(kubelet.PodsSourceName).Observe,
+		})
 	}
 	config, err := flags.config(around.node)
 	if err != nil {
@@ -139,6 +147,9 @@ func (a *agent) statuses() []source.Status {
 	if a.cluster != nil {
 		statuses = append(statuses, a.cluster.Statuses()...)
 	}
+	if a.pods != nil {
+		statuses = append(statuses, a.pods.Status())
+	}
 	return statuses
 }
 
@@ -163,6 +174,15 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	a.start(ctx, &running)
+	if a.push != nil {
+		running.Go(func() { a.push.Run(ctx) })
+	}
+	return server.Serve(ctx)
+}
+
+// start has everything read, until the context ends.
+func (a *agent) start(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { a.sampler.Run(ctx) })
 	running.Go(func() { a.kubelet.Run(ctx) })
 	running.Go(func() { a.cdi.Run(ctx) })
@@ -174,10 +194,9 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	if a.cluster != nil {
 		running.Go(func() { a.cluster.Run(ctx) }) // its failures are in its statuses
 	}
-	if a.push != nil {
-		running.Go(func() { a.push.Run(ctx) })
+	if a.pods != nil {
+		running.Go(func() { a.pods.Run(ctx) })
 	}
-	return server.Serve(ctx)
 }
 
 // listen turns every change into a step, and a change of a pod into a List.
@@ -208,6 +227,7 @@ func (a *agent) listen(ctx context.Context) {
 		case <-ownersChanged:
 		case <-a.kubelet.Changed():
 			a.cdi.Poke()
+			a.tellListed()
 		case <-a.cdi.Changed():
 		case <-clusterChanged:
 		}
@@ -215,6 +235,14 @@ func (a *agent) listen(ctx context.Context) {
 		case a.wake <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// tellListed helps to find the claims of pods that the kubelet tells of: it
+// lists their names, and does not say them of the pods.
+func (a *agent) tellListed() {
+	if listing, known := a.kubelet.Latest(); known && a.pods != nil {
+		a.cluster.PodFeed().Listed(listing.Resources.Assignments)
 	}
 }
 

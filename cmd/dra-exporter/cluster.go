@@ -38,14 +38,17 @@ type clusterFlags struct {
 func (c *commands) addCluster(stderr io.Writer) {
 	command := c.app.Command("cluster", "Run once in a cluster: how long do claims wait, why are they pending, what is left, what is stuck?")
 	flags := &clusterFlags{}
-	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
 	flags.add(command)
 	push := addPushFlags(command)
-	web := addWebFlags(command, ":9421", stderr)
+	web := addWebFlags(command, clusterAddress, stderr)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, push, web) }
 }
 
+// clusterAddress is where the cluster role listens by default.
+const clusterAddress = ":9421"
+
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
+	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("pending.budget", "Share of a core that finding out why claims are pending may take.").Default("0.25").Float64Var(&f.budget)
 	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("30000").IntVar(&f.maxSeries)
 }

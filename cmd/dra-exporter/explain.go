@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,9 +12,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // people's kubeconfigs use it
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -24,24 +20,23 @@ import (
 
 // explainFlags are those of a person who asks, as kubectl has them.
 type explainFlags struct {
-	kubeconfig string
-	context    string
-	namespace  string
-	output     string
-	timeout    time.Duration
-	name       string // NAMESPACE/NAME, or NAME
+	personFlags
+	output  string
+	timeout time.Duration
+	name    string // NAMESPACE/NAME, or NAME
 }
 
-// pluginName is what the binary is called as a plugin of kubectl: then
-// "kubectl dra-explain claim NAME" runs it.
-const pluginName = "kubectl-dra_explain"
+// pluginPrefix is what the binary's name begins with as a plugin of kubectl:
+// as kubectl-dra_explain it is run by "kubectl dra-explain claim NAME".
+const pluginPrefix = "kubectl-dra_"
 
-// arguments are those of a command line without the program. Called as
-// kubectl's plugin, the program only explains.
+// arguments are those of a command line without the program. Called as one of
+// kubectl's plugins, the program does that alone.
 func arguments(commandLine []string) []string {
 	program := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
-	if program == pluginName {
-		return append([]string{"explain"}, commandLine[1:]...)
+	command, isPlugin := strings.CutPrefix(program, pluginPrefix)
+	if isPlugin && (command == "explain" || command == "top") {
+		return append([]string{command}, commandLine[1:]...)
 	}
 	return commandLine[1:]
 }
@@ -50,8 +45,7 @@ func arguments(commandLine []string) []string {
 func (c *commands) addExplain(stdout, stderr io.Writer) {
 	command := c.app.Command("explain", "Say why a claim or a pod waits for devices, and what would help.")
 	flags := &explainFlags{}
-	command.Flag("kubeconfig", "Path to a kubeconfig. Without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&flags.kubeconfig)
-	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&flags.context)
+	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "How long to wait until the cluster has been read.").Default("30s").DurationVar(&flags.timeout)
@@ -90,27 +84,6 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 		return err
 	}
 	return show(report, flags.output, stdout)
-}
-
-// connection finds the cluster as kubectl does, and the namespace to look in.
-func (f *explainFlags) connection() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.Context.Namespace = f.namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("no API server: there is no kubeconfig, and this is no pod; give --kubeconfig, or set KUBECONFIG")
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	namespace, _, err := loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig's namespace: %w", err)
-	}
-	return config, namespace, nil
 }
 
 func show(report *explain.Report, output string, stdout io.Writer) error {

@@ -162,6 +162,8 @@ func TestArgumentsOfThePlugin(t *testing.T) {
 		"/usr/local/bin/dra-exporter":         "claim x",
 		"/home/me/bin/kubectl-dra_explain":    "explain claim x",
 		"kubectl-dra_explain.exe":             "explain claim x",
+		"kubectl-dra_top":                     "top claim x",
+		"kubectl-dra_node":                    "claim x",
 		"/opt/kubectl-dra_explain/dra-export": "claim x",
 	} {
 		if got := strings.Join(arguments([]string{program, "claim", "x"}), " "); got != want {

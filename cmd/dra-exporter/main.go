@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/dra-exporter/dra-exporter/collector/cgroup"
 )
 
 func main() {
@@ -23,6 +25,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	commands := newCommands(stdout, stderr)
+	args, commands.check.inherited, commands.check.inheritError = inherit(cgroup.DefaultProcfs, args)
 	name, err := commands.app.Parse(args)
 	if err == nil {
 		err = commands.run(ctx, name)
@@ -40,6 +43,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // commands is the command line: each subcommand with its flags.
 type commands struct {
 	app    *kingpin.Application
+	check  *checkFlags
 	byName map[string]func(context.Context) error
 }
 
@@ -49,12 +53,17 @@ func newCommands(stdout, stderr io.Writer) *commands {
 		byName: map[string]func(context.Context) error{},
 	}
 	c.app.UsageWriter(stdout).ErrorWriter(stderr).DefaultEnvars()
-	c.app.HelpFlag.Short('h')
+	c.app.HelpFlag.Short('h').NoEnvar()
 	c.app.Version(versionText()).UsageTemplate(kingpin.CompactUsageTemplate)
+	c.app.VersionFlag.NoEnvar() // DRA_EXPORTER_VERSION is what many would call a version
 	c.addNode(stderr)
 	c.addCluster(stderr)
 	c.addDemo(stdout, stderr)
 	c.addExplain(stdout, stderr)
+	c.addTop(stdout, stderr)
+	c.addCompletion(stdout)
+	c.addVersion(stdout)
+	c.addCheck(stdout, stderr)
 	return c
 }
 

@@ -55,6 +55,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"an unknown command":      {[]string{"nod"}, []string{`"nod"`, "--help"}},
 		"an unknown flag":         {[]string{"node", "--wrong"}, []string{"--wrong", "--help"}},
 		"no node name":            {[]string{"node"}, []string{"--node.name", "NODE_NAME"}},
+		"pods but no claims":      {append(alone, "--kubelet.pods-api=/var/lib/kubelet/pods-api/pods-api.sock"), []string{"--kubelet.pods-api", "--kubernetes.disable"}},
 		"no API server":           {[]string{"node", "--node.name=n"}, []string{"--kubeconfig", "--kubernetes.disable"}},
 		"a missing kubeconfig":    {[]string{"node", "--node.name=n", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
 		"a broken kubeconfig":     {[]string{"node", "--node.name=n", "--kubeconfig=" + file("kubeconfig", "{")}, []string{"--kubeconfig"}},

@@ -22,22 +22,37 @@ type nodeFlags struct {
 	kubeconfig string
 	alone      bool // without the API server
 	socket     string
+	podsAPI    string // socket of the kubelet's Pods API; empty: pods are watched at the API server
 	cdiDirs    []string
 	sources    []string
 	options    sourceFlags
 	procfs     string
 }
 
+const podsAPIHelp = "Follow the pods of this node by the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of watching them at the API server: usually " + kubelet.DefaultPodsSocket + "."
+
 // addNode adds the subcommand that runs on every node.
 func (c *commands) addNode(stderr io.Writer) {
 	command := c.app.Command("node", "Run on a node: who holds which device, and what is each claim doing with it?")
+	flags := addNodeFlags(command)
+	agent := addAgentFlags(command)
+	push := addPushFlags(command)
+	web := addWebFlags(command, nodeAddress, stderr)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
+}
+
+// nodeAddress is where the node role listens by default.
+const nodeAddress = ":9420"
+
+func addNodeFlags(command flagSet) *nodeFlags {
 	flags := &nodeFlags{}
 	command.Flag("node.name", "Name of this node, as the API server knows it.").Envar("NODE_NAME").StringVar(&flags.name)
 	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
 	command.Flag("kubernetes.disable", "Do without the API server: the kubelet and CDI specifications alone.").BoolVar(&flags.alone)
 	command.Flag("kubelet.pod-resources-socket", "The kubelet's PodResources socket.").Default(kubelet.DefaultSocket).StringVar(&flags.socket)
+	command.Flag("kubelet.pods-api", podsAPIHelp).PlaceHolder("SOCKET").StringVar(&flags.podsAPI)
 	command.Flag("cdi.dir", "Directory of CDI specifications. Repeatable.").Default("/etc/cdi", "/var/run/cdi").StringsVar(&flags.cdiDirs)
-	command.Flag("device.source", sourceHelp()).Default(sourceAuto).EnumsVar(&flags.sources, sourceNames()...)
+	command.Flag("device.source", sourceHelp()).Default(sourceAuto).HintOptions(sourceNames()...).EnumsVar(&flags.sources, sourceNames()...)
 	command.Flag("simulated.config", "YAML file of the simulated source.").StringVar(&flags.options.simulatedConfig)
 	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, where the dynamic linker does not find it.").StringVar(&flags.options.nvmlLibrary)
 	command.Flag("dcgm.host-engine", "DCGM host engine to read from: HOST:PORT or unix:///PATH. Without it, --device.source=dcgm starts one in this process.").StringVar(&flags.options.hostEngine)
@@ -46,10 +61,7 @@ func (c *commands) addNode(stderr io.Writer) {
 	command.Flag("device.nvlink-links", "Read each NVLink by itself too, with the device at its other end.").BoolVar(&flags.options.nvlinks)
 	command.Flag("path.procfs", "Where procfs is mounted.").Default("/proc").StringVar(&flags.procfs)
 	command.Flag("path.sysfs", "Where sysfs is mounted.").Default("/sys").StringVar(&flags.options.sysfs)
-	agent := addAgentFlags(command)
-	push := addPushFlags(command)
-	web := addWebFlags(command, ":9420", stderr)
-	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
+	return flags
 }
 
 func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
@@ -80,12 +92,15 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 
 // surroundings finds out where the agent lives.
 func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundings, error) {
-	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, cdiDirs: f.cdiDirs, procfs: f.procfs, processes: &gate{}}
+	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, podsAPI: f.podsAPI, cdiDirs: f.cdiDirs, procfs: f.procfs, processes: &gate{}}
 	var err error
 	if around.node == "" {
 		if around.node, err = f.hostname(); err != nil {
 			return around, err
 		}
+	}
+	if f.alone && f.podsAPI != "" {
+		return around, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
 	}
 	if !f.alone {
 		around.cluster, err = clusterConfig(f.kubeconfig)
@@ -96,11 +111,17 @@ func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundi
 			return around, err
 		}
 	}
+	return around, f.open(&around, agent, log)
+}
+
+// open opens the device sources.
+func (f *nodeFlags) open(around *surroundings, agent *agentFlags, log *slog.Logger) error {
 	options := f.options
 	options.processes = around.processes.open.Load
 	options.interval, options.slow, options.clock, options.log = agent.interval, agent.slowInterval, around.clock, log
+	var err error
 	around.sources, around.optional, err = openSources(f.sources, options)
-	return around, err
+	return err
 }
 
 // hostname stands in for the node's name where no API server could contradict.

@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -29,4 +32,33 @@ func buildVersion() self.Version {
 func versionText() string {
 	v := buildVersion()
 	return fmt.Sprintf("dra-exporter %s (revision %s, %s)", v.Version, v.Revision, v.GoVersion)
+}
+
+// addVersion adds the subcommand that says which program this is.
+func (c *commands) addVersion(stdout io.Writer) {
+	command := c.app.Command("version", "Say which version this is.")
+	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")
+	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(*output, stdout) }
+}
+
+// printVersion writes one line, or a JSON document whose names do not change.
+func printVersion(output string, stdout io.Writer) error {
+	text := versionText() + "\n"
+	if output == "json" {
+		v := buildVersion()
+		document, err := json.MarshalIndent(struct {
+			Version   string `json:"version"`
+			Revision  string `json:"revision"`
+			GoVersion string `json:"goVersion"`
+			Platform  string `json:"platform"`
+		}{v.Version, v.Revision, v.GoVersion, runtime.GOOS + "/" + runtime.GOARCH}, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the version: %w", err)
+		}
+		text = string(document) + "\n"
+	}
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return fmt.Errorf("write the version: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,496 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
+)
+
+// checked is what a run of check has said.
+type checked struct {
+	Failures int             `json:"failures"`
+	Findings []check.Finding `json:"findings"`
+
+	code   int
+	stderr string
+}
+
+// runCheck runs the program as a person would, and holds what it says to what is
+// true of every report.
+func runCheck(t *testing.T, environment []string, args ...string) checked {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	command := program(ctx, append(append([]string{"check"}, args...), "--output=json")...)
+	command.Env = append(append(command.Env, "KUBERNETES_SERVICE_HOST=", "KUBECONFIG=/does/not/exist", "HOME=/does/not/exist", "NODE_NAME="), environment...)
+	return reportOf(t, command)
+}
+
+func reportOf(t *testing.T, command *exec.Cmd) checked {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	_ = command.Run() // its exit code is looked at
+	found := checked{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
+	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
+		t.Fatalf("exit code %d, no report: %v\n%s%s", found.code, err, stdout.String(), found.stderr)
+	}
+	if strings.Contains(found.stderr, "goroutine ") {
+		t.Errorf("a stack trace:\n%s", found.stderr)
+	}
+	if lines := strings.Count(found.stderr, "\n"); lines > 2 {
+		t.Errorf("%d lines beside the report:\n%s", lines, found.stderr)
+	}
+	if want := min(found.Failures, 1); found.code != want {
+		t.Errorf("exit code %d with %d failures", found.code, found.Failures)
+	}
+	for _, finding := range found.Findings {
+		if (finding.Outcome == check.Failure || finding.Outcome == check.Warning) && (finding.Remedy == "" || finding.Page == "") {
+			t.Errorf("no remedy: %+v", finding)
+		}
+	}
+	return found
+}
+
+// says fails where there is no such finding: area, subject, outcome and some
+// words of its text or remedy.
+func (c checked) says(t *testing.T, area, subject string, outcome check.Outcome, words string) {
+	t.Helper()
+	for _, f := range c.Findings {
+		if f.Area == area && f.Subject == subject && f.Outcome == outcome && strings.Contains(f.Text+" "+f.Remedy, words) {
+			return
+		}
+	}
+	text, err := json.MarshalIndent(c.Findings, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Errorf("no %s of %s, %s, with %q:\n%s", outcome, area, subject, words, text)
+}
+
+// checkStage is a node with one GPU that one claim holds, as far as a process
+// can see it from outside: socket, files and an API server.
+type checkStage struct {
+	server  *apiserver.Server
+	kubelet *kubelets.Kubelet
+	config  *rest.Config
+	dir     string
+	args    []string
+
+	upstream *url.URL
+	mu       sync.Mutex
+	version  string   // of the API server
+	denied   []string // VERB RESOURCE
+}
+
+// serve makes the API server one of another version.
+func (s *checkStage) serve(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = version
+}
+
+func (s *checkStage) served() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// deny takes permissions away, and gives those back that it does not name.
+func (s *checkStage) deny(denied ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = denied
+}
+
+func (s *checkStage) denies(fits func(denied string) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.denied, fits)
+}
+
+func newCheckStage(t *testing.T) *checkStage {
+	t.Helper()
+	server, err := apiserver.Start(t.Context(), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	s := &checkStage{server: server, dir: t.TempDir(), version: "v1.37.1"}
+	if s.upstream, err = url.Parse(server.Config().Host); err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(s)
+	t.Cleanup(front.Close)
+	s.config = &rest.Config{Host: front.URL}
+	s.put(t)
+	socket := filepath.Join(s.dir, "kubelet.sock")
+	pod := kubelets.Pod{Namespace: "lab", Name: "train", Containers: []kubelets.Container{{Name: "main", Uses: []kubelets.Use{{Claim: "gpu"}}}},
+		Claims: []kubelets.Claim{{Name: "gpu", Devices: []kubelets.Device{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: "n", Name: "gpu-0"}}}}}
+	if s.kubelet, err = kubelets.Start(t.Context(), socket, kubelets.Options{Pods: []kubelets.Pod{pod}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kubelet.Close)
+	kubeconfig := filepath.Join(s.dir, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, s.config); err != nil {
+		t.Fatal(err)
+	}
+	s.args = []string{"--node.name=n", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + socket, "--cdi.dir=" + filepath.Join(s.dir, "cdi"),
+		"--device.source=simulated", "--simulated.config=" + s.file(t, "gpu.yaml", oneGPU), "--device.interval=100ms"}
+	return s
+}
+
+const oneGPU = `
+devices:
+- uuid: GPU-0
+  vendor: nvidia
+  model: NVIDIA H100
+  driverVersion: 580.65.06
+  quantities: {utilization: 0.5, memory_used: 1e9, memory_size: 80e9, power: 300, energy: {rate: 300}, temperature: {gpu: 60, memory: 60}}
+`
+
+func (s *checkStage) file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// put makes the node, its pod, the pod's claim and the driver's slice.
+func (s *checkStage) put(t *testing.T) {
+	t.Helper()
+	uuid, node, claimName := "GPU-0", "n", "gpu"
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	slice.Spec.Driver, slice.Spec.NodeName = "gpu.nvidia.com", &node
+	slice.Spec.Pool = resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
+	slice.Spec.Devices = []resourcev1.Device{{Name: "gpu-0", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"uuid": {StringValue: &uuid}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "train", UID: "u"}}
+	pod.Spec.NodeName = node
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claimName}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}}}}
+	pod.Status.Phase = corev1.PodRunning
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: claimName, UID: "c"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: node, Device: "gpu-0"}}}}
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train", UID: "u"}}
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+	if err := s.server.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, pod, claim, slice, class); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ServeHTTP is the API server with what the simulated one lacks: reviews of
+// permissions, which it obeys, and another version.
+func (s *checkStage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/version":
+		parts := strings.Split(strings.TrimPrefix(s.served(), "v"), ".")
+		_ = json.NewEncoder(w).Encode(map[string]string{"gitVersion": s.served(), "major": parts[0], "minor": parts[1] + "+"})
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+		var review authorizationv1.SelfSubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.Method != http.MethodPost {
+			http.Error(w, "no review", http.StatusBadRequest)
+			return
+		}
+		asked := review.Spec.ResourceAttributes
+		review.Status.Allowed = !s.denies(func(denied string) bool { return denied == asked.Verb+" "+asked.Resource })
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	case s.refuses(r):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "forbidden to all"})
+	case s.served() == "v1.33.0" && strings.HasPrefix(r.URL.Path, "/apis/resource.k8s.io"):
+		http.NotFound(w, r)
+	default:
+		(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(s.upstream) }, FlushInterval: -1}).ServeHTTP(w, r)
+	}
+}
+
+func (s *checkStage) refuses(r *http.Request) bool {
+	return s.denies(func(denied string) bool {
+		_, resource, _ := strings.Cut(denied, " ")
+		return strings.Contains(r.URL.Path, "/"+resource)
+	})
+}
+
+func TestCheckOfAWellNode(t *testing.T) {
+	t.Parallel()
+	s := newCheckStage(t)
+	found := runCheck(t, nil, append([]string{"node"}, s.args...)...)
+	if found.Failures > 0 {
+		t.Errorf("a well node fails: %+v", found.Findings)
+	}
+	found.says(t, "kubelet", "PodResources", check.OK, "1 pod, 1 claim with 1 device")
+	found.says(t, "API server", "version", check.OK, "v1.37.1")
+	found.says(t, "API server", "permissions", check.OK, "5 of 5")
+	found.says(t, "API server", "node name", check.OK, "n")
+	found.says(t, "devices", "simulated", check.OK, "1 × NVIDIA H100 (driver 580.65.06)")
+	found.says(t, "devices", "quantities", check.OK, "simulated, NVIDIA H100")
+	found.says(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1 device matched by uuid")
+}
+
+// On a laptop there is nothing, and it says so.
+func TestCheckOnALaptop(t *testing.T) {
+	t.Parallel()
+	found := runCheck(t, nil, "--kubelet.pod-resources-socket=/does/not/exist/kubelet.sock", "--cdi.dir=/does/not/exist", "--path.sysfs=/does/not/exist")
+	found.says(t, "this host", "place", check.Warning, "kubectl exec")
+	found.says(t, "this host", "sysfs", check.Warning, "--path.sysfs")
+	found.says(t, "kubelet", "socket", check.Failure, "there is no folder")
+	found.says(t, "API server", "connection", check.Failure, "--kubeconfig")
+	found.says(t, "devices", "hardware", check.Skipped, "none")
+}
+
+func TestCheckWithoutPermissions(t *testing.T) {
+	t.Parallel()
+	s := newCheckStage(t)
+	s.deny("list pods", "watch pods", "get resourceclaims")
+	found := runCheck(t, nil, append([]string{"node"}, s.args...)...)
+	found.says(t, "API server", "list pods", check.Failure, "dra-exporter-node")
+	found.says(t, "API server", "get resourceclaims.resource.k8s.io", check.Failure, "classes")
+	found.says(t, "API server", "permissions", check.OK, "2 of 5")
+	found.says(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1")
+}
+
+func TestCheckOfABrokenNode(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(t *testing.T, s *checkStage)
+		args   []string
+		says   [][4]string
+	}{
+		"a hung kubelet": {
+			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.Hang) },
+			says:   [][4]string{{"kubelet", "PodResources", "failure", "does not answer"}, {"API server", "version", "ok", ""}, {"matching", "gpu.nvidia.com", "ok", ""}},
+		},
+		"a kubelet that is gone": {
+			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.Killed) },
+			says:   [][4]string{{"kubelet", "PodResources", "failure", "is the kubelet running"}},
+		},
+		"no socket": {
+			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.SocketMissing) },
+			says:   [][4]string{{"kubelet", "socket", "failure", "is not in it"}},
+		},
+		"an unreachable API server": {
+			args: []string{"--kubeconfig=UNREACHABLE"},
+			says: [][4]string{{"API server", "connection", "failure", "connection refused"}, {"kubelet", "PodResources", "ok", ""}, {"devices", "simulated", "ok", ""}},
+		},
+		"an old API server": {
+			change: func(_ *testing.T, s *checkStage) { s.serve("v1.33.0") },
+			says:   [][4]string{{"API server", "version", "failure", "too old"}, {"API server", "resource.k8s.io", "failure", "is not served"}},
+		},
+		"another node's name": {
+			args: []string{"--node.name=other"},
+			says: [][4]string{{"API server", "node name", "failure", `no node "other"`}},
+		},
+		"no node's name": {
+			args: []string{"--node.name="},
+			says: [][4]string{{"API server", "node name", "failure", "NODE_NAME"}},
+		},
+		"hardware that nobody sees": {
+			args: []string{"--simulated.config=OTHERGPU"},
+			says: [][4]string{{"matching", "gpu.nvidia.com", "failure", "of which claims hold 1"}, {"matching", "hardware", "skipped", "GPU-7"}},
+		},
+		"a GPU that hangs": {
+			args: []string{"--simulated.config=HUNGGPU"},
+			says: [][4]string{{"devices", "simulated", "failure", ""}, {"kubelet", "PodResources", "ok", ""}},
+		},
+		"wrong settings": {
+			args: []string{"--cost.prices=/does/not/exist", "--otlp.endpoint=http://127.0.0.1:1", "--web.config.file=/does/not/exist"},
+			says: [][4]string{{"settings", "price list", "failure", "/does/not/exist"}, {"settings", "web configuration", "failure", "/does/not/exist"},
+				{"OTLP", "metrics", "failure", "127.0.0.1:1"}, {"devices", "simulated", "ok", ""}},
+		},
+		"a wrong flag": {
+			args: []string{"--device.interval=1ms"},
+			says: [][4]string{{"settings", "flags", "failure", "--device.interval"}},
+		},
+		"a wrong endpoint": {
+			args: []string{"--otlp.endpoint=http://collector:0:0"},
+			says: [][4]string{{"OTLP", "settings", "failure", "--otlp.endpoint"}},
+		},
+		"a wrong host engine": {
+			args: []string{"--device.source=dcgm", "--dcgm.host-engine=http://engine:5555"},
+			says: [][4]string{{"devices", "flags", "failure", "--dcgm.host-engine"}, {"kubelet", "PodResources", "ok", ""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCheckStage(t)
+			if test.change != nil {
+				test.change(t, s)
+			}
+			found := runCheck(t, nil, s.with(t, test.args)...)
+			if slow := strings.Contains(name, "hung") || strings.Contains(name, "hangs"); slow != strings.Contains(found.stderr, "still reading: ") {
+				t.Errorf("who waits is told: %q", found.stderr)
+			}
+			for _, says := range test.says {
+				found.says(t, says[0], says[1], check.Outcome(says[2]), says[3])
+			}
+		})
+	}
+}
+
+func trap(t *testing.T, s *checkStage, trap kubelets.Trap) {
+	t.Helper()
+	if err := s.kubelet.Provoke(trap); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// with is the command line in which some flags are others.
+func (s *checkStage) with(t *testing.T, other []string) []string {
+	t.Helper()
+	args := append([]string{"node"}, s.args...)
+	for _, flag := range other {
+		name, value, _ := strings.Cut(flag, "=")
+		switch value {
+		case "OTHERGPU":
+			flag = name + "=" + s.file(t, "other.yaml", strings.ReplaceAll(oneGPU, "GPU-0", "GPU-7"))
+		case "HUNGGPU":
+			flag = name + "=" + s.file(t, "hung.yaml", oneGPU+"  faults: [{kind: hang}]\n")
+		case "UNREACHABLE":
+			path := filepath.Join(s.dir, "unreachable")
+			if err := writeKubeconfig(path, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
+				t.Fatal(err)
+			}
+			flag = name + "=" + path
+		}
+		kept := args[:0:0]
+		for _, arg := range args {
+			if !strings.HasPrefix(arg, name+"=") {
+				kept = append(kept, arg)
+			}
+		}
+		args = append(kept, flag)
+	}
+	return args
+}
+
+func TestCheckOfACluster(t *testing.T) {
+	t.Parallel()
+	s := newCheckStage(t)
+	kubeconfig := filepath.Join(s.dir, "kubeconfig")
+	for name, environment := range map[string][]string{"by its flag": {}, "as kubectl": {"KUBECONFIG=" + kubeconfig}} {
+		args := []string{"cluster"}
+		if len(environment) == 0 {
+			args = append(args, "--kubeconfig="+kubeconfig)
+		}
+		found := runCheck(t, environment, args...)
+		if found.Failures > 0 {
+			t.Errorf("%s: a well cluster fails: %+v", name, found.Findings)
+		}
+		found.says(t, "API server", "permissions", check.OK, "18 of 18")
+		found.says(t, "cluster", "gpu.nvidia.com", check.OK, "1 device in 1 pool on 1 node")
+		found.says(t, "cluster", "device classes", check.OK, "1")
+		found.says(t, "cluster", "instances", check.Skipped, "no pod")
+	}
+	s.deny("list resourceslices", "list podgroups")
+	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
+	found.says(t, "API server", "list resourceslices.resource.k8s.io", check.Failure, "dra-exporter-cluster")
+	found.says(t, "API server", "list podgroups.scheduling.k8s.io", check.Skipped, "not needed")
+	found.says(t, "cluster", "drivers", check.Skipped, "cannot be read")
+	s.deny()
+	for _, pod := range []string{"a", "b"} {
+		twin := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: pod, Labels: map[string]string{"app.kubernetes.io/name": "dra-exporter", "app.kubernetes.io/component": "cluster"}}}
+		if err := s.server.Put(twin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found = runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
+	found.says(t, "cluster", "instances", check.Failure, "2 pods")
+}
+
+func TestCheckOfAgents(t *testing.T) {
+	t.Parallel()
+	s := newCheckStage(t)
+	s.kubelet.Set(nil)
+	address := serve(t, testFlags(), surroundings{node: "n", socket: filepath.Join(s.dir, "kubelet.sock"), cdiDirs: []string{filepath.Join(s.dir, "cdi")}})
+	eventually(t, address+"/metrics", "dra_exporter_source_up{source=\"podresources\"} 1")
+	found := runCheck(t, nil, "agent", address, strings.TrimPrefix(address, "http://"))
+	if found.Failures > 0 || len(found.Findings) != 2 {
+		t.Errorf("a well agent: %+v", found.Findings)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + listener.Addr().String()
+	listener.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	found = runCheck(t, nil, "agent", closed, other.URL, "http://exporter.invalid:9420")
+	found.says(t, closed+"/metrics", "exporter", check.Failure, "connection refused")
+	found.says(t, other.URL+"/metrics", "exporter", check.Failure, "404")
+	found.says(t, "http://exporter.invalid:9420/metrics", "exporter", check.Failure, "find the address of exporter.invalid")
+}
+
+// A headless Service's name stands for several exporters, each of which is
+// asked at its own address.
+func TestCheckAsksEachAddressOfAName(t *testing.T) {
+	t.Parallel()
+	answer := func(version string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.Host, "exporters.lab:") {
+				t.Errorf("asked as %s", r.Host)
+			}
+			_, _ = w.Write([]byte(`dra_exporter_build_info{version="` + version + `"} 1` + "\n"))
+		})
+	}
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(first.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := net.Listen("tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, listener := range map[string]net.Listener{"one": first, "two": second} {
+		server := &http.Server{Handler: answer(version)}
+		go func() { _ = server.Serve(listener) }() // until it is closed
+		t.Cleanup(func() { _ = server.Close() })
+	}
+	flags := &checkAgentFlags{
+		urls:   []string{"exporters.lab:" + port},
+		lookup: func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", "::1", "127.0.0.1"}, nil },
+	}
+	report, err := flags.examine(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := checked{Findings: report.Findings}
+	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.1", check.OK, "version one")
+	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.2", check.OK, "version two")
+	found.says(t, "versions", "versions", check.Warning, "one (1), two (1)")
+	if report.Count(check.Failure) > 0 || len(report.Findings) != 3 {
+		t.Errorf("%+v", report.Findings)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // people's kubeconfigs use it
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// personFlags say which cluster a person means, as kubectl has them.
+type personFlags struct {
+	kubeconfig string
+	context    string
+	namespace  string // its flag says something else in each command
+}
+
+// addTo adds the flags that are the same in each command.
+func (f *personFlags) addTo(command flagSet) {
+	command.Flag("kubeconfig", "Path to a kubeconfig. Without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&f.kubeconfig)
+	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&f.context)
+}
+
+// connection finds the cluster as kubectl does, and the namespace to look in.
+func (f *personFlags) connection() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.Context.Namespace = f.namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("no API server: there is no kubeconfig, and this is no pod; give --kubeconfig, or set KUBECONFIG")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig's namespace: %w", err)
+	}
+	return config, namespace, nil
+}

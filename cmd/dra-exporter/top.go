@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/top"
+)
+
+// topFlags say whom to ask, and what to show of the answers.
+type topFlags struct {
+	personFlags
+	exporters string // their namespace
+	selector  string
+	urls      []*url.URL
+	cluster   *url.URL
+	client    string // file
+
+	namespaces []string
+	nodes      []string
+	once       bool
+	output     string
+	sort       string
+	reverse    bool
+	interval   time.Duration
+	timeout    time.Duration
+}
+
+// parallel is how many agents are asked at a time: enough for a thousand nodes,
+// little to an API server.
+const parallel = 32
+
+// addTop adds the subcommand that shows what all claims do.
+func (c *commands) addTop(stdout, stderr io.Writer) {
+	command := c.app.Command("top", "Show what each claim does with its devices, and renew it, as top does for processes.")
+	flags := &topFlags{}
+	flags.addTo(command)
+	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Without it all namespaces are searched.").StringVar(&flags.exporters)
+	command.Flag("exporter-selector", "Labels of the exporters' pods.").Default(top.DefaultSelector).StringVar(&flags.selector)
+	command.Flag("url", "Address of a node agent, such as http://localhost:9420, asked directly instead of through the API server. Repeatable.").SetValue(addresses{&flags.urls})
+	command.Flag("cluster-url", "Address of the cluster role, beside --url.").SetValue(address{&flags.cluster})
+	command.Flag("http.config.file", "HTTP client configuration for --url and --cluster-url, in the format of promtool: passwords, tokens, certificates.").StringVar(&flags.client)
+	command.Flag("namespace", "Only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
+	command.Flag("node", "Only this node. Repeatable.").StringsVar(&flags.nodes)
+	command.Flag("once", "Print the table once; so it is, too, where the output is no terminal.").BoolVar(&flags.once)
+	command.Flag("output", "table or json. json is printed once.").Short('o').Default("table").EnumVar(&flags.output, "table", "json")
+	command.Flag("sort", "What to sort by: "+strings.Join(sortNames(), ", ")+".").Default(string(top.ByUtilization)).EnumVar(&flags.sort, sortNames()...)
+	command.Flag("reverse", "Sort the other way round.").Short('r').BoolVar(&flags.reverse)
+	command.Flag("interval", "Time from one round of questions to the next.").Default("2s").DurationVar(&flags.interval)
+	command.Flag("timeout", "How long to wait for one answer.").Default("5s").DurationVar(&flags.timeout)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTop(ctx, flags, stdout, stderr) }
+}
+
+func sortNames() []string {
+	var names []string
+	for _, key := range top.Keys() {
+		names = append(names, string(key))
+	}
+	return names
+}
+
+// check refuses what could not work. The message names the flag.
+func (f *topFlags) check() error {
+	switch {
+	case f.interval < 500*time.Millisecond:
+		return fmt.Errorf("--interval=%s is too short: 500ms at least", f.interval)
+	case f.timeout <= 0:
+		return fmt.Errorf("--timeout=%s is no time to answer in", f.timeout)
+	case f.cluster != nil && len(f.urls) == 0:
+		return errors.New("--cluster-url needs --url: it says who waits, and not what claims do")
+	case f.client != "" && len(f.urls) == 0:
+		return errors.New("--http.config.file is for --url; for the API server, the kubeconfig counts")
+	case len(f.urls) > 0 && (f.kubeconfig != "" || f.context != "" || f.exporters != ""):
+		return errors.New("--url asks agents directly: leave out --kubeconfig, --context and --exporter-namespace")
+	}
+	return nil
+}
+
+func (f *topFlags) wanted() top.Wanted { return top.Wanted{Namespaces: f.namespaces, Nodes: f.nodes} }
+
+func (f *topFlags) state() top.State {
+	return top.State{Order: top.Order{Key: top.Key(f.sort), Reversed: f.reverse}}
+}
+
+// runTop fails where no agent could be asked at all.
+func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	way, err := flags.way(clock.System())
+	if err != nil {
+		return err
+	}
+	listing, err := way.list(ctx)
+	if err != nil {
+		return advised(err)
+	}
+	if screen, is := terminalOf(stdout); is && !flags.once && flags.output == "table" {
+		return screen.show(ctx, flags, way, listing)
+	}
+	return printTop(ctx, flags, way, listing, stdout, stderr)
+}
+
+// printTop asks all agents once. Those that fail are told of; only if all do,
+// the command fails, too.
+func printTop(ctx context.Context, flags *topFlags, way *topWay, listing top.Listing, stdout, stderr io.Writer) error {
+	fleet, progress := top.NewFleet(), newProgress(way.asker.Clock, stderr)
+	way.asker.Round(ctx, listing, func(change top.Change) {
+		change(fleet)
+		progress.tell(fleet)
+	})
+	progress.done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	reading := fleet.Reading(way.asker.Clock().Wall, flags.wanted())
+	text, err := printed(reading, flags, stdout)
+	if err != nil {
+		return err
+	}
+	if _, err := stdout.Write(text); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	if reading.Answered == 0 {
+		return advised(fleet.Silence())
+	}
+	return nil
+}
+
+func printed(reading top.Reading, flags *topFlags, stdout io.Writer) ([]byte, error) {
+	if flags.output == "json" {
+		return top.JSON(reading, flags.state())
+	}
+	screen := top.Draw(reading, flags.state(), lookOf(stdout))
+	return []byte(strings.Join(screen.Lines, "\n") + "\n"), nil
+}
+
+// advised adds what to do to errors that people meet when they begin.
+func advised(err error) error {
+	var refused *top.StatusError
+	switch {
+	case errors.Is(err, top.ErrNoAgents):
+		return fmt.Errorf("%w; is dra-exporter installed there? --exporter-namespace, --exporter-selector and --node say where to look, --url asks an agent directly", err)
+	case errors.As(err, &refused) && slices.Contains([]int{401, 403}, refused.Code):
+		return fmt.Errorf("%w; through the API server you need the rights to list pods and to get pods/proxy where the exporters are (--exporter-namespace, docs/top.md), or ask agents directly with --url", err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dra-exporter/dra-exporter/internal/top"
+)
+
+// pseudoterminal is what a terminal emulator has: one end to type at and to
+// see, and one that a program takes for a terminal.
+type pseudoterminal struct {
+	master, slave *os.File
+	mutex         sync.Mutex
+	seen          strings.Builder
+}
+
+func newPseudoterminal(t *testing.T, width, height uint16) *pseudoterminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudoterminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Skipf("no pseudoterminals here: %v", err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudoterminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = slave.Close() })
+	p := &pseudoterminal{master: master, slave: slave}
+	p.resize(t, width, height)
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			p.mutex.Lock()
+			p.seen.Write(buffer[:n])
+			p.mutex.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *pseudoterminal) resize(t *testing.T, width, height uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(p.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run starts the program with the terminal as its own.
+func (p *pseudoterminal) run(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	command := program(t.Context(), args...)
+	command.Env = append(command.Env, "TERM=xterm", "LC_ALL=C.UTF-8", "NO_COLOR=1")
+	command.Stdin, command.Stdout, command.Stderr = p.slave, p.slave, p.slave
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return command
+}
+
+// shows waits for a text that comes after what was seen before.
+func (p *pseudoterminal) shows(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		p.mutex.Lock()
+		seen := p.seen.String()
+		if _, rest, found := strings.Cut(seen, text); found {
+			p.seen.Reset()
+			p.seen.WriteString(rest)
+			p.mutex.Unlock()
+			return
+		}
+		p.mutex.Unlock()
+		if time.Now().After(deadline) {
+			t.Fatalf("%q is not seen in %q", text, seen)
+		}
+	}
+}
+
+func (p *pseudoterminal) types(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := p.master.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *pseudoterminal) settings(t *testing.T) unix.Termios {
+	t.Helper()
+	settings, err := unix.IoctlGetTermios(int(p.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *settings
+}
+
+// On a terminal the table renews itself, and whatever ends it leaves the
+// terminal as it was.
+func TestTopOnATerminal(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *pseudoterminal, *exec.Cmd){
+		"q":       func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "q") },
+		"Ctrl-C":  func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "\x03") },
+		"SIGTERM": func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":  func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(os.Interrupt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPseudoterminal(t, 80, 24)
+			before := p.settings(t)
+			command := p.run(t, "top", "--url="+answering(t, ""), "--cluster-url="+answering(t, ""), "--interval=500ms")
+			p.shows(t, top.Enter)
+			p.shows(t, "waiting: 11")
+			p.shows(t, "sorted by utilization")
+			p.types(t, "m")
+			p.shows(t, "sorted by memory")
+			p.types(t, "/debug\r")
+			p.shows(t, "1 claim on 1 device")
+			p.resize(t, 200, 24)
+			p.shows(t, "COST/H")
+			if raw := p.settings(t); raw == before {
+				t.Error("keys would wait for Enter")
+			}
+			end(t, p, command)
+			p.shows(t, top.Leave)
+			if err := command.Wait(); err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+			if after := p.settings(t); after != before {
+				t.Errorf("the terminal was %+v, and is %+v", before, after)
+			}
+		})
+	}
+}
+
+// With --once a terminal is written to as a file is, in its width.
+func TestTopOnceOnATerminal(t *testing.T) {
+	p := newPseudoterminal(t, 80, 24)
+	command := p.run(t, "top", "--once", "--url="+answering(t, ""))
+	p.shows(t, "debug-session")
+	p.shows(t, "* of the whole device")
+	if err := command.Wait(); err != nil {
+		t.Error(err)
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if strings.Contains(p.seen.String(), "\x1b") {
+		t.Errorf("%q", p.seen.String())
+	}
+}

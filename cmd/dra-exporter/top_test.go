@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answering serves the golden answers of internal/page, to whoever has the
+// password if there is one.
+func answering(t testing.TB, password string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, given, _ := r.BasicAuth(); given != password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, err := os.ReadFile(filepath.Join("../../internal/page/testdata", filepath.Base(r.URL.Path)+".json"))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func runTopProgram(t testing.TB, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	command := program(ctx, append([]string{"top"}, args...)...)
+	command.Env = append(command.Env, "KUBERNETES_SERVICE_HOST=", "KUBECONFIG=/does/not/exist", "HOME=/does/not/exist")
+	var out, errors bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errors
+	_ = command.Run() // its exit code is looked at
+	return out.String(), errors.String(), command.ProcessState.ExitCode()
+}
+
+// Where the output is no terminal, the table is printed once; agents that fail
+// are told of in it.
+func TestTopOnce(t *testing.T) {
+	stdout, stderr, code := runTopProgram(t, "--url="+answering(t, ""), "--url=127.0.0.1:1", "--cluster-url="+answering(t, ""), "--sort=name")
+	for _, want := range []string{" of 1 node, ", "waiting: 11", "debug-session", "127.0.0.1:1: ", "connection refused"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not there", want)
+		}
+	}
+	if code != 0 || stderr != "" || strings.Contains(stdout, "\x1b") {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestTopJSON(t *testing.T) {
+	stdout, _, code := runTopProgram(t, "--url="+answering(t, ""), "-o", "json", "-n", "team-ml")
+	var document struct {
+		APIVersion string
+		Answered   int
+		Devices    []struct{ Namespace, Claim string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &document); err != nil || code != 0 {
+		t.Fatalf("%v, exit code %d\n%s", err, code, stdout)
+	}
+	if document.APIVersion != "v1" || document.Answered != 1 || len(document.Devices) != 1 || document.Devices[0].Claim != "debug-session" {
+		t.Errorf("%+v", document)
+	}
+}
+
+// Passwords come from a file or the address, and are in no message.
+func TestTopWithPassword(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "client.yaml")
+	if err := os.WriteFile(config, []byte("basic_auth: {username: me, password: hunter2}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := answering(t, "hunter2")
+	within := strings.Replace(address, "http://", "http://me:hunter2@", 1)
+	for _, args := range [][]string{{"--url=" + address, "--http.config.file=" + config}, {"--url=" + within}} {
+		if stdout, stderr, code := runTopProgram(t, args...); code != 0 || strings.Contains(stdout+stderr, "hunter2") {
+			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+		}
+	}
+	wrong := strings.Replace(within, "hunter2", "wrongpass", 1)
+	if stdout, stderr, code := runTopProgram(t, "--url="+wrong); code != 1 || !strings.Contains(stderr, "401") || strings.Contains(stdout+stderr, "wrongpass") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// What cannot work says why, and names the flag.
+func TestTopThatCannotStart(t *testing.T) {
+	forbidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind": "Status", "message": "pods is forbidden: User \"me\" cannot list resource \"pods\""}`))
+	}))
+	t.Cleanup(forbidden.Close)
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"items": []}`)) }))
+	t.Cleanup(empty.Close)
+	kubeconfig := func(server string) string {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		text := `{"clusters": [{"name": "c", "cluster": {"server": "` + server + `"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "--kubeconfig=" + path
+	}
+	for name, test := range map[string]struct{ args, want []string }{
+		"no API server":            {nil, []string{"--kubeconfig", "--url"}},
+		"nobody may list":          {[]string{kubeconfig(forbidden.URL)}, []string{`cannot list resource "pods"`, "pods/proxy", "--exporter-namespace", "docs/top.md"}},
+		"nothing is installed":     {[]string{kubeconfig(empty.URL)}, []string{"app.kubernetes.io/name=dra-exporter", "installed", "--url"}},
+		"all are silent":           {[]string{"--url=127.0.0.1:1"}, []string{"no agent has answered", "connection refused"}},
+		"too often":                {[]string{"--url=a:1", "--interval=1ms"}, []string{"--interval"}},
+		"no time":                  {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
+		"no address":               {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://me:xxxxx@a", "http://HOST:PORT"}},
+		"no address at all":        {[]string{"--url=http://me:hunter2@[a"}, []string{"http://HOST:PORT"}},
+		"twice the same":           {[]string{"--url=a:1", "--url=http://a:1"}, []string{"twice"}},
+		"the cluster role alone":   {[]string{"--cluster-url=a:1"}, []string{"--cluster-url", "--url"}},
+		"both ways":                {[]string{"--url=a:1", "--context=x"}, []string{"--context"}},
+		"a file for nobody":        {[]string{"--http.config.file=x"}, []string{"--http.config.file"}},
+		"a missing file":           {[]string{"--url=a:1", "--http.config.file=/does/not/exist"}, []string{"--http.config.file", "/does/not/exist"}},
+		"sorted by what is no key": {[]string{"--url=a:1", "--sort=size"}, []string{"utilization"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := runTopProgram(t, test.args...)
+			if code != 1 || strings.Contains(stderr, "hunter2") {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("the message does not name %s: %s", want, stderr)
+				}
+			}
+		})
+	}
+}

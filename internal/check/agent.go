@@ -1,0 +1,170 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Agent is what one running exporter has answered.
+type Agent struct {
+	URL     string // as people may see it
+	Asked   string // the same, with what is secret in it
+	Address string // that the URL's name stands for, where it stands for several
+	Ready   error  // nil: /-/ready says so
+	Page    Page
+	Error   error     // of the page: it is not there, or is no exporter's
+	At      time.Time // when the page was asked for
+}
+
+const (
+	// staleSample is how old the newest readings of a page may be: they are read
+	// each second, and hidden after ten.
+	staleSample = time.Minute
+	agentPage   = "docs/check.md#running-exporters"
+)
+
+// name is how the agent is told from others.
+func (a Agent) name() string {
+	if a.Page.NodeName != "" {
+		return a.Page.NodeName
+	}
+	if a.Address != "" {
+		return a.Address
+	}
+	if a.Error == nil && !a.Page.Node {
+		return "cluster role"
+	}
+	return "exporter"
+}
+
+// Agents judges running exporters, those of one URL under one heading, and
+// whether they are all of one version.
+func Agents(agents []Agent) []Finding {
+	var findings []Finding
+	versions := map[string]int{}
+	for _, agent := range agents {
+		findings = append(findings, agent.findings()...)
+		if agent.Error == nil {
+			versions[agent.Page.Version]++
+		}
+	}
+	if len(versions) > 1 {
+		var each []string
+		for _, version := range slices.Sorted(maps.Keys(versions)) {
+			each = append(each, fmt.Sprintf("%s (%d)", version, versions[version]))
+		}
+		findings = append(findings, area{"versions", agentPage}.warning(
+			"Wait for the rollout to end: `kubectl rollout status` of the DaemonSet and of the Deployment.",
+			"versions", "several versions run at once: %s", strings.Join(each, ", ")))
+	}
+	return findings
+}
+
+func (a Agent) findings() []Finding {
+	in := area{a.URL, agentPage}
+	if a.Error != nil {
+		return []Finding{in.failure(
+			"Ask the port that the exporter listens on (9420 on nodes, 9421 of the cluster role), and see whether its pod runs and a NetworkPolicy lets you in. With TLS or a password, say how by --http.config.file.",
+			a.name(), "does not answer: %v", a.Error)}
+	}
+	findings := []Finding{in.ok(a.name(), "%s", a.summary())}
+	if a.Ready != nil {
+		findings[0] = in.failure("Wait until each source was read once; then see the exporter's log.", a.name(), "is not ready: %v", a.Ready)
+	}
+	for _, source := range a.Page.Sources {
+		findings = append(findings, a.source(in, source)...)
+	}
+	findings = append(findings, a.sample(in)...)
+	findings = append(findings, a.unmatched(in)...)
+	return append(findings, a.losses(in)...)
+}
+
+func (a Agent) summary() string {
+	up := 0
+	for _, source := range a.Page.Sources {
+		if source.Up {
+			up++
+		}
+	}
+	text := fmt.Sprintf("version %s, %d of %s up", a.Page.Version, up, counted(len(a.Page.Sources), "source", "sources"))
+	if a.Page.Node {
+		text += fmt.Sprintf(", %s, %d held by claims", counted(a.Page.Devices, "device", "devices"), a.Page.Held)
+	}
+	return text
+}
+
+func (a Agent) source(in area, source PageSource) []Finding {
+	why := strings.Join(source.Reasons, ", ")
+	subject := a.name() + ": " + source.Name
+	remedy := "The exporter's front page and its log say it in words; `kubectl exec` into its pod and run `/dra-exporter check`."
+	switch {
+	case !source.Up && a.Page.Node && a.Page.Devices == 0 && slices.Contains(deviceSources(), source.Name):
+		return []Finding{in.warning("Nothing is to be done on a node without such hardware; else see docs/access.md.",
+			subject, "the source is down (%s), and no device is known on this node", orUnknown(why))}
+	case !source.Up:
+		return []Finding{in.failure(remedy, subject, "the source is down (%s)", orUnknown(why))}
+	case why != "":
+		return []Finding{in.warning(remedy, subject, "the source is up, but not whole (%s)", why)}
+	default:
+		return nil
+	}
+}
+
+// deviceSources are those that read hardware, which not every node has.
+func deviceSources() []string { return []string{"nvml", "dcgm", "amdgpu", "rdma"} }
+
+func orUnknown(reason string) string {
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}
+
+func (a Agent) sample(in area) []Finding {
+	if a.Page.SampledAt.IsZero() {
+		return nil
+	}
+	age := a.At.Sub(a.Page.SampledAt).Round(time.Second)
+	switch {
+	case age > staleSample:
+		return []Finding{in.failure("A read hangs, or the device sources are down: see the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
+	case age < -staleSample:
+		return []Finding{in.warning("Set the clocks (NTP): rates and ages would be wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this one disagree", -age)}
+	default:
+		return nil
+	}
+}
+
+func (a Agent) unmatched(in area) []Finding {
+	var findings []Finding
+	if n := a.Page.Unmatched["published"]; n > 0 {
+		findings = append(findings, in.warning(
+			"Claims hold them and have no numbers: run `/dra-exporter check` in the agent's pod to see which and why; docs/access.md has the ways to hardware.",
+			a.name(), "%s that claims hold, without known hardware", counted(int(n), "device", "devices")))
+	}
+	if n := a.Page.Unmatched["hardware"]; n > 0 {
+		findings = append(findings, in.warning(
+			"See whether the driver was told to leave them out; else run `/dra-exporter check` in the agent's pod.",
+			a.name(), "%s that the vendor's driver here does not publish", counted(int(n), "device", "devices")))
+	}
+	return findings
+}
+
+// losses are series and pushes that do not arrive.
+func (a Agent) losses(in area) []Finding {
+	var findings []Finding
+	for _, family := range slices.Sorted(maps.Keys(a.Page.Dropped)) {
+		findings = append(findings, in.warning("Raise --metrics.max-series, or have fewer claims outlive themselves: --ledger.grace.",
+			a.name(), "series of %s do not fit on the page and are dropped", family))
+	}
+	for _, signal := range slices.Sorted(maps.Keys(a.Page.Pushes)) {
+		if !a.Page.Pushes[signal] {
+			findings = append(findings, about("docs/opentelemetry.md", in.failure("See the exporter's log for the collector's answer, and the endpoint in --otlp.endpoint or OTEL_EXPORTER_OTLP_ENDPOINT.",
+				a.name(), "the collector did not take the last push of %s", signal)))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,192 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// API is what was found of the API server.
+type API struct {
+	Disabled    bool  // it is not wanted
+	ConfigError error // there is no way to it
+
+	Host         string
+	VersionError error
+	Version      string // v1.37.1
+	Major, Minor int
+	Groups       []string // versions of resource.k8s.io that are served
+	GroupsError  error
+
+	Access   []Access
+	Statuses []source.Status // of what is read, once it was tried
+}
+
+// Access is one permission and whether it is there.
+type Access struct {
+	Verb, Group, Resource string
+	For                   string // what is lost without it
+	Optional              bool   // it is not a loss worth a warning
+	Allowed               bool
+	Error                 error // it could not be found out
+}
+
+func (a Access) String() string {
+	if a.Group == "" {
+		return a.Verb + " " + a.Resource
+	}
+	return a.Verb + " " + a.Resource + "." + a.Group
+}
+
+// The first minor version of Kubernetes with resource.k8s.io/v1.
+const (
+	oldestMajor, oldestMinor = 1, 34
+	apiPage                  = "docs/check.md#api-server"
+	apiRole                  = "API server"
+)
+
+// APIFindings judges the way to the API server, its version, and what may be
+// read. role is the ClusterRole that should allow it.
+func APIFindings(a API, role string) []Finding {
+	in := area{apiRole, apiPage}
+	switch {
+	case a.Disabled:
+		return []Finding{in.skipped("connection", "--kubernetes.disable: claims have no class, no request and no pods' UIDs, and only the kubelet says who holds what")}
+	case a.ConfigError != nil:
+		return []Finding{in.failure("In a pod: give it a service account and automountServiceAccountToken: true. Elsewhere: --kubeconfig. To do without (node role): --kubernetes.disable.", "connection", "%v", a.ConfigError)}
+	case a.VersionError != nil:
+		return []Finding{a.unreachable(in)}
+	}
+	findings := []Finding{a.version(in)}
+	findings = append(findings, a.group(in)...)
+	findings = append(findings, a.access(in, role)...)
+	return append(findings, a.troubles(in)...)
+}
+
+func (a API) unreachable(in area) Finding {
+	text, remedy := a.VersionError.Error(), "Is the address right, and may this pod reach it? A NetworkPolicy that limits egress must let the API server through."
+	for _, known := range []struct{ word, remedy string }{
+		{"x509", "The certificate is not trusted: the kubeconfig, or the service account's ca.crt, belongs to another cluster or is out of date."},
+		{"nauthorized", "The token is not accepted: it has expired, or belongs to another cluster."},
+		{"orbidden", "The identity may not even ask for the version: see the binding of system:public-info-viewer."},
+		{"no such host", "The name cannot be found: see the cluster's DNS, and the server's name in the kubeconfig."},
+	} {
+		if strings.Contains(text, known.word) {
+			remedy = known.remedy
+		}
+	}
+	return in.failure(remedy, "connection", "%s does not answer as it should: %s", a.Host, text)
+}
+
+func (a API) version(in area) Finding {
+	if a.Major == 0 && a.Minor == 0 {
+		return in.ok("version", "%s at %s", a.Version, a.Host)
+	}
+	if a.Major < oldestMajor || a.Major == oldestMajor && a.Minor < oldestMinor {
+		return in.failure(fmt.Sprintf("Upgrade the cluster: Kubernetes %d.%d is the first with resource.k8s.io/v1.", oldestMajor, oldestMinor), "version", "%s at %s is too old", a.Version, a.Host)
+	}
+	return in.ok("version", "%s at %s", a.Version, a.Host)
+}
+
+// group judges the API group of claims.
+func (a API) group(in area) []Finding {
+	switch {
+	case a.GroupsError != nil:
+		return []Finding{in.warning("See whether other clients can ask for /apis.", "resource.k8s.io", "cannot be asked about: %v", a.GroupsError)}
+	case a.Groups == nil:
+		return []Finding{in.failure("Turn dynamic resource allocation on: Kubernetes 1.34 or newer has it by default; see the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
+	}
+	for _, version := range a.Groups {
+		if version == "v1" {
+			return []Finding{in.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
+		}
+	}
+	return []Finding{in.failure("Kubernetes 1.34 or newer serves v1; see the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
+}
+
+// access is one line where all is well, and one for each permission that lacks.
+func (a API) access(in area, role string) []Finding {
+	var findings []Finding
+	allowed, unknown := 0, error(nil)
+	for _, access := range a.Access {
+		switch {
+		case access.Error != nil:
+			unknown = access.Error
+		case access.Allowed:
+			allowed++
+		case access.Optional:
+			findings = append(findings, in.skipped(access.String(), "is not allowed, and not needed: %s", access.For))
+		default:
+			findings = append(findings, in.failure(fmt.Sprintf("Give the service account the ClusterRole %s (rbac.create in the chart, deploy/kustomize/base).", role),
+				access.String(), "is not allowed: %s", access.For))
+		}
+	}
+	if unknown != nil {
+		findings = append(findings, in.skipped("permissions", "the API server does not say what may be read: %v", unknown))
+	} else if allowed > 0 {
+		findings = append([]Finding{in.ok("permissions", "%d of %d are there", allowed, len(a.Access))}, findings...)
+	}
+	return findings
+}
+
+// troubles are what reading has met, where no line before has told of it.
+func (a API) troubles(in area) []Finding {
+	var findings []Finding
+	for _, status := range a.Statuses {
+		switch {
+		case status.Reason == source.ReasonNone && status.Up:
+		case status.Reason == source.ReasonPermission && a.denied(status.Name):
+		case status.Reason == source.ReasonUnsupported:
+		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero():
+			findings = append(findings, in.failure("Ask again with a longer --timeout; see the load of the API server.", status.Name, "could not be read in the time of the check"))
+		case status.Up:
+			findings = append(findings, in.warning("It is tried again and again; see the exporter's log.", status.Name, "%s", status.Message))
+		default:
+			findings = append(findings, in.failure("It is tried again and again; see the exporter's log.", status.Name, "%s", status.Message))
+		}
+	}
+	return findings
+}
+
+// denied reports whether a line has told of a permission for the resource.
+func (a API) denied(resource string) bool {
+	for _, access := range a.Access {
+		if access.Resource == resource && access.Error == nil && !access.Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// NodeName is what is known of the name under which this node is asked for.
+type NodeName struct {
+	Name    string
+	Missing error // --node.name was not given, and why it cannot be guessed
+	Guessed bool  // it is the host's name, since none was given
+
+	Exists, Known bool // the API server has a Node of the name
+	APIPods       int  // pods that the API server says are bound to it; -1: unknown
+	KubeletPods   int  // pods that the kubelet here lists; -1: unknown
+	Slices        int  // published devices of the node; -1: unknown
+}
+
+// NodeNameFindings judges whether the name is this node's.
+func NodeNameFindings(n NodeName) []Finding {
+	in := area{apiRole, "docs/check.md#node-name"}
+	remedy := "Give --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."
+	switch {
+	case n.Missing != nil:
+		return []Finding{in.failure(remedy, "node name", "%v", n.Missing)}
+	case n.Known && !n.Exists:
+		return []Finding{in.failure(remedy, "node name", "the API server has no node %q", n.Name)}
+	case n.APIPods == 0 && n.KubeletPods > 0:
+		return []Finding{in.failure(remedy, "node name", "the API server knows no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
+	case n.Guessed:
+		return []Finding{in.warning(remedy, "node name", "%q is this host's name, for want of a better one", n.Name)}
+	case n.APIPods < 0 && !n.Known:
+		return []Finding{in.skipped("node name", "%q could not be compared with what the API server knows", n.Name)}
+	default:
+		return []Finding{in.ok("node name", "%q", n.Name)}
+	}
+}

@@ -1,0 +1,134 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Cluster is what was read of a cluster.
+type Cluster struct {
+	Minor      int // of the API server's version 1.x; 0: unknown
+	Supply     *dra.Supply
+	SliceRead  bool // slices were listed, so that Supply.Pools are all
+	ClassRead  bool
+	RuleServed bool // DeviceTaintRules are served
+	Instances  int  // pods of the cluster role that run; -1: unknown
+}
+
+const (
+	clusterPage = "docs/check.md#cluster"
+	// promptMinor is the first minor version of Kubernetes in which schedulers
+	// write when they have allocated, and kubelets tell at once that a sandbox
+	// is ready.
+	promptMinor = 36
+)
+
+// ClusterFindings judges what is published and what the API server can tell.
+func ClusterFindings(c Cluster) []Finding {
+	in := area{"cluster", clusterPage}
+	findings := c.drivers(in)
+	findings = append(findings, c.classes(in)...)
+	if c.RuleServed {
+		findings = append(findings, in.ok("taint rules", "DeviceTaintRule is served"))
+	} else {
+		findings = append(findings, in.skipped("taint rules", "DeviceTaintRule is not served or cannot be read: taints of slices alone are seen"))
+	}
+	switch {
+	case c.Minor >= promptMinor:
+		findings = append(findings, in.ok("times", "schedulers write when they have allocated, kubelets when a sandbox is ready"))
+	case c.Minor > 0:
+		findings = append(findings, in.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be told apart (docs/phases.md)", promptMinor))
+	}
+	switch {
+	case c.Instances > 1:
+		findings = append(findings, in.failure("Run one: `kubectl get pods -A -l app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster` shows them. A second Helm release needs cluster.enabled=false.",
+			"instances", "%d pods of the cluster role run: each counts every wait", c.Instances))
+	case c.Instances == 0:
+		findings = append(findings, in.skipped("instances", "no pod with the labels of the cluster role runs"))
+	case c.Instances == 1:
+		findings = append(findings, in.ok("instances", "one pod of the cluster role runs"))
+	}
+	return findings
+}
+
+// published is one driver's supply.
+type published struct {
+	pools, devices int
+	nodes          map[string]bool
+	incomplete     []string
+}
+
+func (c Cluster) drivers(in area) []Finding {
+	if !c.SliceRead {
+		return []Finding{in.skipped("drivers", "are not known: ResourceSlices cannot be read")}
+	}
+	drivers := map[string]*published{}
+	for _, pool := range c.Supply.Pools {
+		d := drivers[pool.Driver]
+		if d == nil {
+			d = &published{nodes: map[string]bool{}}
+			drivers[pool.Driver] = d
+		}
+		d.pools++
+		for _, n := range pool.Devices {
+			d.devices += n
+		}
+		if pool.Node != "" {
+			d.nodes[pool.Node] = true
+		}
+		if !pool.Complete {
+			d.incomplete = append(d.incomplete, pool.Pool)
+		}
+	}
+	if len(drivers) == 0 {
+		return []Finding{in.warning("Install a DRA driver: see `kubectl get resourceslices`, and the driver's own documentation.", "drivers", "no driver publishes a device: every claim will wait")}
+	}
+	var findings []Finding
+	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+		d := drivers[name]
+		text := fmt.Sprintf("%s in %s", counted(d.devices, "device", "devices"), counted(d.pools, "pool", "pools"))
+		if len(d.nodes) > 0 {
+			text += " on " + counted(len(d.nodes), "node", "nodes")
+		}
+		if len(d.incomplete) == 0 {
+			findings = append(findings, in.ok(name, "%s", text))
+			continue
+		}
+		slices.Sort(d.incomplete)
+		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", in.warning("See the driver's log on these nodes: it has not published all slices, and nothing of the pool is allocated meanwhile.",
+			name, "%s, of which incomplete: %s", text, named(d.incomplete))))
+	}
+	return findings
+}
+
+func (c Cluster) classes(in area) []Finding {
+	if !c.ClassRead {
+		return []Finding{in.skipped("device classes", "are not known: DeviceClasses cannot be read")}
+	}
+	if len(c.Supply.Classes) == 0 {
+		return []Finding{in.warning("A driver's installation usually brings them: see `kubectl get deviceclasses`.", "device classes", "there is none, so that no claim can ask for a device")}
+	}
+	var findings []Finding
+	var empty []string
+	for _, class := range c.Supply.Classes {
+		devices := 0
+		for _, n := range class.Devices {
+			devices += n
+		}
+		switch {
+		case class.Error != "":
+			findings = append(findings, in.warning("Put the class's CEL selector right: every claim of the class waits.", class.Class, "its selector cannot be asked: %s", strings.TrimSpace(class.Error)))
+		case class.Counted && devices == 0:
+			empty = append(empty, class.Class)
+		}
+	}
+	findings = append([]Finding{in.ok("device classes", "%d", len(c.Supply.Classes))}, findings...)
+	if len(empty) > 0 && c.SliceRead {
+		findings = append(findings, in.skipped("device classes", "without any device: %s", named(empty)))
+	}
+	return findings
+}

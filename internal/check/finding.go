@@ -1,0 +1,131 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Outcome says how it is with one thing that was looked at.
+type Outcome string
+
+// The outcomes.
+const (
+	OK      Outcome = "ok"
+	Warning Outcome = "warning"
+	Failure Outcome = "failure"
+	Skipped Outcome = "skipped"
+)
+
+// Finding is one thing that was looked at. Its texts may hold foreign bytes:
+// Report.Text makes them printable.
+type Finding struct {
+	Area    string  `json:"area"`    // what it belongs to: one heading of the report
+	Subject string  `json:"subject"` // what was looked at
+	Outcome Outcome `json:"outcome"`
+	Text    string  `json:"text"`             // what was found
+	Remedy  string  `json:"remedy,omitempty"` // what to do; there for each warning and failure
+	Page    string  `json:"page,omitempty"`   // address of the documentation that says more
+}
+
+// Report is all that one run has found, in the order in which it is read.
+type Report struct {
+	Findings []Finding
+}
+
+// Add appends findings.
+func (r *Report) Add(findings ...Finding) { r.Findings = append(r.Findings, findings...) }
+
+// Count is how many findings have the outcome.
+func (r *Report) Count(outcome Outcome) int {
+	count := 0
+	for _, finding := range r.Findings {
+		if finding.Outcome == outcome {
+			count++
+		}
+	}
+	return count
+}
+
+// Err is nil unless there is a failure.
+func (r *Report) Err() error {
+	switch failures := r.Count(Failure); failures {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("1 check failed")
+	default:
+		return fmt.Errorf("%d checks failed", failures)
+	}
+}
+
+// document is a Report as JSON.
+type document struct {
+	APIVersion string    `json:"apiVersion"`
+	OK         int       `json:"ok"`
+	Warnings   int       `json:"warnings"`
+	Failures   int       `json:"failures"`
+	Skipped    int       `json:"skipped"`
+	Findings   []Finding `json:"findings"`
+}
+
+// JSON writes the report as one indented document.
+func (r *Report) JSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	findings := r.Findings
+	if findings == nil {
+		findings = []Finding{}
+	}
+	written := document{
+		APIVersion: "v1", OK: r.Count(OK), Warnings: r.Count(Warning), Failures: r.Count(Failure), Skipped: r.Count(Skipped),
+		Findings: findings,
+	}
+	if err := encoder.Encode(written); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// area makes the findings of one area.
+type area struct {
+	name string
+	page string // that says more about what is not ok; without the address of the repository
+}
+
+// repository is where pages are.
+const repository = "https://github.com/dra-exporter/dra-exporter/blob/main/"
+
+func (a area) ok(subject, text string, args ...any) Finding {
+	return Finding{Area: a.name, Subject: subject, Outcome: OK, Text: fmt.Sprintf(text, args...)}
+}
+
+func (a area) skipped(subject, text string, args ...any) Finding {
+	return Finding{Area: a.name, Subject: subject, Outcome: Skipped, Text: fmt.Sprintf(text, args...)}
+}
+
+// warning and failure take the remedy first, so that none is forgotten.
+func (a area) warning(remedy, subject, text string, args ...any) Finding {
+	return Finding{Area: a.name, Subject: subject, Outcome: Warning, Text: fmt.Sprintf(text, args...), Remedy: remedy, Page: repository + a.page}
+}
+
+func (a area) failure(remedy, subject, text string, args ...any) Finding {
+	finding := a.warning(remedy, subject, text, args...)
+	finding.Outcome = Failure
+	return finding
+}
+
+// about is the same with another page.
+func about(page string, finding Finding) Finding {
+	finding.Page = repository + page
+	return finding
+}
+
+// counted spells a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,154 @@
+package check
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Kubelet is what was found of the kubelet's PodResources API.
+type Kubelet struct {
+	Socket      string
+	FolderError error // of the socket's folder
+	SocketError error
+	IsSocket    bool // what lies there is one
+	UID         int
+	Container   bool
+
+	Status   source.Status
+	Answered bool
+	Listing  dra.PodResources
+
+	// Using are pods of this node that run, as the API server says, whose
+	// claims have been allocated; it is empty where that is not known.
+	Using []dra.PodRef
+}
+
+const kubeletPage = "docs/check.md#kubelet"
+
+// KubeletFindings judges the way to the kubelet and its answer.
+func KubeletFindings(k Kubelet) []Finding {
+	in := area{"kubelet", kubeletPage}
+	if finding, wrong := k.way(in); wrong {
+		return []Finding{finding}
+	}
+	if !k.Answered {
+		return []Finding{k.silence(in)}
+	}
+	claims, devices := map[dra.ClaimRef]bool{}, map[dra.DeviceID]bool{}
+	for _, assignment := range k.Listing.Assignments {
+		claims[assignment.Claim], devices[assignment.Device] = true, true
+	}
+	findings := []Finding{in.ok("PodResources", "%s, %s with %s, %s of device plugins",
+		counted(len(k.Listing.Pods), "pod", "pods"), counted(len(claims), "claim", "claims"),
+		counted(len(devices), "device", "devices"), counted(len(k.Listing.Plugins), "assignment", "assignments"))}
+	if k.Status.Reason != source.ReasonNone {
+		findings = append(findings, in.warning("See the kubelet's log: it answers now and then.", "PodResources", "%s", k.Status.Message))
+	}
+	if len(k.Using) > 0 && len(claims) == 0 {
+		findings = append(findings, in.warning(
+			"Kubernetes 1.34 or newer is needed, with the kubelet's feature gate KubeletPodResourcesDynamicResources on, as is its default.",
+			"claims", "the kubelet lists no claim, though pods that use claims run here (%s): it is too old, or a feature gate is off", k.Using[0]))
+	}
+	return findings
+}
+
+// way judges whether there is a socket that can be reached.
+func (k Kubelet) way(in area) (Finding, bool) {
+	mount := "No kubelet runs here, or its root folder is another: give --kubelet.pod-resources-socket."
+	if k.Container {
+		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; where the kubelet has another root folder, the volume's path is another (the chart's node.kubeletDir)."
+	}
+	root := "Run as root: the kubelet's socket belongs to root alone. No capability is needed."
+	switch {
+	case errors.Is(k.FolderError, fs.ErrPermission) || errors.Is(k.SocketError, fs.ErrPermission) || k.Status.Reason == source.ReasonPermission:
+		if k.UID == 0 {
+			root = "A security module may forbid it: see the node's audit log (SELinux, AppArmor), and on OpenShift the SecurityContextConstraints."
+		}
+		return in.failure(root, "socket", "%s must not be opened by uid %d", k.Socket, k.UID), true
+	case errors.Is(k.FolderError, fs.ErrNotExist):
+		return in.failure(mount, "socket", "there is no folder for %s", k.Socket), true
+	case errors.Is(k.SocketError, fs.ErrNotExist):
+		return in.failure("Is the kubelet running, and is this its root folder? An empty folder appears where a volume names a path that the node does not have. "+mount, "socket", "the folder is there, and %s is not in it", k.Socket), true
+	case k.SocketError != nil:
+		return in.failure(mount, "socket", "%s: %v", k.Socket, k.SocketError), true
+	case !k.IsSocket:
+		return in.failure(mount, "socket", "%s is no socket", k.Socket), true
+	default:
+		return Finding{}, false
+	}
+}
+
+// silence is a socket without a good answer.
+func (k Kubelet) silence(in area) Finding {
+	switch {
+	case k.Status.Reason == source.ReasonTimeout || !k.Status.HungSince.IsZero() || k.Status.Message == "":
+		return in.failure("See the kubelet's log on the node; the agent goes on asking, and shows what it knew before.", "PodResources", "the kubelet takes the call and does not answer")
+	case k.Status.Reason == source.ReasonUnavailable:
+		return in.failure("Nobody listens on the socket: is the kubelet running? The folder must be mounted, not the socket alone, which a restart of the kubelet replaces.", "PodResources", "%s", k.Status.Message)
+	default:
+		return in.failure("See the kubelet's log on the node.", "PodResources", "%s", k.Status.Message)
+	}
+}
+
+// CDI is what was found of the folders of CDI specifications.
+type CDI struct {
+	Folders []Folder
+	Status  source.Status
+	Devices int // of all specifications
+	Held    int // allocated devices that the kubelet names with a CDI device
+	Known   int // of them, those that a specification here has
+}
+
+// Folder is a folder that was looked into.
+type Folder struct {
+	Path  string
+	Error error
+}
+
+const cdiPage = "docs/check.md#cdi"
+
+// CDIFindings judges the specifications. They are one way of several to find
+// the hardware of a device, and so never a failure.
+func CDIFindings(c CDI) []Finding {
+	in := area{"CDI", cdiPage}
+	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir names others."
+	var findings []Finding
+	missing := 0
+	for _, folder := range c.Folders {
+		switch {
+		case errors.Is(folder.Error, fs.ErrNotExist):
+			missing++
+		case folder.Error != nil:
+			findings = append(findings, in.warning("Run as root, or make it readable.", folder.Path, "cannot be read: %v", folder.Error))
+		}
+	}
+	if missing == len(c.Folders) {
+		return append(findings, in.skipped("specifications", "none of the folders is here; they are needed only for drivers that publish neither UUID nor PCI address"))
+	}
+	if c.Status.Reason != source.ReasonNone {
+		findings = append(findings, in.warning("See which program wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
+	}
+	findings = append(findings, in.ok("specifications", "%s", counted(c.Devices, "device", "devices")))
+	if c.Held > 0 && c.Known == 0 {
+		findings = append(findings, in.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet names by CDI: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
+	}
+	return findings
+}
+
+// PodsAPIFindings judges the kubelet's Pods API, which was asked for.
+func PodsAPIFindings(socket string, status source.Status) []Finding {
+	in := area{"kubelet", "docs/check.md#pods-api"}
+	switch {
+	case status.Up && status.Reason == source.ReasonNone:
+		return []Finding{in.ok("Pods API", "pods are followed by %s", socket)}
+	case status.Up:
+		return []Finding{in.warning("See the kubelet's log on the node.", "Pods API", "%s", status.Message)}
+	case status.Message == "":
+		return []Finding{in.failure("See the kubelet's log on the node.", "Pods API", "%s does not answer", socket)}
+	default:
+		return []Finding{in.failure("The kubelet serves it from Kubernetes 1.37 on, where its feature gate is on; mount its folder, or leave --kubelet.pods-api out to watch pods at the API server.", "Pods API", "%s", status.Message)}
+	}
+}

@@ -1,0 +1,199 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Matching is what drivers publish or claims hold on this node, beside the
+// hardware.
+type Matching struct {
+	Published []dra.PublishedDevice
+	Allocated []dra.DeviceID // by claims of this node's pods, published or not
+	Samples   []device.Sample
+	Matches   []Match
+	// SlicesKnown says that Published is all there is.
+	SlicesKnown bool
+}
+
+// Match is the hardware that a rule found for a device.
+type Match struct {
+	Device dra.DeviceID
+	Rule   string
+	UUID   string // of the hardware; empty where it has none
+	PCI    string
+	Part   bool // it is a partition, and PCI its parent's address or empty
+}
+
+const (
+	matchingPage = "docs/check.md#matching"
+	mostNamed    = 4 // of devices in one line
+)
+
+// MatchingFindings judges, driver by driver, which devices have hardware.
+func MatchingFindings(m Matching) []Finding {
+	in := area{"matching", matchingPage}
+	drivers := m.byDriver()
+	if len(drivers) == 0 {
+		if !m.SlicesKnown {
+			return []Finding{in.skipped("published devices", "are not known: ResourceSlices cannot be read")}
+		}
+		if len(m.Samples) == 0 {
+			return []Finding{in.skipped("published devices", "none, and no hardware")}
+		}
+		return []Finding{in.warning("Is a DRA driver installed, and does its kubelet plugin run on this node? `kubectl get resourceslices` shows what is published.",
+			"published devices", "no driver publishes a device of this node, and there is hardware: claims cannot be given it")}
+	}
+	var findings []Finding
+	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
+		findings = append(findings, m.driver(in, driver, drivers[driver]))
+	}
+	return append(findings, m.unpublished(in)...)
+}
+
+// subject is a device that somebody has named.
+type subject struct {
+	id        dra.DeviceID
+	published dra.PublishedDevice // its ID is empty where it is not published
+	allocated bool
+	match     *Match
+}
+
+func (m Matching) byDriver() map[string][]subject {
+	known := map[dra.DeviceID]*subject{}
+	at := func(id dra.DeviceID) *subject {
+		if known[id] == nil {
+			known[id] = &subject{id: id}
+		}
+		return known[id]
+	}
+	for _, published := range m.Published {
+		at(published.ID).published = published
+	}
+	for _, id := range m.Allocated {
+		at(id).allocated = true
+	}
+	for i := range m.Matches {
+		if s := known[m.Matches[i].Device]; s != nil {
+			s.match = &m.Matches[i]
+		}
+	}
+	drivers := map[string][]subject{}
+	for _, s := range known {
+		drivers[s.id.Driver] = append(drivers[s.id.Driver], *s)
+	}
+	for _, subjects := range drivers {
+		slices.SortFunc(subjects, func(a, b subject) int {
+			return cmp.Or(strings.Compare(a.id.Pool, b.id.Pool), strings.Compare(a.id.Name, b.id.Name))
+		})
+	}
+	return drivers
+}
+
+// driver judges one driver. A partition that nobody has allocated may not
+// exist yet: that it has no hardware is as it should be.
+func (m Matching) driver(in area, driver string, subjects []subject) Finding {
+	var lost []string
+	rules, matched, later, allocated := map[string]int{}, 0, 0, 0
+	for _, s := range subjects {
+		switch {
+		case s.match != nil:
+			rules[s.match.Rule]++
+			matched++
+		case s.published.IsPartition() && s.published.UUID == "" && !s.allocated:
+			later++
+		default:
+			lost = append(lost, s.id.Name)
+			if s.allocated {
+				allocated++
+			}
+		}
+	}
+	text := fmt.Sprintf("%d of %s matched", matched, counted(len(subjects)-later, "device", "devices"))
+	if matched > 0 {
+		text += " by " + ruleNames(rules)
+	}
+	if later > 0 {
+		text += fmt.Sprintf("; %s not made yet", counted(later, "partition is", "partitions are"))
+	}
+	switch {
+	case len(lost) == 0:
+		return in.ok(driver, "%s", text)
+	case !measured(driver):
+		return in.warning("No source of this exporter reads such hardware: claims show who holds what, and no numbers.", driver, "%s; no hardware is known for %s", text, named(lost))
+	case allocated > 0:
+		return in.failure(m.lostRemedy(), driver, "%s; no hardware is known for %s, of which claims hold %d", text, named(lost), allocated)
+	default:
+		return in.warning(m.lostRemedy(), driver, "%s; no hardware is known for %s", text, named(lost))
+	}
+}
+
+// measured reports whether some source reads what the driver publishes.
+func measured(driver string) bool {
+	return driver == "gpu.nvidia.com" || driver == "gpu.amd.com" || driver == "dra.net"
+}
+
+func (m Matching) lostRemedy() string {
+	if len(m.Samples) == 0 {
+		return "No source sees a device: see the lines about devices above."
+	}
+	return "The driver publishes neither a UUID nor a PCI address that a source here knows, or the source does not see these devices. Claims of them show who holds what, and no numbers."
+}
+
+func ruleNames(rules map[string]int) string {
+	names := slices.Sorted(maps.Keys(rules))
+	if len(names) == 1 {
+		return names[0]
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, rules[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+func named(all []string) string {
+	if len(all) <= mostNamed {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:mostNamed], ", "), len(all)-mostNamed)
+}
+
+// unpublished is hardware that nothing published stands for.
+func (m Matching) unpublished(in area) []Finding {
+	taken, cut := map[string]bool{}, map[string]bool{}
+	for _, match := range m.Matches {
+		taken[match.UUID] = true
+		if !match.Part {
+			taken[match.PCI] = true
+		}
+	}
+	for _, sample := range m.Samples {
+		cut[sample.Device.ParentUUID] = true
+	}
+	for _, published := range m.Published {
+		cut[published.ParentPCIAddress], cut[published.ParentUUID] = true, true
+	}
+	taken[""], cut[""] = false, false
+	var lost []string
+	for _, sample := range m.Samples {
+		d := sample.Device
+		if taken[d.UUID] || !d.IsPartition() && (taken[d.PCIBusID] || cut[d.UUID] || cut[d.PCIBusID]) {
+			continue
+		}
+		lost = append(lost, cmp.Or(d.UUID, d.PCIBusID))
+	}
+	switch {
+	case len(lost) == 0 || len(m.Published) == 0 && m.SlicesKnown:
+		return nil
+	case !m.SlicesKnown:
+		return []Finding{in.skipped("hardware", "what is published is not known: ResourceSlices cannot be read")}
+	default:
+		return []Finding{in.skipped("hardware", "%s that no driver publishes, and claims cannot be given: %s", counted(len(lost), "device", "devices"), named(lost))}
+	}
+}

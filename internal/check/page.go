@@ -1,0 +1,130 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Page is what an exporter's page of metrics says of the exporter itself. What
+// the page does not say is the zero value.
+type Page struct {
+	Version, Revision string
+	Node              bool // it is the node role's page; else the cluster role's
+	Sources           []PageSource
+	SampledAt         time.Time          // newest readings of any device
+	Unmatched         map[string]float64 // devices, by side: published, hardware
+	Dropped           map[string]float64 // rows that did not fit, by family
+	Pushes            map[string]bool    // whether the collector took the last push, by signal
+	Processes         string             // why shared devices are not split by process; "ok" where they are
+	Devices, Held     int                // devices of the node, and how many of them claims hold, each with its claim
+	NodeName          string
+}
+
+// PageSource is one source of a page, by name.
+type PageSource struct {
+	Name    string
+	Up      bool
+	Reasons []string // why it is down, or what is amiss though it is up
+}
+
+// errNoExporter says that a page is somebody else's.
+var errNoExporter = errors.New("the page has no dra_exporter_build_info: another program answers there")
+
+// longestLine bounds what one line of a foreign page may take.
+const longestLine = 1 << 20
+
+// DecodePage reads Prometheus' text format. Of a large page only the lines
+// that say something of the exporter are parsed. A page that is broken off, or
+// is not in the format, is an error, and so is another program's.
+func DecodePage(from io.Reader) (Page, error) {
+	var own bytes.Buffer
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, longestLine)
+	page := Page{}
+	for lines.Scan() {
+		line := lines.Bytes()
+		switch {
+		case bytes.HasPrefix(line, []byte("dra_claim_held{")):
+			page.Held++
+		case concerns(line):
+			own.Write(line)
+			own.WriteByte('\n')
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Page{}, fmt.Errorf("read the page: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&own)
+	if err != nil {
+		return Page{}, fmt.Errorf("the page is not in Prometheus' text format: %w", err)
+	}
+	page.fill(families)
+	if families["dra_exporter_build_info"] == nil {
+		return Page{}, errNoExporter
+	}
+	return page, nil
+}
+
+// concerns reports whether a line is a sample that is looked at. Types are not
+// needed, and histograms, whose lines need theirs, are not looked at.
+func concerns(line []byte) bool {
+	name, _, _ := bytes.Cut(line, []byte("{"))
+	name, _, _ = bytes.Cut(name, []byte(" "))
+	return slices.Contains(pageFamilies(), string(name))
+}
+
+func pageFamilies() []string {
+	return []string{
+		"dra_exporter_build_info", "dra_exporter_source_up", "dra_exporter_source_error_info",
+		"dra_exporter_sample_timestamp_seconds", "dra_exporter_unmatched_devices", "dra_exporter_series_dropped_total",
+		"dra_exporter_otlp_up", "dra_exporter_process_attribution", "dra_device_info",
+	}
+}
+
+// fill takes over what the families say.
+func (p *Page) fill(families map[string]*dto.MetricFamily) {
+	p.Unmatched, p.Dropped, p.Pushes = map[string]float64{}, map[string]float64{}, map[string]bool{}
+	each := func(family string, use func(labels map[string]string, value float64)) {
+		for _, sample := range families[family].GetMetric() {
+			labels := make(map[string]string, len(sample.GetLabel()))
+			for _, pair := range sample.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			use(labels, sample.GetUntyped().GetValue())
+		}
+	}
+	each("dra_exporter_build_info", func(l map[string]string, _ float64) { p.Version, p.Revision = l["version"], l["revision"] })
+	each("dra_exporter_unmatched_devices", func(l map[string]string, v float64) { p.Unmatched[l["side"]], p.Node = v, true })
+	each("dra_exporter_series_dropped_total", func(l map[string]string, v float64) { p.Dropped[l["family"]] = v })
+	each("dra_exporter_otlp_up", func(l map[string]string, v float64) { p.Pushes[l["signal"]] = v == 1 })
+	each("dra_device_info", func(l map[string]string, _ float64) { p.Devices, p.NodeName = p.Devices+1, l["node"] })
+	each("dra_exporter_sample_timestamp_seconds", func(_ map[string]string, v float64) {
+		if v > 0 && v < 1e11 {
+			p.SampledAt = time.UnixMilli(int64(v * 1000))
+		}
+	})
+	each("dra_exporter_process_attribution", func(l map[string]string, v float64) {
+		if v == 1 {
+			p.Processes = l["reason"]
+		}
+	})
+	reasons := map[string][]string{}
+	each("dra_exporter_source_error_info", func(l map[string]string, _ float64) {
+		reasons[l["source"]] = append(reasons[l["source"]], l["reason"])
+	})
+	each("dra_exporter_source_up", func(l map[string]string, v float64) {
+		p.Sources = append(p.Sources, PageSource{Name: l["source"], Up: v == 1, Reasons: reasons[l["source"]]})
+	})
+	slices.SortStableFunc(p.Sources, func(a, b PageSource) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,111 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// expected are the quantities that people look for first. A partition has no
+// power, energy or temperature of its own.
+func expected(d device.Device) []device.Quantity {
+	own := []device.Quantity{device.Utilization, device.MemoryUsed, device.MemorySize}
+	if d.IsPartition() {
+		return own
+	}
+	return append(own, device.Power, device.Energy, device.Temperature)
+}
+
+// adapter reports whether a device carries traffic and does no work.
+func adapter(sample device.Sample) bool {
+	return slices.ContainsFunc(sample.Readings, func(r device.Reading) bool {
+		return r.Quantity == device.NetworkTransmit || r.Quantity == device.NetworkReceive || r.Quantity == device.NetworkLinks
+	})
+}
+
+func (s Sources) missingRemedy(d device.Device, missing map[device.Quantity]int) string {
+	switch {
+	case d.IsPartition() && missing[device.Utilization] > 0 && !s.Profiling:
+		return "The driver has no utilization of partitions but by the profiling counters: --device.profiling."
+	case d.IsPartition():
+		return "The driver needs more privilege to tell it of partitions (monitoring of MIG), or does not tell it."
+	default:
+		return "The device or its driver does not tell it to this source; another source may."
+	}
+}
+
+// kind is the devices of one model that one source reads.
+type kind struct {
+	name    string
+	example device.Device
+	devices int
+	missing map[device.Quantity]int // how many devices lack it
+	told    map[device.Quantity]bool
+}
+
+// kinds groups the samples of what does work. A device that was never read
+// says nothing of what it lacks.
+func (s Sources) kinds() []*kind {
+	var kinds []*kind
+	for _, sample := range s.Samples {
+		if sample.Device.Vendor == "" || sample.At.IsZero() || adapter(sample) {
+			continue
+		}
+		name := sample.Source + ", " + kindOf(sample.Device)
+		at := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
+		if at < 0 {
+			at = len(kinds)
+			kinds = append(kinds, &kind{name: name, example: sample.Device, missing: map[device.Quantity]int{}, told: map[device.Quantity]bool{}})
+		}
+		kinds[at].add(sample)
+	}
+	return kinds
+}
+
+func (k *kind) add(sample device.Sample) {
+	k.devices++
+	has := map[device.Quantity]bool{}
+	for _, reading := range sample.Readings {
+		has[reading.Quantity], k.told[reading.Quantity] = true, true
+	}
+	for _, quantity := range expected(sample.Device) {
+		if !has[quantity] {
+			k.missing[quantity]++
+		}
+	}
+}
+
+// absent names what is missing, of all devices or of some.
+func (k *kind) absent() string {
+	var names []string
+	specs := device.Specs()
+	for _, quantity := range expected(k.example) {
+		switch n := k.missing[quantity]; {
+		case n == k.devices:
+			names = append(names, specs[quantity].Name)
+		case n > 0:
+			names = append(names, fmt.Sprintf("%s (of %d of %d)", specs[quantity].Name, n, k.devices))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// quantities says of each model what it does not tell. Without utilization or
+// memory the numbers that people come for are missing.
+func (s Sources) quantities(in area) []Finding {
+	var findings []Finding
+	for _, k := range s.kinds() {
+		absent := k.absent()
+		switch {
+		case absent == "":
+			findings = append(findings, in.ok("quantities", "%s: %d, with all that are most asked for", k.name, len(k.told)))
+		case k.missing[device.Utilization] == 0 && k.missing[device.MemoryUsed] == 0:
+			findings = append(findings, in.skipped("quantities", "%s: %d; its driver does not tell %s", k.name, len(k.told), absent))
+		default:
+			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; it does not tell %s", k.name, len(k.told), absent)))
+		}
+	}
+	return findings
+}

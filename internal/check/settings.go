@@ -1,0 +1,98 @@
+package check
+
+// Settings are what the flags say of files and of other servers.
+type Settings struct {
+	FlagsError error // a value that the exporter refuses to start with
+
+	Prices      string // path of the price list; empty: none
+	PricesError error
+
+	WebConfig      string // path of --web.config.file; empty: none
+	WebConfigError error
+
+	PushError    error // of flags and OTEL_ variables
+	PushWithheld bool  // an endpoint is named, and nothing is pushed
+	Pushes       []Push
+}
+
+// Push is where a signal goes.
+type Push struct {
+	Signals   string // metrics, traces, or both
+	Endpoint  string
+	DialError error
+}
+
+// SettingsFindings judges files and addresses. Only what is wrong with flags is
+// told of flags.
+func SettingsFindings(s Settings) []Finding {
+	in := area{"settings", "docs/check.md#settings"}
+	var findings []Finding
+	if s.FlagsError != nil {
+		findings = append(findings, in.failure("Put the flag right: the exporter does not start with it.", "flags", "%v", s.FlagsError))
+	}
+	if s.Prices != "" {
+		if s.PricesError != nil {
+			findings = append(findings, about("docs/cost.md", in.failure("Put the file right: the exporter does not start with it.", "price list", "%v", s.PricesError)))
+		} else {
+			findings = append(findings, in.ok("price list", "%s", s.Prices))
+		}
+	}
+	if s.WebConfig != "" {
+		if s.WebConfigError != nil {
+			findings = append(findings, in.failure("Put the file, or the certificate and key that it names, right: the exporter does not start with it.", "web configuration", "%v", s.WebConfigError))
+		} else {
+			findings = append(findings, in.ok("web configuration", "%s", s.WebConfig))
+		}
+	}
+	return append(findings, s.pushes()...)
+}
+
+func (s Settings) pushes() []Finding {
+	in := area{"OTLP", "docs/opentelemetry.md"}
+	switch {
+	case s.PushError != nil:
+		return []Finding{in.failure("Put the flag or the variable right: the exporter does not start with it.", "settings", "%v", s.PushError)}
+	case s.PushWithheld:
+		return []Finding{in.warning("Unset OTEL_SDK_DISABLED or OTEL_METRICS_EXPORTER=none, unless that is what you want.", "settings", "an endpoint is named, and variables turn pushing off")}
+	}
+	var findings []Finding
+	for _, push := range s.Pushes {
+		if push.DialError != nil {
+			findings = append(findings, in.failure("Is the collector running, and may this pod reach it? A NetworkPolicy that limits egress must let it through.", push.Signals, "nobody answers at %s: %v", push.Endpoint, push.DialError))
+			continue
+		}
+		findings = append(findings, in.ok(push.Signals, "a connection to %s is accepted; whether pushes are taken, dra_exporter_otlp_up says", push.Endpoint))
+	}
+	return findings
+}
+
+// Sharing is whether shared devices are split by processes; State is one of
+// the reasons of dra_exporter_process_attribution, empty: not known.
+type Sharing struct{ State string }
+
+// SharingFindings judges it. Not splitting is a choice, and so is never more
+// than a line to read.
+func SharingFindings(s Sharing) []Finding {
+	in := area{"sharing", "docs/sharing.md"}
+	skipped := func(text, remedy string) []Finding {
+		finding := in.skipped("processes", "%s", "shared devices are not split: "+text)
+		finding.Remedy, finding.Page = remedy, repository+in.page
+		return []Finding{finding}
+	}
+	switch s.State {
+	case "ok":
+		return []Finding{in.ok("processes", "shared devices are split by what each claim's processes do")}
+	case "disabled":
+		return skipped("--no-device.processes", "Leave the flag out to split them.")
+	case "pid_namespace":
+		return skipped("this program does not see the node's processes", "Set hostPID: true where devices are shared: node.hostPID in the chart, the component process-attribution in Kustomize.")
+	case "no_procfs":
+		return skipped("procfs cannot be read", "Mount the node's procfs, or say where it is by --path.procfs.")
+	case "no_pods":
+		return skipped("the API server's pods are not known, and with them their UIDs", "See the lines about the API server.")
+	case "unsupported":
+		return skipped("no device source here lists processes", "NVML does, for NVIDIA GPUs; DCGM and the others do not.")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,171 @@
+package check
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Style is what the reader's terminal can show.
+type Style struct {
+	Colour  bool // and signs beyond ASCII
+	Columns int  // 0: 100
+}
+
+// mark is what stands before a finding.
+type mark struct{ sign, word, colour string }
+
+func (o Outcome) mark() mark {
+	switch o {
+	case OK:
+		return mark{"✓", "ok  ", "\x1b[32m"}
+	case Warning:
+		return mark{"!", "WARN", "\x1b[1;33m"}
+	case Failure:
+		return mark{"✗", "FAIL", "\x1b[1;31m"}
+	default:
+		return mark{"-", "skip", "\x1b[2m"}
+	}
+}
+
+const (
+	plain = "\x1b[0m"
+	bold  = "\x1b[1m"
+)
+
+// Text writes the report for a person: a heading for each area, a line for
+// each finding, and below what is not well the remedy.
+func (r *Report) Text(style Style) string {
+	p := &printer{style: style, subjects: r.subjectWidth()}
+	if p.style.Columns == 0 {
+		p.style.Columns = 100
+	}
+	last := ""
+	for _, finding := range r.Findings {
+		if finding.Area != last {
+			p.heading(finding.Area)
+			last = finding.Area
+		}
+		p.finding(finding)
+	}
+	p.text.WriteString("\n")
+	p.wrapped("", "", r.summary())
+	return p.text.String()
+}
+
+// summary counts.
+func (r *Report) summary() string {
+	parts := []string{counted(r.Count(OK), "check is well", "checks are well")}
+	if n := r.Count(Warning); n > 0 {
+		parts = append(parts, counted(n, "warning", "warnings"))
+	}
+	if n := r.Count(Failure); n > 0 {
+		parts = append(parts, counted(n, "failure", "failures"))
+	}
+	if n := r.Count(Skipped); n > 0 {
+		parts = append(parts, counted(n, "skipped", "skipped"))
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// subjectWidth is the width of the column of subjects. A subject that is
+// longer than most pushes its own text aside.
+func (r *Report) subjectWidth() int {
+	const most = 26
+	width := 0
+	for _, finding := range r.Findings {
+		if n := utf8.RuneCountInString(finding.Subject); n <= most {
+			width = max(width, n)
+		}
+	}
+	return width
+}
+
+// printer writes lines. What comes from outside cannot move the cursor or
+// change colours.
+type printer struct {
+	text     strings.Builder
+	style    Style
+	subjects int
+}
+
+func (p *printer) heading(text string) {
+	if p.text.Len() > 0 {
+		p.text.WriteString("\n")
+	}
+	text = printable(text)
+	if !strings.Contains(text, "://") {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	if p.style.Colour {
+		text = bold + text + plain
+	}
+	p.text.WriteString(text + "\n")
+}
+
+func (p *printer) finding(f Finding) {
+	mark, sign := f.Outcome.mark(), ""
+	subject := printable(f.Subject)
+	padding := strings.Repeat(" ", max(0, p.subjects-utf8.RuneCountInString(subject)))
+	if p.style.Colour {
+		sign = mark.sign
+	} else {
+		sign = mark.word
+	}
+	first := "  " + sign + " " + subject + padding + "  "
+	indent := strings.Repeat(" ", utf8.RuneCountInString(sign)+3+p.subjects+2)
+	body := p.lines(first, indent, f.Text)
+	if p.style.Colour {
+		body = strings.Replace(body, sign, mark.colour+sign+plain, 1)
+	}
+	p.text.WriteString(body)
+	if f.Remedy == "" {
+		return
+	}
+	arrow := "-> "
+	if p.style.Colour {
+		arrow = "→ "
+	}
+	behind := indent + strings.Repeat(" ", utf8.RuneCountInString(arrow))
+	p.wrapped(indent+arrow, behind, f.Remedy)
+	if f.Page != "" {
+		p.text.WriteString(behind + printable(f.Page) + "\n")
+	}
+}
+
+func (p *printer) wrapped(first, rest, text string) { p.text.WriteString(p.lines(first, rest, text)) }
+
+// lines breaks a text between words; a word that is too long for a line stays
+// whole, so that it can be copied.
+func (p *printer) lines(first, rest, text string) string {
+	var all strings.Builder
+	line, fresh := first, true
+	for _, word := range strings.Fields(printable(text)) {
+		switch {
+		case fresh:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > p.style.Columns:
+			all.WriteString(line + "\n")
+			line = rest + word
+		default:
+			line += " " + word
+		}
+		fresh = false
+	}
+	all.WriteString(strings.TrimRight(line, " ") + "\n")
+	return all.String()
+}
+
+// printable keeps a text from doing more than be read.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}
