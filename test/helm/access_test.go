@@ -2,6 +2,7 @@ package helm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestAccess(t *testing.T) {
 			}
 			want := agentsOwn(kustomized(t, path.folder, components...))
 			values := fmt.Sprintf("node: {access: {mode: %s, dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}, %s}", path.mode, path.values)
-			got := agentsOwn(render(t, install{values: values}).objects)
+			got := agentsOwn(sameTemplateName(t, render(t, install{values: values}).objects))
 			if len(want) == 0 {
 				t.Fatal("there is no agent")
 			}
@@ -41,4 +42,96 @@ func agentsOwn(all map[string]object) map[string]object {
 		}
 	}
 	return own
+}
+
+// sameTemplateName gives the claim's template the name that it has by Kustomize,
+// after it is seen that the pods name the one that is there.
+func sameTemplateName(t *testing.T, all map[string]object) map[string]object {
+	t.Helper()
+	agent := all["DaemonSet/dra-exporter/dra-exporter-node"]
+	claims, _ := agent.pod()["resourceClaims"].([]any)
+	for _, claim := range claims {
+		claim := claim.(map[string]any)
+		key := fmt.Sprintf("ResourceClaimTemplate/dra-exporter/%s", claim["resourceClaimTemplateName"])
+		template := all[key]
+		if template == nil {
+			t.Fatalf("the pods name a template that is not there: %s", key)
+		}
+		delete(all, key)
+		claim["resourceClaimTemplateName"] = "dra-exporter-node"
+		template["metadata"].(map[string]any)["name"] = "dra-exporter-node"
+		all[template.key()] = template
+	}
+	return all
+}
+
+// TestClaimTemplateIsNeverChanged: the API server lets no template's request be
+// changed, so that another request must be another object, and the same one the
+// same: each new name restarts every agent.
+func TestClaimTemplateIsNeverChanged(t *testing.T) {
+	named := map[string]string{}
+	for _, values := range []string{
+		"", "claim: {deviceClassName: mig.nvidia.com}", "claim: {selectors: ['true']}", "claim: {selectors: ['true', 'false']}",
+	} {
+		out := render(t, install{values: "node: {access: {mode: claim, " + values + "}}"})
+		for key, one := range out.objects {
+			if one.text("kind") != "ResourceClaimTemplate" {
+				continue
+			}
+			request := fmt.Sprint(one["spec"])
+			if other, taken := named[key]; taken && other != request {
+				t.Errorf("%s asks for %s and for %s", key, other, request)
+			}
+			named[key] = request
+		}
+		sameTemplateName(t, out.objects)
+	}
+	if len(named) != 4 {
+		t.Errorf("four requests have the names %v", named)
+	}
+	before := render(t, install{values: "node: {access: {mode: claim}}"}).keys()
+	after := render(t, install{values: "{node: {access: {mode: claim}}, log: {level: debug}, commonLabels: {a: b}}"}).keys()
+	if !slices.Equal(before, after) {
+		t.Errorf("the same request has another name:\n%v\n%v", before, after)
+	}
+}
+
+// TestHostEngineIsUsed: who names an engine means it, whatever the cluster has; and
+// what is not found but told is not written down as found.
+func TestHostEngineIsUsed(t *testing.T) {
+	out := render(t, install{values: "node: {access: {dcgm: {hostEngine: 'engine.ns.svc:5555'}}}"})
+	agent := out.need(t, "DaemonSet/dra-exporter/dra-exporter-node")
+	if got := named(agent.container(t)["env"], "DRA_EXPORTER_DCGM_HOST_ENGINE").text("value"); got != "engine.ns.svc:5555" {
+		t.Errorf("the engine is %q", got)
+	}
+	if annotations := agent.at("metadata", "annotations"); annotations != nil {
+		t.Errorf("it is written down: %v", annotations)
+	}
+	if notes := out.release.Info.Notes; !strings.Contains(notes, "dcgm (node.access.dcgm.hostEngine is set)") {
+		t.Error(notes)
+	}
+}
+
+// TestCDIComponent: as its head shows it, the component goes into a namespace that
+// is another's. A Namespace in what it makes would be applied over that, and
+// deleted by kubectl delete -k with all that is in it.
+func TestCDIComponent(t *testing.T) {
+	head, _, _ := strings.Cut(read(t, root+"/deploy/kustomize/components/cdi/kustomization.yaml"), "\napiVersion:")
+	var shown []string
+	for line := range strings.Lines(head) {
+		if text, ok := strings.CutPrefix(line, "#   "); ok {
+			shown = append(shown, text)
+		}
+	}
+	file := parse(t, strings.Join(shown, ""))
+	file["resources"], file["components"] = nil, nil
+	made := kustomizedWith(t, file, "deploy/kustomize/base", "cdi")
+	if made["DaemonSet/gpu-operator/dra-exporter-node"] == nil {
+		t.Fatalf("there is no agent in gpu-operator: %v", rendered{objects: made}.keys())
+	}
+	for key, one := range made {
+		if one.text("kind") == "Namespace" {
+			t.Errorf("it has %s", key)
+		}
+	}
 }

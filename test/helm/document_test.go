@@ -47,7 +47,7 @@ func TestValuesDocument(t *testing.T) {
 // parent's sentence.
 func TestEveryKeyIsExplained(t *testing.T) {
 	plain := []string{
-		"image.repository", "image.pullPolicy", "monitoring.annotations", "monitoring.scrapeTimeout", "rules.annotations",
+		"image.repository", "image.pullPolicy", "monitoring.annotations", "rules.annotations",
 		"serviceAccounts.node.create", "serviceAccounts.node.annotations", "serviceAccounts.cluster.create", "serviceAccounts.cluster.annotations",
 	}
 	for _, one := range values(t) {
@@ -69,8 +69,8 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	for _, one := range values(t) {
 		inValues = append(inValues, one.key)
 	}
-	// What a parent chart gives to all, and a list whose items have a form.
-	for _, key := range []string{"global"} {
+	// What a parent chart gives to all, and what it asks by whether to take this one.
+	for _, key := range []string{"global", "enabled"} {
 		inSchema = slices.DeleteFunc(inSchema, func(one string) bool { return one == key })
 	}
 	slices.Sort(inSchema)

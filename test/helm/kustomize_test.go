@@ -36,7 +36,7 @@ func TestKustomize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.in.apis = []string{podMonitors}
 			want := kustomized(t, test.folder, test.components...)
-			got := render(t, test.in).objects
+			got := sameTemplateName(t, render(t, test.in).objects)
 			for _, key := range []string{
 				"Service/dra-exporter/dra-exporter-node",    // for ServiceMonitors and helm test
 				"Service/dra-exporter/dra-exporter-cluster", // likewise
@@ -167,8 +167,14 @@ func difference(path string, got, want any) string {
 // kustomized is what `kubectl kustomize` makes of a folder with components.
 func kustomized(t *testing.T, folder string, components ...string) map[string]object {
 	t.Helper()
+	return kustomizedWith(t, map[string]any{}, folder, components...)
+}
+
+// kustomizedWith is kustomized by a file that says more.
+func kustomizedWith(t *testing.T, file map[string]any, folder string, components ...string) map[string]object {
+	t.Helper()
 	dir := t.TempDir()
-	file := map[string]any{"resources": []string{relative(t, dir, folder)}}
+	file["resources"] = []string{relative(t, dir, folder)}
 	var paths []string
 	for _, component := range components {
 		paths = append(paths, relative(t, dir, "deploy/kustomize/components/"+component))

@@ -74,6 +74,10 @@ func situations(operator []string) map[string]situation {
 		"labels not honoured": {install{values: "monitoring: {honorLabels: false}", apis: operator},
 			[]string{"PodMonitors are", "no rules and alerts, as monitoring.honorLabels is false", "no dashboards, as monitoring.honorLabels is false"},
 			[]string{"Recording rules and alerts are", "sidecar"}},
+		"a mode that wants labelled nodes": {install{values: "node: {access: {mode: runtimeClass}}"},
+			[]string{"kubectl get nodes -l nvidia.com/gpu.present=true", "node.access.mode=none"}, nil},
+		"nodes that are chosen": {install{values: "node: {access: {mode: runtimeClass}, nodeSelector: {a: b}}"},
+			nil, []string{"gpu.present", "node.access.mode=none"}},
 		"OpenShift": {install{apis: []string{constraints}},
 			[]string{"node.seLinuxOptions.type=spc_t"}, nil},
 	}

@@ -362,3 +362,59 @@ func TestNetworkPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestTaken: what is well meant is taken: keys that are emptied by null, the switch
+// by which a parent chart takes this one, names that YAML would read as numbers,
+// durations of two units.
+func TestTaken(t *testing.T) {
+	for _, values := range []string{
+		"enabled: true", "commonLabels: null",
+		"node: {resources: null, nodeSelector: null, affinity: null, tolerations: null, podAnnotations: null, podLabels: null}",
+		"node: {capabilities: null, seLinuxOptions: null, localService: null, env: null, extraArgs: null, prices: null, updateStrategy: null}",
+		"cluster: {resources: null, nodeSelector: null, affinity: null, podAnnotations: null, podLabels: null}",
+		"{otlp: {endpoint: null}, rules: {alertLabels: null, disabledAlerts: null}, dashboards: {labels: null, annotations: null}}",
+		"monitoring: {labels: null, relabelings: null, interval: 1m30s, scrapeTimeout: 1m15s}",
+		"serviceAccounts: {node: {create: false, name: default}}",
+	} {
+		if _, err := tryRender(t, install{values: values, apis: []string{podMonitors, prometheusRules}}); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+	out := render(t, install{release: "1234", namespace: "1e3", values: "{fullnameOverride: dra-exporter, networkPolicy: {enabled: true}, monitoring: {namespace: '777'}}", apis: []string{podMonitors, constraints}})
+	for key, one := range out.objects {
+		if namespace, there := one["metadata"].(map[string]any)["namespace"]; there {
+			if _, ok := namespace.(string); !ok {
+				t.Errorf("%s: the namespace is the number %v", key, namespace)
+			}
+		}
+		if label := one.at("metadata", "labels", "app.kubernetes.io/instance"); label != "1234" {
+			t.Errorf("%s: the instance is %T %v", key, label, label)
+		}
+	}
+}
+
+// TestVariablesInPlace: the user's HOST_IP stands before the variable that refers
+// to it, as the chart's does.
+func TestVariablesInPlace(t *testing.T) {
+	out := render(t, install{values: "node: {access: {mode: dcgm, dcgm: {hostEngine: '$(HOST_IP):5555'}}, env: [{name: HOST_IP, value: 10.0.0.1}, {name: LAST, value: $(HOST_IP)}]}"})
+	var names []string
+	for _, one := range out.need(t, "DaemonSet/dra-exporter/dra-exporter-node").container(t)["env"].([]any) {
+		names = append(names, one.(map[string]any)["name"].(string))
+	}
+	if want := []string{"NODE_NAME", "GOMEMLIMIT", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
+		t.Errorf("variables are %v", names)
+	}
+}
+
+// TestVolumesOfTheClusterRole: beside those of the chart.
+func TestVolumesOfTheClusterRole(t *testing.T) {
+	const own = "cluster: {extraVolumes: [{name: ca, configMap: {name: ca}}], extraVolumeMounts: [{name: ca, mountPath: /etc/ssl/own}]}"
+	for values, want := range map[string]int{own: 1, "{web: {configSecret: web}, " + own + "}": 2, "web: {configSecret: web}": 1, "{}": 0} {
+		role := render(t, install{values: values}).need(t, "Deployment/dra-exporter/dra-exporter-cluster")
+		volumes, _ := role.pod()["volumes"].([]any)
+		mounts, _ := role.container(t)["volumeMounts"].([]any)
+		if len(volumes) != want || len(mounts) != want {
+			t.Errorf("%s: %v, %v", values, volumes, mounts)
+		}
+	}
+}

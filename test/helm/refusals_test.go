@@ -47,6 +47,17 @@ func TestRefusals(t *testing.T) {
 		"rules of others":    {"{monitoring: {honorLabels: false}, rules: {enabled: true}}", []string{"rules.enabled", "monitoring.honorLabels", "make exported"}},
 		"dcgm of nothing":    {"node: {access: {mode: dcgm}}", []string{"node.access.dcgm.hostEngine"}},
 		"cdi of nothing":     {"node: {access: {mode: cdi, cdi: {devices: []}}}", []string{"node.access.cdi.devices"}},
+		"static with GPUs":   {"{image: {tag: v0.1.0-static}, node: {access: {mode: runtimeClass}}}", []string{"image.tag", "node.access.mode=none"}},
+		"labels, no API":     {"node: {showPodLabels: [team], kubernetesAPI: false}", []string{"node.showPodLabels", "node.kubernetesAPI"}},
+		"everybody's rights": {"serviceAccounts: {cluster: {create: false}}", []string{"serviceAccounts.cluster.name", "every pod of the namespace"}},
+		"one account twice":  {"serviceAccounts: {node: {name: a}, cluster: {name: a}}", []string{"serviceAccounts.node.name", "serviceAccounts.cluster.name"}},
+		"slow scrape":        {"monitoring: {enabled: true, interval: 5s}", []string{"monitoring.scrapeTimeout (10s)", "monitoring.interval (5s)"}},
+		"another port":       {"node: {extraArgs: ['--web.listen-address=:9500']}", []string{"node.extraArgs", "--web.listen-address"}},
+		"another path":       {"cluster: {extraArgs: ['--web.telemetry-path=/m']}", []string{"cluster.extraArgs", "--web.telemetry-path"}},
+		"Pods API by a flag": {"node: {extraArgs: ['--kubelet.pods-api=/x']}", []string{"node.extraArgs", "node.podsAPI=true"}},
+		"no API by a flag":   {"node: {extraArgs: [--kubernetes.disable]}", []string{"node.extraArgs", "node.kubernetesAPI=false"}},
+		"dotted name":        {"fullnameOverride: a.b", []string{"a.b", "fullnameOverride"}},
+		"not taken":          {"enabled: false", []string{"at '/enabled'"}},
 		"claim without API":  {"node: {access: {mode: claim}, kubernetesAPI: false}", []string{"node.access", "node.kubernetesAPI"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,11 @@ func TestPackage(t *testing.T) {
 	if output, err := helm(t, "package", chart, "-d", dir); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	files := archived(t, filepath.Join(dir, "dra-exporter-0.1.0.tgz"))
+	packed, err := filepath.Glob(filepath.Join(dir, "dra-exporter-*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("it packs %v (%v)", packed, err)
+	}
+	files := archived(t, packed[0])
 	for _, needed := range []string{"values.schema.json", "README.md", "templates/NOTES.txt", "files/dashboards/claims.json", "files/rules/alerts.yaml"} {
 		if !slices.Contains(files, "dra-exporter/"+needed) {
 			t.Errorf("it lacks %s", needed)

@@ -5,7 +5,7 @@ render to nothing.
 */}}
 
 {{/*
-The mode. "auto" decides once, at the first installation, by what is in the
+The mode. "auto" is "dcgm" where a host engine is named. Else it decides once, at the first installation, by what is in the
 cluster, and is written on the DaemonSet (dra-exporter.access.annotation); later
 upgrades of the release keep what is written there, so that nothing flips
 because an operator was installed or removed meanwhile. `helm template` sees no
@@ -15,6 +15,8 @@ cluster: "auto" is "none" there.
 {{- $mode := .Values.node.access.mode | default "auto" -}}
 {{- if ne $mode "auto" -}}
 {{- $mode -}}
+{{- else if .Values.node.access.dcgm.hostEngine -}}
+dcgm
 {{- else -}}
 {{- include "dra-exporter.access.recorded" . | default (include "dra-exporter.access.found" .) -}}
 {{- end -}}
@@ -65,6 +67,9 @@ nvidia-dcgm.gpu-operator.svc:5555
 {{- define "dra-exporter.access.validate" -}}
 {{- $access := .Values.node.access -}}
 {{- $mode := include "dra-exporter.access.mode" . -}}
+{{- if and (ne $mode "none") (hasSuffix "-static" .Values.image.tag) (not .Values.image.digest) -}}
+{{- fail (printf "image.tag is %s, which has neither NVML nor DCGM, and the access to GPUs is %s: take the tag without -static, or set node.access.mode=none" .Values.image.tag $mode) -}}
+{{- end -}}
 {{- if and (eq $mode "dcgm") (not (include "dra-exporter.access.hostEngine" .)) -}}
 {{- fail "node.access.dcgm.hostEngine is empty: mode dcgm wants the address of a host engine, such as nvidia-dcgm.gpu-operator.svc:5555 or $(HOST_IP):5555" -}}
 {{- end -}}
@@ -138,8 +143,44 @@ runtimeClassName: {{ .Values.node.access.runtimeClass.name }}
 {{- else if eq $mode "claim" -}}
 resourceClaims:
   - name: devices
-    resourceClaimTemplateName: {{ include "dra-exporter.fullname" . }}-node
+    resourceClaimTemplateName: {{ include "dra-exporter.access.claimTemplate" . }}
 {{- end -}}
+{{- end -}}
+
+{{/*
+The name of the claim's template. The API server lets no template be changed: one
+that asks for something else is another object, under another name, and an
+upgrade makes it and removes the old one.
+*/}}
+{{- define "dra-exporter.access.claimTemplate" -}}
+{{- include "dra-exporter.fullname" . }}-node-{{ include "dra-exporter.access.claimSpec" . | fromYaml | toYaml | sha256sum | trunc 8 }}
+{{- end -}}
+
+{{/* What the claim asks for. */}}
+{{- define "dra-exporter.access.claimSpec" -}}
+{{- $claim := .Values.node.access.claim -}}
+devices:
+  requests:
+    - name: devices
+      exactly:
+        deviceClassName: {{ $claim.deviceClassName | quote }}
+        adminAccess: true
+        allocationMode: All
+        {{- with $claim.selectors }}
+        selectors:
+          {{- range . }}
+          - cel:
+              expression: {{ . | quote }}
+          {{- end }}
+        {{- end }}
+        # Sick devices are those that are looked at most: no taint keeps the
+        # agent away from one, and none evicts it. Each effect by its name:
+        # Kubernetes evicts those whose toleration does not say NoExecute.
+        tolerations:
+          - operator: Exists
+            effect: NoSchedule
+          - operator: Exists
+            effect: NoExecute
 {{- end -}}
 
 {{/* Claims of the container. */}}
@@ -157,7 +198,7 @@ Either label will do. A claim for another vendor's devices is for node.affinity.
 {{- define "dra-exporter.access.affinity" -}}
 {{- $mode := include "dra-exporter.access.mode" . -}}
 {{- $ofNVIDIA := or (has $mode (list "dcgm" "runtimeClass" "cdi")) (and (eq $mode "claim") (hasSuffix ".nvidia.com" .Values.node.access.claim.deviceClassName)) -}}
-{{- if and $ofNVIDIA (not (omit .Values.node.nodeSelector "kubernetes.io/os")) -}}
+{{- if and $ofNVIDIA (not (omit (default dict .Values.node.nodeSelector) "kubernetes.io/os")) -}}
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     nodeSelectorTerms:
@@ -192,7 +233,8 @@ to do without.
 {{- $access := .Values.node.access -}}
 {{- $auto := eq ($access.mode | default "auto") "auto" -}}
 Access to the devices: {{ $mode }}
-{{- if and $auto (include "dra-exporter.access.recorded" .) }} (chosen when this release was installed, and kept; set node.access.mode to change it)
+{{- if and $auto $access.dcgm.hostEngine }} (node.access.dcgm.hostEngine is set)
+{{- else if and $auto (include "dra-exporter.access.recorded" .) }} (chosen when this release was installed, and kept; set node.access.mode to change it)
 {{- else if and $auto (eq $mode "none") }} (no Service nvidia-dcgm in gpu-operator and no RuntimeClass {{ $access.runtimeClass.name }} was found; later upgrades keep this: set node.access.mode to change it)
 {{- else if $auto }} (chosen by what this cluster has; later upgrades keep this: set node.access.mode to change it)
 {{- end }}
@@ -218,7 +260,10 @@ Access to the devices: {{ $mode }}
 {{- end }}
 {{- if and (not .Values.node.affinity) (include "dra-exporter.access.affinity" .) }}
   Agents run on nodes labelled nvidia.com/gpu.present=true or
-  feature.node.kubernetes.io/pci-10de.present=true; node.affinity says otherwise.
+  feature.node.kubernetes.io/pci-10de.present=true, and nowhere else. If this finds none, there are none:
+  kubectl get nodes -l nvidia.com/gpu.present=true   # and -l feature.node.kubernetes.io/pci-10de.present=true
+  Then label the nodes with GPUs (kubectl label node NAME nvidia.com/gpu.present=true), set node.affinity, or,
+  where there is no NVIDIA GPU, node.access.mode=none.
 {{- end }}
   To check: kubectl exec -n {{ .Release.Namespace }} ds/{{ include "dra-exporter.fullname" . }}-node -- /dra-exporter check
 {{- end -}}

@@ -2,7 +2,7 @@
 {{- define "dra-exporter.cluster.env" -}}
 - name: GOMEMLIMIT
   value: {{ .Values.cluster.goMemLimit | quote }}
-{{- if contains "$(HOST_IP)" .Values.otlp.endpoint }}
+{{- if contains "$(HOST_IP)" (default "" .Values.otlp.endpoint) }}
 - name: HOST_IP
   valueFrom:
     fieldRef:

@@ -61,8 +61,16 @@ readinessProbe:
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
 {{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" -}}
+{{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
+{{- $more := list "--kubernetes.disable" "--kubelet.pods-api" -}}
 {{- range .extra -}}
 {{- $flag := splitList "=" . | first -}}
+{{- if has $flag $fixed -}}
+{{- fail (printf "%s: %s would lead probes, Services and monitors to where nothing answers; take it out" $.key $flag) -}}
+{{- end -}}
+{{- if has $flag $more -}}
+{{- fail (printf "%s: %s takes more than the flag (rights, a token, a folder): set %s" $.key $flag (include "dra-exporter.flagValue" $flag)) -}}
+{{- end -}}
 {{- if and (hasKey $own $flag) (not (has $flag $repeatable)) -}}
 {{- fail (printf "%s: %s is set by a value of the chart already: %s" $.key $flag (include "dra-exporter.flagValue" $flag)) -}}
 {{- end }}
@@ -74,26 +82,28 @@ readinessProbe:
 {{- define "dra-exporter.flagValue" -}}
 {{- $values := dict
   "--log.level" "log.level" "--log.format" "log.format" "--web.config.file" "web.configSecret"
-  "--kubernetes.disable" "node.kubernetesAPI" "--kubelet.pods-api" "node.podsAPI"
-  "--device.profiling" "node.profiling" "--device.nvlink-links" "node.nvlinkLinks"
+  "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
+  "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"
-  "--cdi.dir" "node.cdiDirs" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels"
-  "--dcgm.host-engine" "node.access.dcgm.hostEngine" -}}
-{{- default "see node.access" (get $values .) -}}
+  "--cdi.dir" "node.cdiDirs" "--device.source" "node.deviceSources" "--labels.pod" "node.showPodLabels" -}}
+{{- get $values . -}}
 {{- end -}}
 
-{{/* env: the chart's variables and then the user's, which replace those of their
-     name. dict own (YAML list), extra (list). */}}
+{{/* env: the chart's variables, each in its place the user's of its name, and then
+     the user's others. In its place: a variable can only refer to one before it.
+     dict own (YAML list), extra (list). */}}
 {{- define "dra-exporter.env" -}}
-{{- $names := list -}}
-{{- range .extra }}{{ $names = append $names .name }}{{ end -}}
+{{- $extra := dict -}}
+{{- range .extra }}{{ $_ := set $extra .name . }}{{ end -}}
+{{- $placed := list -}}
 {{- range (fromYamlArray .own) }}
-{{- if not (has .name $names) }}
+{{- $placed = append $placed .name }}
+{{ toYaml (list (default . (get $extra .name))) }}
+{{- end }}
+{{- range .extra }}
+{{- if not (has .name $placed) }}
 {{ toYaml (list .) }}
 {{- end }}
-{{- end }}
-{{- with .extra }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
@@ -128,11 +138,13 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* milliseconds: of 30s or 1m, as OpenTelemetry's variables want them. */}}
+{{/* milliseconds: of a duration as the schema has it: 30s, 1m30s, 500ms. */}}
 {{- define "dra-exporter.milliseconds" -}}
-{{- if hasSuffix "m" . -}}
-{{- mul (trimSuffix "m" . | int) 60000 -}}
-{{- else -}}
-{{- mul (trimSuffix "s" . | int) 1000 -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+(ms|s|m|h)" . -1 -}}
+{{- $unit := regexFind "[a-z]+$" . -}}
+{{- $sum = add $sum (mul (trimSuffix $unit . | int64) (get $units $unit)) -}}
 {{- end -}}
+{{- $sum -}}
 {{- end -}}

@@ -17,7 +17,7 @@
 {{/* selector: the labels that stay the same for as long as the release does. dict root, component. */}}
 {{- define "dra-exporter.selector" -}}
 app.kubernetes.io/name: dra-exporter
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -27,7 +27,7 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with merge (dict) (default dict .labels) .root.Values.commonLabels }}
+{{- with merge (dict) (default dict .labels) (default dict .root.Values.commonLabels) }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -36,7 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
      restarts nothing. dict root, component, labels. */}}
 {{- define "dra-exporter.podLabels" -}}
 {{ include "dra-exporter.selector" . }}
-{{- with merge (dict) .labels .root.Values.commonLabels }}
+{{- with merge (dict) (default dict .labels) (default dict .root.Values.commonLabels) }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -46,9 +46,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $account := index .root.Values.serviceAccounts .component -}}
 {{- if $account.name -}}
 {{- $account.name -}}
-{{- else if $account.create -}}
-{{- include "dra-exporter.fullname" .root }}-{{ .component -}}
 {{- else -}}
-default
+{{- include "dra-exporter.fullname" .root }}-{{ .component -}}
 {{- end -}}
 {{- end -}}

@@ -43,7 +43,7 @@
       fieldPath: spec.nodeName
 - name: GOMEMLIMIT
   value: {{ .Values.node.goMemLimit | quote }}
-{{- if or (contains "$(HOST_IP)" .Values.otlp.endpoint) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
+{{- if or (contains "$(HOST_IP)" (default "" .Values.otlp.endpoint)) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
 - name: HOST_IP
   valueFrom:
     fieldRef:
@@ -67,7 +67,7 @@
 
 {{/* node.resources: with the claims of the access mode. The root. */}}
 {{- define "dra-exporter.node.resources" -}}
-{{- $resources := deepCopy .Values.node.resources -}}
+{{- $resources := deepCopy (default dict .Values.node.resources) -}}
 {{- with include "dra-exporter.access.claims" . | trim -}}
 {{- $_ := set $resources "claims" (concat (default list $resources.claims) (fromYamlArray .)) -}}
 {{- end -}}
@@ -81,13 +81,13 @@
 {{- with .Values.node.prices -}}
 {{- $_ := set $own "checksum/prices" (toYaml . | sha256sum) -}}
 {{- end -}}
-{{- toYaml (merge (dict) .Values.node.podAnnotations (include "dra-exporter.access.annotations" . | fromYaml) $own) -}}
+{{- toYaml (merge (dict) (default dict .Values.node.podAnnotations) (include "dra-exporter.access.annotations" . | fromYaml) $own) -}}
 {{- end -}}
 
 {{/* node.capabilities: those of the access mode and the user's. The root. */}}
 {{- define "dra-exporter.node.capabilities" -}}
 {{- $access := default "[]" (include "dra-exporter.access.capabilities" . | trim) | fromYamlArray -}}
-{{- concat $access .Values.node.capabilities.add | uniq | toYaml -}}
+{{- concat $access (default list (default dict .Values.node.capabilities).add) | uniq | toYaml -}}
 {{- end -}}
 
 {{/* node.cdiVolume: the name of a folder's volume. dict index, dir. */}}

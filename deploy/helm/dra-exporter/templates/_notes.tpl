@@ -104,7 +104,7 @@
 {{- $ns := .Release.Namespace -}}
 {{- if .Values.node.enabled }}
 The agent mounts folders of the node, which Pod Security allows at the level privileged alone. If
-DaemonSet {{ $name }}-node has no pods:
+DaemonSet {{ $name }}-node wants pods (DESIRED) and has none, and its events say "violates PodSecurity":
   kubectl label namespace {{ $ns }} pod-security.kubernetes.io/enforce=privileged
 {{- if .Values.node.hostPID }}
 node.hostPID: the agent sees the names and command lines of all processes of its node.

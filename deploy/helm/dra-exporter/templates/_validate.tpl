@@ -10,8 +10,18 @@
 {{- if and .Values.node.podsAPI (not .Values.node.kubernetesAPI) -}}
 {{- fail "node.podsAPI needs node.kubernetesAPI: the kubelet tells of pods, and the API server of their claims; switch one of them" -}}
 {{- end -}}
+{{- if and .Values.node.showPodLabels (not .Values.node.kubernetesAPI) -}}
+{{- fail "node.showPodLabels needs node.kubernetesAPI: the kubelet alone does not tell the labels of pods; switch one of them" -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "dra-exporter.fullname" .)) -}}
+{{- fail (printf "the name %s cannot be that of a Service, which begins with a letter and has no dot: set fullnameOverride" (include "dra-exporter.fullname" .)) -}}
+{{- end -}}
+{{- include "dra-exporter.validate.accounts" . -}}
+{{- if and (include "dra-exporter.monitoring.enabled" .) (gt (include "dra-exporter.milliseconds" .Values.monitoring.scrapeTimeout | int64) (include "dra-exporter.milliseconds" .Values.monitoring.interval | int64)) -}}
+{{- fail (printf "monitoring.scrapeTimeout (%s) is longer than monitoring.interval (%s): the operator passes such a monitor over, and nothing is scraped; shorten it" .Values.monitoring.scrapeTimeout .Values.monitoring.interval) -}}
+{{- end -}}
 {{- range $key := list "severity" "scope" -}}
-{{- if hasKey $.Values.rules.alertLabels $key -}}
+{{- if hasKey (default dict $.Values.rules.alertLabels) $key -}}
 {{- fail (printf "rules.alertLabels: the label %s is each alert's own; take it out" $key) -}}
 {{- end -}}
 {{- end -}}
@@ -27,12 +37,27 @@
   "monitoring.labels" .Values.monitoring.labels "rules.labels" .Values.rules.labels "dashboards.labels" .Values.dashboards.labels -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
 {{- range $where, $map := $labels -}}
-{{- if hasKey $map $key -}}
+{{- if hasKey (default dict $map) $key -}}
 {{- fail (printf "%s: the label %s is the chart's own; take it out" $where $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.node.enabled -}}
 {{- include "dra-exporter.access.validate" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Rights go to an account by its name: to that of a role, and not to one that every
+     pod of the namespace has unless it is said. The root. */}}
+{{- define "dra-exporter.validate.accounts" -}}
+{{- $accounts := .Values.serviceAccounts -}}
+{{- range $role := list "node" "cluster" -}}
+{{- $account := index $accounts $role -}}
+{{- if and (index $.Values $role).enabled (not $account.create) (not $account.name) -}}
+{{- fail (printf "serviceAccounts.%s.name is empty and create is false: set the name of yours (the account named default is that of every pod of the namespace, which would then have the rights of the exporter)" $role) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.node.enabled .Values.cluster.enabled $accounts.node.create $accounts.cluster.create $accounts.node.name (eq $accounts.node.name (default "" $accounts.cluster.name)) -}}
+{{- fail "serviceAccounts.node.name and serviceAccounts.cluster.name are the same, and both are created: set create to false for one of them" -}}
 {{- end -}}
 {{- end -}}
