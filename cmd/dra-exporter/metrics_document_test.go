@@ -20,7 +20,7 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 - ` + "`attribution`" + ` says how a claim's number relates to the device's: ` + "`exclusive`" + ` (alone on the device), ` + "`partition`" + ` (alone on its partition), ` + "`process`" + ` (several holders: what the claim's processes do), ` + "`shared`" + ` (several holders and no split: the device's own value, which must not be added up). [Sharing](sharing.md).
 - Joins are ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `; whatever can change stands on ` + "`_info`" + ` rows. The cluster role's rows of pools and devices join the node role's by ` + "`dra_device_published_info`" + `.
 - Counters and info rows of a claim live on for ` + "`--ledger.grace`" + ` after it let go; ` + "`dra_claim_held`" + ` and the gauges go at once.
-- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are the API server's times, which a restart of the exporter does not move. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` where a claim has several, and empty where it is not known. Where a kind of objects cannot be read, the families that take it are absent, and ` + "`dra_exporter_source_error_info`" + ` says why. [Phases](phases.md), [reasons](pending.md).
+- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are the API server's times, which a restart of the exporter does not move. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` where a claim has several, and empty where it is not known, or where pods have named more than 1,000 classes that do not exist. Where a kind of objects cannot be read, the families that take it are absent, and ` + "`dra_exporter_source_error_info`" + ` says why. [Phases](phases.md), [reasons](pending.md).
 
 `
 

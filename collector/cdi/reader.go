@@ -156,16 +156,35 @@ func (r *Reader) report(found findings) {
 		r.tracker.Report(nil)
 		return
 	}
-	for _, p := range found.problems {
-		if len(known) > 0 && !slices.ContainsFunc(known, func(k problem) bool { return k.path == p.path }) {
-			r.log.Warn("one more CDI specification is left out", "path", p.path, "error", p.err.Error())
-		}
+	if len(known) > 0 {
+		r.logMore(known, found.problems)
 	}
 	if found.blind {
 		r.tracker.Report(joined(found.problems))
 		return
 	}
 	r.tracker.Impair(joined(found.problems))
+}
+
+// logMore logs the problems that there were not before, the first of them by
+// name: a folder may hold any number of broken files.
+func (r *Reader) logMore(known, now []problem) {
+	paths := make(map[string]bool, len(known))
+	for _, p := range known {
+		paths[p.path] = true
+	}
+	more := 0
+	for _, p := range now {
+		if paths[p.path] {
+			continue
+		}
+		if more++; more <= maxTold {
+			r.log.Warn("one more CDI specification is left out", "path", p.path, "error", p.err.Error())
+		}
+	}
+	if more > maxTold {
+		r.log.Warn("more CDI specifications are left out", "more", more-maxTold)
+	}
 }
 
 func equal(a, b dra.CDIDevice) bool { return a.Name == b.Name && slices.Equal(a.Nodes, b.Nodes) }

@@ -21,11 +21,22 @@ import (
 // whole node has some tens of KiB.
 const maxFile = 4 << 20
 
+// maxTold is how many files one message names.
+const maxTold = 10
+
+// bounds are what is read of a directory, its files by name: there is one for
+// each claim at most. What is beyond is left out, and told.
+type bounds struct {
+	files int
+	bytes int64 // of all of them together
+}
+
 // scanner reads directories of specifications, each file only when it has
 // changed. It is not safe for concurrent use.
 type scanner struct {
-	dirs  []string
-	files map[string]map[string]file // by directory and name
+	dirs   []string
+	bounds bounds
+	files  map[string]map[string]file // by directory and name
 }
 
 // file is what is known of one specification as long as its size and time of
@@ -51,7 +62,7 @@ type findings struct {
 }
 
 func newScanner(dirs []string) *scanner {
-	return &scanner{dirs: slices.Clone(dirs), files: make(map[string]map[string]file)}
+	return &scanner{dirs: slices.Clone(dirs), bounds: bounds{files: 10_000, bytes: 64 << 20}, files: make(map[string]map[string]file)}
 }
 
 func (s *scanner) scan() findings {
@@ -84,16 +95,21 @@ func (s *scanner) update(dir string) error {
 	if err != nil {
 		return fmt.Errorf("list CDI specifications: %w", err)
 	}
-	before, now := s.files[dir], make(map[string]file)
+	before, now, room := s.files[dir], make(map[string]file), s.bounds.bytes
 	for _, entry := range entries {
 		name := entry.Name()
 		if extension := filepath.Ext(name); extension != ".json" && extension != ".yaml" {
 			continue
 		}
-		read, err := refresh(filepath.Join(dir, name), before[name])
+		if len(now) == s.bounds.files {
+			now[name] = file{err: invalid(fmt.Errorf("read the CDI specifications in %s: of more than %d files, those after this one are left out", dir, s.bounds.files))}
+			break
+		}
+		read, err := refresh(filepath.Join(dir, name), before[name], room)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it went between listing and reading
 		}
+		room -= min(read.size, maxFile)
 		read.err = err
 		now[name] = read
 	}
@@ -102,8 +118,9 @@ func (s *scanner) update(dir string) error {
 }
 
 // refresh returns what a file holds, from before if it has not changed. A
-// file that could not be opened is tried again each time.
-func refresh(path string, before file) (file, error) {
+// file that could not be opened, or that there was no room for, is tried again
+// each time. The room is in bytes.
+func refresh(path string, before file, room int64) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return file{}, fmt.Errorf("look at a CDI specification: %w", err)
@@ -113,6 +130,9 @@ func refresh(path string, before file) (file, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return file{}, invalid(fmt.Errorf("read the CDI specification %s: it is no regular file", path))
+	}
+	if size := info.Size(); size > room && size <= maxFile {
+		return file{}, invalid(fmt.Errorf("read the CDI specification %s: those before it in its directory are as large together as may be", path))
 	}
 	data, err := read(path)
 	if err != nil {
@@ -173,8 +193,11 @@ func invalid(err error) error { return &source.Failure{Reason: source.ReasonInva
 // joined makes one error of several, with the reason of the first.
 func joined(problems []problem) error {
 	var all []error
-	for _, p := range problems {
+	for _, p := range problems[:min(len(problems), maxTold)] {
 		all = append(all, p.err)
+	}
+	if more := len(problems) - len(all); more > 0 {
+		all = append(all, fmt.Errorf("and %d more that cannot be used", more))
 	}
 	return errors.Join(all...)
 }

@@ -17,11 +17,17 @@ const (
 	failureCreation    = "claim_creation_failed"
 )
 
+// maxClasses is how many classes have counters and histograms that are not
+// known to exist. A claim may name any class, so that who may make claims could
+// otherwise fill the memory with names.
+const maxClasses = 1000
+
 // failures counts what went wrong with claims, by device class and reason. The
 // counters of a class exist from 0 once the class is known to be used.
 type failures struct {
 	counts  map[failureKey]*failureCount
 	classes map[string]bool
+	supply  *dra.Supply     // has the classes that exist; nil: not known
 	order   []*failureCount // as pages show them; nil: to be made anew
 	owed    []owed
 }
@@ -51,9 +57,10 @@ func failureReasons() []string {
 	return append(reasons, failureBinding, failurePreparation, failureCreation)
 }
 
-// open has the counters of a class begin at 0, unless they have.
+// open has the counters of a class begin at 0, unless they have, or there are
+// too many.
 func (f *failures) open(class string, at time.Time) {
-	if f.classes[class] {
+	if f.classes[class] || (len(f.classes) >= maxClasses && !f.exists(class)) {
 		return
 	}
 	f.classes[class] = true
@@ -63,9 +70,23 @@ func (f *failures) open(class string, at time.Time) {
 	f.order = nil
 }
 
-// add counts failures; a reason outside the closed set is not counted.
+// exists reports whether the class is known to exist, not merely named.
+func (f *failures) exists(class string) bool {
+	if f.supply == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(f.supply.Classes, class, func(known dra.ClassSupply, name string) int {
+		return cmp.Compare(known.Class, name)
+	})
+	return found
+}
+
+// add counts failures, those of a class that there is no room for with those
+// whose class is not known; a reason outside the closed set is not counted.
 func (f *failures) add(class, reason string, count int64, at time.Time) {
-	f.open(class, at)
+	if f.open(class, at); !f.classes[class] {
+		class = ""
+	}
 	if counter, known := f.counts[failureKey{class, reason}]; known {
 		counter.total += float64(count)
 	}

@@ -32,7 +32,7 @@ func newDurations(f *families) durations {
 func (d durations) enter(snapshot *Snapshot, sampled func(trace.ID) bool) {
 	for _, class := range snapshot.Closed {
 		for _, histograms := range d {
-			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": class})
+			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": metric.Bounded(class)})
 		}
 	}
 	for i := range snapshot.Opened {
@@ -63,10 +63,10 @@ func exemplarOf(point trace.Point, sampled func(trace.ID) bool) prometheus.Label
 	return prometheus.Labels{"trace_id": hex.EncodeToString(point.Trace[:]), "span_id": hex.EncodeToString(point.Span[:])}
 }
 
-// of returns the histogram of an observation, nil for labels that are not
-// valid UTF-8: whoever decodes foreign bytes sees to it that there are none.
+// of returns the histogram of an observation; nil where its family has other
+// labels.
 func (d durations) of(o *Observation) prometheus.Observer {
-	values := []string{o.DeviceClass}
+	values := []string{metric.Bounded(o.DeviceClass)}
 	if o.Phase != "" {
 		values = append(values, o.Phase)
 	}

@@ -13,6 +13,7 @@ import (
 // the same state, facts and now give the same result.
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.clear(now)
+	s.failures.supply = facts.Supply
 	for i := range facts.Changes {
 		s.apply(&facts.Changes[i])
 	}

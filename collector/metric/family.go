@@ -5,7 +5,6 @@ package metric
 
 import (
 	"sort"
-	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -41,8 +40,7 @@ type Labels struct {
 }
 
 // NewLabels pairs names with values; both have the same length. Values come
-// from drivers, pods and libraries: bytes that are not UTF-8 become U+FFFD,
-// since one such byte would fail every protobuf scrape of the page.
+// from drivers, pods and libraries, so they are bounded, see Bounded.
 func NewLabels(names []string, values ...string) *Labels {
 	if len(names) != len(values) {
 		panic("metric: as many values as names are needed")
@@ -50,7 +48,7 @@ func NewLabels(names []string, values ...string) *Labels {
 	backing := make([]dto.LabelPair, len(names))
 	pairs := make([]*dto.LabelPair, len(names))
 	for i := range names {
-		name, value := names[i], strings.ToValidUTF8(values[i], "\uFFFD")
+		name, value := names[i], Bounded(values[i])
 		backing[i].Name, backing[i].Value = &name, &value
 		pairs[i] = &backing[i]
 	}

@@ -32,9 +32,8 @@ func newHandler(config Config) (http.Handler, error) {
 	for path, page := range config.Pages {
 		mux.Handle("GET "+exact(path), limited(compressed(withPolicy(page))))
 	}
-	if config.Pprof {
+	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
 		mux.Handle("GET "+pprofPath, limited(http.HandlerFunc(pprof.Index)))
-		mux.Handle("GET "+pprofPath+"cmdline", limited(http.HandlerFunc(pprof.Cmdline)))
 		mux.Handle("GET "+pprofPath+"profile", limited(http.HandlerFunc(pprof.Profile)))
 		mux.Handle("GET "+pprofPath+"symbol", limited(http.HandlerFunc(pprof.Symbol)))
 		mux.Handle("GET "+pprofPath+"trace", limited(http.HandlerFunc(pprof.Trace)))

@@ -149,10 +149,13 @@ func TestPprofOnRequest(t *testing.T) {
 	config := testConfig(t)
 	config.Pprof = true
 	base, _ := serve(t, config)
-	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/symbol"} {
 		if got := get(t, base+path, nil); got.status != http.StatusOK || got.body == "" {
 			t.Errorf("%s answers %d %q", path, got.status, got.body)
 		}
+	}
+	if got := get(t, base+"/debug/pprof/cmdline", nil); got.status != http.StatusNotFound {
+		t.Errorf("the command line is shown: %d %q", got.status, got.body)
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package simulated is a kubelet, so far as its PodResources API goes: a gRPC
 // server on a real unix socket over a model of pods that the caller sets, and
 // with the oddities and faults of real kubelets to be switched on by name.
-// Tests and the demo use it.
+// Tests and the demo use it. Pods is the same of its Pods API, over objects that
+// the caller puts.
 package simulated
 
 // Pod is a pod that the kubelet runs.

@@ -48,6 +48,9 @@ func (s *store) put(k kind, given Object) error {
 		return fmt.Errorf("put %s %q: name or namespace does not fit", k.name, name(given.GetNamespace(), given.GetName()))
 	}
 	copied.GetObjectKind().SetGroupVersionKind(k.group.WithKind(k.name))
+	if sized, ok := copied.(interface{ Size() int }); ok {
+		sized.Size() // a quantity notes its text when it is first asked for: here, and not in two answers at once
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := name(copied.GetNamespace(), copied.GetName())

@@ -1,0 +1,131 @@
+package cdi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// A folder with things in it that are no files, and links to what is none or
+// is endless, neither blocks a scan nor hides the good file beside them.
+func TestWhatIsNoFile(t *testing.T) {
+	for name, plant := range map[string]func(folder, path string) error{
+		"an endless device":      func(_, path string) error { return os.Symlink("/dev/zero", path) },
+		"a pipe behind a link":   func(folder, path string) error { return pipeBehind(folder, path) },
+		"the folder itself":      func(folder, path string) error { return os.Symlink(folder, path) },
+		"a link to itself":       func(_, path string) error { return os.Symlink(path, path) },
+		"a file of another kind": func(_, path string) error { return os.Symlink("/etc/passwd", path) },
+		"a file of the kernel's": func(_, path string) error { return os.Symlink("/proc/self/environ", path) },
+		"holes of a tebibyte":    func(_, path string) error { return holes(path, 1<<40) },
+		"aliases of aliases":     func(_, path string) error { return os.WriteFile(path, []byte(bomb()), 0o644) },
+		"a thousand brackets":    func(_, path string) error { return os.WriteFile(path, []byte(strings.Repeat("[", 1<<20)), 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
+			path := filepath.Join(folder, "bad.yaml")
+			must(t, plant(folder, path))
+			t.Setenv("DRA_EXPORTER_TEST_SECRET", "environ-marker")
+			reader, log := logged(folder)
+			for range 3 {
+				reader.scan()
+				if got := render(reader.Latest()); got != good {
+					t.Errorf("got %q", got)
+				}
+			}
+			if reader.Status().Reason == source.ReasonNone {
+				t.Error("nobody is told")
+			}
+			if special := name == "an endless device" || name == "a pipe behind a link"; special && !strings.Contains(reader.Status().Message, "no regular file") {
+				t.Errorf("it was opened: %s", reader.Status().Message)
+			}
+			for _, content := range []string{"root:", "environ-marker"} {
+				if strings.Contains(log.String()+reader.Status().Message, content) {
+					t.Errorf("the log has what the file says:\n%s", log)
+				}
+			}
+		})
+	}
+}
+
+func pipeBehind(folder, path string) error {
+	pipe := filepath.Join(folder, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
+		return err
+	}
+	return os.Symlink(pipe, path)
+}
+
+// holes is a file of a size that takes no room on the disk.
+func holes(path string, size int64) error {
+	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
+		return err
+	}
+	return os.Truncate(path, size)
+}
+
+// bomb is YAML of a few hundred bytes that means 9^12 strings.
+func bomb() string {
+	var text strings.Builder
+	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
+	for i := 1; i < 12; i++ {
+		fmt.Fprintf(&text, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
+	}
+	return text.String()
+}
+
+// Of more files than a folder may have, the first by name are read; the rest
+// is told in a few words.
+func TestTooManyFiles(t *testing.T) {
+	folder := t.TempDir()
+	const most = 100
+	for i := range most + 20 {
+		write(t, folder, fmt.Sprintf("%06d.json", i), spec(fmt.Sprint(i), "/dev/x"))
+	}
+	reader, log := logged(folder)
+	reader.scanner.bounds.files = most
+	reader.scan()
+	if got := len(reader.Latest()); got != most {
+		t.Errorf("%d devices, want %d", got, most)
+	}
+	if status := reader.Status(); !status.Up || !strings.Contains(status.Message, "100 files") {
+		t.Errorf("the status is %+v", status)
+	}
+	for i := range most + 20 {
+		write(t, folder, fmt.Sprintf("%06d.json", i), "{ broken")
+	}
+	reader.scan()
+	if got := reader.Status().Message; len(got) > 20_000 || !strings.Contains(got, "more that cannot be used") {
+		t.Errorf("the message has %d bytes", len(got))
+	}
+	if got := strings.Count(log.String(), "\n"); got > 20 {
+		t.Errorf("%d lines in the log", got)
+	}
+}
+
+// Of files that are too large together, the first by name are read.
+func TestTooMuchTogether(t *testing.T) {
+	folder := t.TempDir()
+	const files, large, together = 20, 10_000, 64_000
+	for i := range files {
+		text := spec(fmt.Sprint(i), "/dev/x")
+		write(t, folder, fmt.Sprintf("%02d.json", i), text+strings.Repeat(" ", large-len(text)))
+	}
+	reader, _ := logged(folder)
+	reader.scanner.bounds.bytes = together
+	reader.scan()
+	if got := len(reader.Latest()); got != together/large {
+		t.Errorf("%d devices, want %d", got, together/large)
+	}
+	reader.wants(t, render(reader.Latest()), true, source.ReasonInvalid)
+	for i := range files - 1 {
+		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d.json", i))))
+	}
+	reader.scan()
+	reader.wants(t, fmt.Sprintf("nvidia.com/gpu=%d /dev/x\n", files-1), true, source.ReasonNone)
+}

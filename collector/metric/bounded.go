@@ -1,0 +1,38 @@
+package metric
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxValue is how long a label value may be, in bytes. Kubernetes bounds names
+// at 253 bytes and attributes of devices at 64, vendors' libraries at about a
+// hundred: nothing that means well comes near.
+const maxValue = 1024
+
+// Bounded makes a foreign string fit to be a label value. Bytes that are not
+// UTF-8 become U+FFFD, since one such byte would fail every protobuf scrape of
+// the page. What is too long is cut, and a digest of all of it takes the place
+// of its end, so that two that differ stay two series.
+//
+// Labels are bounded already; histograms, which live elsewhere, are not.
+func Bounded(value string) string {
+	valid := strings.ToValidUTF8(value, "\uFFFD")
+	if len(valid) <= maxValue {
+		return valid
+	}
+	digest := sha256.Sum256([]byte(value))
+	end := "…" + hex.EncodeToString(digest[:8])
+	return cut(valid, maxValue-len(end)) + end
+}
+
+// cut returns as much of the beginning as there is room for, without half a
+// character at its end.
+func cut(text string, room int) string {
+	for room > 0 && !utf8.RuneStart(text[room]) {
+		room--
+	}
+	return text[:room]
+}

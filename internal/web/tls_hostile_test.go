@@ -1,0 +1,244 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// secured serves with the configuration, in a folder with tls.crt and tls.key,
+// and returns the address and the pool that the certificate is in.
+func secured(t *testing.T, text string) (address, folder string, pool *x509.CertPool) {
+	t.Helper()
+	path, pool := selfSigned(t)
+	folder = filepath.Dir(path)
+	text = strings.ReplaceAll(text, "FOLDER", folder)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t)
+	config.Flags.WebConfigFile = &path
+	base, _ := serve(t, config)
+	return strings.TrimPrefix(base, "http://"), folder, pool
+}
+
+// shaken is the state of a new connection, or why there is none. A server that
+// wants a certificate says so only when it is read from.
+func shaken(t *testing.T, address string, config *tls.Config) (tls.ConnectionState, error) {
+	t.Helper()
+	connection, err := tls.Dial("tcp", address, config)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connection.Write([]byte("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); err != nil {
+		return tls.ConnectionState{}, err
+	}
+	if _, err := connection.Read(make([]byte, 1)); err != nil {
+		return tls.ConnectionState{}, err
+	}
+	return connection.ConnectionState(), nil
+}
+
+// documented is the web.yaml of docs/security.md, with its comments in force
+// or not.
+func documented(t *testing.T, all bool) string {
+	t.Helper()
+	document, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(document), "```yaml\n# web.yaml")
+	text, _, ended := strings.Cut(text, "```")
+	if !found || !ended {
+		t.Fatal("docs/security.md has no web.yaml")
+	}
+	_, text, _ = strings.Cut(text, "\n") // the rest of the comment
+	folder := regexp.MustCompile(`cert_file: (/\S+)/tls.crt`).FindStringSubmatch(text)
+	if folder == nil {
+		t.Fatal("docs/security.md names no certificate")
+	}
+	text = strings.ReplaceAll(text, folder[1], "FOLDER")
+	password := regexp.MustCompile(`prometheus: \S+`)
+	if !password.MatchString(text) {
+		t.Fatal("docs/security.md has no password")
+	}
+	text = password.ReplaceAllLiteralString(text, "prometheus: $2a$04$rPtQxd9njQK4VTYEp0hTX.2FtqxZALuzoSFuX5ka4DKdgOEE/Ux4O")
+	if all {
+		text = strings.ReplaceAll(text, "  # client_", "  client_")
+	}
+	return text
+}
+
+// The example of the documentation does what is said there.
+func TestDocumentedConfiguration(t *testing.T) {
+	address, _, pool := secured(t, documented(t, false))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	for authorization, status := range map[string]int{"": http.StatusUnauthorized, "Basic cHJvbWV0aGV1czpzZWNyZXQ=": http.StatusOK} {
+		if got := do(t, client, http.MethodGet, "https://"+address+"/metrics", map[string]string{"Authorization": authorization}); got.status != status {
+			t.Errorf("with %q it answers %d, want %d", authorization, got.status, status)
+		}
+	}
+	if _, err := shaken(t, address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // that it is refused is the point
+		t.Error("TLS 1.1 is spoken")
+	}
+}
+
+// Whoever has no certificate of the documented CA gets nothing.
+func TestDocumentedClientCertificates(t *testing.T) {
+	path, pool := selfSigned(t)
+	folder := filepath.Dir(path)
+	authority, err := os.ReadFile(filepath.Join(folder, "tls.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(documented(t, true), "FOLDER", folder)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "ca.crt"), authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t)
+	config.Flags.WebConfigFile = &path
+	base, _ := serve(t, config)
+	address := strings.TrimPrefix(base, "http://")
+	if _, err := shaken(t, address, &tls.Config{RootCAs: pool}); err == nil {
+		t.Error("a client without a certificate is answered")
+	}
+	stranger, _ := selfSigned(t)
+	for name, test := range map[string]struct {
+		folder string
+		fine   bool
+	}{"of the CA": {folder, true}, "of nobody": {filepath.Dir(stranger), false}} {
+		certificate, err := tls.LoadX509KeyPair(filepath.Join(test.folder, "tls.crt"), filepath.Join(test.folder, "tls.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = shaken(t, address, &tls.Config{RootCAs: pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }})
+		if (err == nil) != test.fine {
+			t.Errorf("a client with a certificate %s: %v", name, err)
+		}
+	}
+}
+
+// A certificate that is renewed in its file is shown to the next client,
+// without a restart. So is a password that is changed.
+func TestRenewal(t *testing.T) {
+	address, folder, pool := secured(t, webConfig)
+	before, err := shaken(t, address, &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed, anew := selfSigned(t)
+	for _, name := range []string{"tls.key", "tls.crt"} {
+		if err := os.Rename(filepath.Join(filepath.Dir(renewed), name), filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := shaken(t, address, &tls.Config{RootCAs: pool}); err == nil {
+		t.Error("the certificate of before is still shown")
+	}
+	after, err := shaken(t, address, &tls.Config{RootCAs: anew})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(before.PeerCertificates[0].Raw, after.PeerCertificates[0].Raw) {
+		t.Error("the certificate is the same")
+	}
+
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: anew}}
+	defer transport.CloseIdleConnections()
+	scraper := map[string]string{"Authorization": "Basic c2NyYXBlcjpzZWNyZXQ="}
+	ask := func() int {
+		return do(t, &http.Client{Transport: transport}, http.MethodGet, "https://"+address+"/metrics", scraper).status
+	}
+	if status := ask(); status != http.StatusOK {
+		t.Errorf("the scraper gets %d", status)
+	}
+	other := strings.Replace(webConfig, "scraper:", "other:", 1)
+	if err := os.WriteFile(filepath.Join(folder, "web.yml"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status := ask(); status != http.StatusUnauthorized {
+		t.Errorf("a user that was taken out gets %d", status)
+	}
+}
+
+// A client that opens streams and resets them at once, thousands of times,
+// keeps nobody else from an answer.
+func TestRapidReset(t *testing.T) {
+	address, _, pool := secured(t, "tls_server_config: {cert_file: FOLDER/tls.crt, key_file: FOLDER/tls.key}\n")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}}}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if sent := resets(t, connection, 20_000); sent < 100 {
+		t.Errorf("only %d streams were taken", sent)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	if got := do(t, &http.Client{Transport: transport}, http.MethodGet, "https://"+address+"/metrics", nil); got.status != http.StatusOK || got.header == nil {
+		t.Errorf("a scrape gets %d", got.status)
+	}
+}
+
+// resets opens streams and resets each, until the server has had enough, and
+// returns how many that were.
+func resets(t *testing.T, connection net.Conn, most int) int {
+	t.Helper()
+	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connection.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	framer := http2.NewFramer(connection, connection)
+	if err := framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // what the server answers is of no interest, but must be taken
+		for {
+			if _, err := framer.ReadFrame(); err != nil {
+				return
+			}
+		}
+	}()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := range most {
+		block.Reset()
+		for _, field := range [][2]string{{":method", "GET"}, {":path", "/"}, {":scheme", "https"}, {":authority", "x"}} {
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer takes all
+		}
+		stream := uint32(2*i + 1)
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}); err != nil {
+			return i
+		}
+		if err := framer.WriteRSTStream(stream, http2.ErrCodeCancel); err != nil {
+			return i
+		}
+	}
+	return most
+}
