@@ -32,7 +32,7 @@ func (c *commands) addCheck(stdout, stderr io.Writer) {
 	c.check = flags
 	c.addCheckNode(command, flags, stdout, stderr)
 	c.addCheckCluster(command, flags, stdout, stderr)
-	c.addCheckAgent(command, flags, stdout)
+	c.addCheckAgent(command, flags, stdout, stderr)
 }
 
 // run has something checked and shows what was found. A failure is an error.

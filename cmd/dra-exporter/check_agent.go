@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -25,11 +27,12 @@ type checkAgentFlags struct {
 	urls       []string
 	httpConfig string
 	lookup     func(ctx context.Context, name string) ([]string, error)
+	stderr     io.Writer
 }
 
-func (c *commands) addCheckAgent(parent *kingpin.CmdClause, common *checkFlags, stdout io.Writer) {
+func (c *commands) addCheckAgent(parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
 	command := parent.Command("agent", "Ask running exporters how they are: each address that a name stands for.")
-	flags := &checkAgentFlags{lookup: net.DefaultResolver.LookupHost}
+	flags := &checkAgentFlags{lookup: net.DefaultResolver.LookupHost, stderr: stderr}
 	command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; without a path /metrics is asked for. Repeatable.").Required().StringsVar(&flags.urls)
 	command.Flag("http.config.file", "HTTP client configuration of Prometheus: TLS, basic authentication, tokens.").PlaceHolder("FILE").StringVar(&flags.httpConfig)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error {
@@ -58,22 +61,35 @@ func (f *checkAgentFlags) examine(ctx context.Context, timeout time.Duration) (*
 		}
 		agents = append(agents, found...)
 	}
-	const atOnce = 16
-	free, asked := make(chan struct{}, atOnce), sync.WaitGroup{}
-	for i := range agents {
-		asked.Go(func() {
-			if agents[i].Error != nil {
-				return
-			}
-			free <- struct{}{}
-			defer func() { <-free }()
-			ask(ctx, &agents[i], settings)
-		})
-	}
-	asked.Wait()
+	askAll(ctx, agents, settings, f.stderr)
 	report := &check.Report{}
 	report.Add(check.Agents(agents)...)
 	return report, nil
+}
+
+// askAll asks all that have an address at once, but not too many, and tells a
+// person who waits how far it is.
+func askAll(ctx context.Context, agents []check.Agent, settings config.HTTPClientConfig, stderr io.Writer) {
+	const atOnce = 16
+	var answered atomic.Int64
+	progress := func() []string {
+		return []string{fmt.Sprintf("%d of %d exporters have answered", answered.Load(), len(agents))}
+	}
+	meanwhile(ctx, stderr, progress, func() {
+		free, asked := make(chan struct{}, atOnce), sync.WaitGroup{}
+		for i := range agents {
+			asked.Go(func() {
+				defer answered.Add(1)
+				if agents[i].Error != nil {
+					return
+				}
+				free <- struct{}{}
+				defer func() { <-free }()
+				ask(ctx, &agents[i], settings)
+			})
+		}
+		asked.Wait()
+	})
 }
 
 // addressesOf finds all addresses that the URL's name stands for: a headless
@@ -86,7 +102,7 @@ func (f *checkAgentFlags) addressesOf(ctx context.Context, given string) ([]chec
 	}
 	parsed, err := url.Parse(spelled)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no URL of an exporter: http://HOST:PORT is expected", given)
+		return nil, errors.New("an exporter's URL is http://HOST:PORT or https://HOST:PORT, with a path or without") // without the text, which may hold a password
 	}
 	if parsed.Path == "" || parsed.Path == "/" {
 		parsed.Path = "/metrics"
@@ -146,13 +162,36 @@ func ask(ctx context.Context, agent *check.Agent, settings config.HTTPClientConf
 	if agent.Error != nil {
 		return
 	}
-	ready, err := url.Parse(agent.Asked)
-	if err == nil {
-		ready.Path = "/-/ready"
-		err = fetch(ctx, client, ready.String(), func(io.Reader) error { return nil })
-	}
-	agent.Ready = err
+	agent.Ready = readiness(ctx, client, agent.Asked)
 }
+
+// readiness asks for /-/ready beside the page, where a proxy or an ingress puts
+// all that the exporter serves below a path of its own; where there is none, at
+// the root, where the exporter has it wherever its page is. The other way round,
+// the root's answer could be another program's.
+func readiness(ctx context.Context, client *http.Client, page string) error {
+	address, err := url.Parse(page)
+	if err != nil {
+		return fmt.Errorf("read the address: %w", err)
+	}
+	folder := path.Dir(address.Path)
+	for {
+		address.Path, address.RawPath = path.Join(folder, "/-/ready"), ""
+		err := fetch(ctx, client, address.String(), func(io.Reader) error { return nil })
+		if refused := (*refusedError)(nil); folder == "/" || !errors.As(err, &refused) || refused.code != http.StatusNotFound {
+			return err
+		}
+		folder = "/"
+	}
+}
+
+// refusedError is an answer of another status than 200.
+type refusedError struct {
+	code int
+	text string
+}
+
+func (e *refusedError) Error() string { return e.text }
 
 const (
 	dialTimeout = 5 * time.Second
@@ -179,7 +218,7 @@ func fetch(ctx context.Context, client *http.Client, address string, read func(i
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 200)) // better than nothing, where it fails
-		return fmt.Errorf("%s: %s", answer.Status, cmp.Or(strings.TrimSpace(string(said)), "no words"))
+		return &refusedError{answer.StatusCode, answer.Status + ": " + cmp.Or(strings.TrimSpace(string(said)), "no words")}
 	}
 	return read(io.LimitReader(answer.Body, mostOfPage))
 }

@@ -47,7 +47,12 @@ func newProbe(config *rest.Config) (*probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to ask the API server: %w", err)
 	}
-	return &probe{host: shared.Host, client: client}, nil
+	server, _, err := rest.DefaultServerUrlFor(shared)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's address: %w", err)
+	}
+	server.User = nil // reports are shown to others
+	return &probe{host: strings.TrimSuffix(server.String(), "/"), client: client}, nil
 }
 
 const probeTimeout = 10 * time.Second

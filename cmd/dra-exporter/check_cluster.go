@@ -50,7 +50,9 @@ func (d *clusterDoctor) examine(ctx context.Context) (*check.Report, error) {
 	klog.SetSlogLogger(log)
 	report := &check.Report{}
 	report.Add(check.InheritedFindings(d.common.inherited, d.common.inheritError)...)
-	report.Add(check.SettingsFindings(readSettings(ctx, d.flags.check(), "", d.push, true, d.web))...)
+	var settings check.Settings
+	meanwhile(ctx, d.stderr, awaiting("addresses that flags name"), func() { settings = readSettings(ctx, d.flags.check(), "", d.push, true, d.web) })
+	report.Add(check.SettingsFindings(settings)...)
 	config, err := d.connection()
 	if err != nil {
 		report.Add(check.APIFindings(check.API{ConfigError: err}, clusterRole)...)
@@ -62,7 +64,8 @@ func (d *clusterDoctor) examine(ctx context.Context) (*check.Report, error) {
 		return report, nil
 	}
 	defer probe.close()
-	api := probe.look(ctx, clusterAccess())
+	var api check.API
+	meanwhile(ctx, d.stderr, awaiting("the API server"), func() { api = probe.look(ctx, clusterAccess()) })
 	if api.VersionError != nil {
 		report.Add(check.APIFindings(api, clusterRole)...)
 		return report, nil

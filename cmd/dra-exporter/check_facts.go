@@ -98,6 +98,28 @@ func wait(ctx context.Context, stderr io.Writer, missing func() []string, done f
 	return true
 }
 
+// meanwhile does something that ends with ctx at the latest, and tells a person
+// who waits for longer than a second what for.
+func meanwhile(ctx context.Context, stderr io.Writer, missing func() []string, do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	wait(ctx, stderr, missing, func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	<-done
+}
+
+// awaiting names what is waited for where it is one thing from beginning to end.
+func awaiting(what string) func() []string { return func() []string { return []string{what} } }
+
 func isTerminal(to io.Writer) bool {
 	file, isFile := to.(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))

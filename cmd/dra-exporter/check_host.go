@@ -115,7 +115,7 @@ func capabilityNames(bits uint64) []string {
 }
 
 // pciFunctions are those that could be devices of DRA drivers. Display chips
-// of boards (BMCs) have other vendors.
+// of boards (BMCs) have other vendors; virtual functions are parts of others.
 func pciFunctions(sysfs string) []check.PCIFunction {
 	folders, err := filepath.Glob(filepath.Join(sysfs, "bus/pci/devices/*"))
 	if err != nil {
@@ -125,6 +125,9 @@ func pciFunctions(sysfs string) []check.PCIFunction {
 	for _, folder := range folders {
 		class, vendor := pciNumber(folder, "class"), pciNumber(folder, "vendor")
 		function := check.PCIFunction{Address: filepath.Base(folder), Vendor: pciVendor(vendor)}
+		if _, err := os.Lstat(filepath.Join(folder, "physfn")); err == nil {
+			continue // a virtual function of one that is listed
+		}
 		const display, accelerator, infiniband, network = 0x03, 0x12, 0x0207, 0x02
 		switch {
 		case function.Vendor != "" && (class>>16 == display || class>>16 == accelerator):

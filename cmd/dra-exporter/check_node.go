@@ -56,8 +56,11 @@ func (d *nodeDoctor) examine(ctx context.Context) (*check.Report, error) {
 	host := readHost(d.flags.procfs, d.flags.options.sysfs)
 	host.Inherited, host.InheritError = d.common.inherited, d.common.inheritError
 	d.prepare(log)
-	settings := d.settings(ctx)
-	d.look(ctx)
+	var settings check.Settings
+	meanwhile(ctx, d.stderr, awaiting("addresses that flags name, and the API server"), func() {
+		settings = d.settings(ctx)
+		d.look(ctx)
+	})
 	if d.probe != nil {
 		defer d.probe.close()
 	}

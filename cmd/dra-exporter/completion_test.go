@@ -52,6 +52,9 @@ func cases() []completions {
 		{[]string{"dra-exporter", "node", "--log.level", ""}, "dra-exporter node --log.level ", []string{"debug", "warn"}, "node"},
 		{[]string{"dra-exporter", "completion", "f"}, "dra-exporter completion f", []string{"fish"}, "bash"},
 		{[]string{"dra-exporter", "explain", ""}, "dra-exporter explain ", []string{"claim", "pod"}, "node"},
+		{[]string{"dra-exporter", "check", ""}, "dra-exporter check ", []string{"node", "cluster", "agent"}, "top"},
+		{[]string{"dra-exporter", "check", "ag"}, "dra-exporter check ag", []string{"agent"}, "node"},
+		{[]string{"dra-exporter", "check", "agent", "zz"}, "dra-exporter check agent zz", nil, "node"},
 		{[]string{"dra-exporter", "top", "--sort", "nothing"}, "dra-exporter top --sort nothing", nil, "memory"},
 	}
 }

@@ -98,7 +98,8 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	listing, err := way.list(ctx)
+	var listing top.Listing
+	meanwhile(ctx, stderr, awaiting("the exporters' pods at the API server"), func() { listing, err = way.list(ctx) })
 	if err != nil {
 		return advised(err)
 	}

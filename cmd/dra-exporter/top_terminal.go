@@ -62,6 +62,8 @@ func (t *terminal) size() (width, height int) {
 // show lets a person watch until they have had enough. However it ends, the
 // terminal is as it was before.
 func (t *terminal) show(ctx context.Context, flags *topFlags, way *topWay, listing top.Listing) (err error) {
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP) // would end the program as it stands
+	defer release()
 	before, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
 		return fmt.Errorf("read keys from the terminal: %w; --once needs none", err)

@@ -121,6 +121,7 @@ func TestTopOnATerminal(t *testing.T) {
 		"q":       func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "q") },
 		"Ctrl-C":  func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "\x03") },
 		"SIGTERM": func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(syscall.SIGTERM) },
+		"SIGHUP":  func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(syscall.SIGHUP) },
 		"SIGINT":  func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(os.Interrupt) },
 	} {
 		t.Run(name, func(t *testing.T) {

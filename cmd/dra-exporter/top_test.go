@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // answering serves the golden answers of internal/page, to whoever has the
@@ -90,6 +92,22 @@ func TestTopWithPassword(t *testing.T) {
 	wrong := strings.Replace(within, "hunter2", "wrongpass", 1)
 	if stdout, stderr, code := runTopProgram(t, "--url="+wrong); code != 1 || !strings.Contains(stderr, "401") || strings.Contains(stdout+stderr, "wrongpass") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// Whoever waits for the API server for longer than a second is told so.
+func TestTopTellsWhatItWaitsFor(t *testing.T) {
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(1500 * time.Millisecond)
+		_, _ = w.Write([]byte(`{"items": []}`))
+	}))
+	t.Cleanup(slow.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeconfig(path, &rest.Config{Host: slow.URL}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, _ := runTopProgram(t, "--kubeconfig="+path); !strings.Contains(stderr, "still reading: the exporters' pods at the API server") {
+		t.Errorf("nobody is told: %s", stderr)
 	}
 }
 

@@ -85,11 +85,11 @@ func (f *topFlags) agentClient() (*http.Client, error) {
 
 // proxyClient speaks to the API server with the person's credentials.
 func proxyClient(connected *rest.Config) (*http.Client, *url.URL, error) {
-	client, err := rest.HTTPClientFor(connected)
+	shared, err := rest.HTTPClientFor(connected)
 	if err != nil {
 		return nil, nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	client.CheckRedirect = top.NoRedirects
+	client := &http.Client{Transport: shared.Transport, Timeout: shared.Timeout, CheckRedirect: top.NoRedirects} // shared may be http.DefaultClient
 	server, _, err := rest.DefaultServerUrlFor(connected)
 	if err != nil {
 		return nil, nil, fmt.Errorf("use the kubeconfig: %w", err)

@@ -62,10 +62,14 @@ func (s Sources) source(in area, status source.Status) []Finding {
 	if status.Reason != source.ReasonNone {
 		findings = append(findings, in.warning("See docs/health.md and the vendor's own tool: one of several devices fails.", status.Name, "%s", status.Message))
 	}
-	if len(devices) == 0 {
+	switch {
+	case len(devices) > 0:
+		return append(findings, in.ok(status.Name, "%s", models(devices)))
+	case len(s.Samples) > 0:
+		return append(findings, in.skipped(status.Name, "answers; it sees no device that a source before it does not see"))
+	default:
 		return append(findings, in.skipped(status.Name, "answers, and sees no device"))
 	}
-	return append(findings, in.ok(status.Name, "%s", models(devices)))
 }
 
 func sourceRemedy(status source.Status) string {
@@ -126,16 +130,7 @@ func kindOf(d device.Device) string {
 func (s Sources) unseen(in area) []Finding {
 	var findings []Finding
 	for _, vendor := range []string{"nvidia", "amd"} {
-		there := 0
-		for _, function := range s.PCI {
-			if function.GPU && function.Vendor == vendor && function.Driver != "" && function.Driver != "vfio-pci" {
-				there++
-			}
-		}
-		seen := slices.ContainsFunc(s.Samples, func(sample device.Sample) bool { return sample.Device.Vendor == vendor })
-		if there > 0 && !seen {
-			findings = append(findings, about(accessPage, in.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source sees any", counted(there, "GPU is", "GPUs are"))))
-		}
+		findings = append(findings, s.unseenOf(in, vendor)...)
 	}
 	switch {
 	case len(s.Samples) > 0 || len(findings) > 0:
@@ -145,6 +140,59 @@ func (s Sources) unseen(in area) []Finding {
 		findings = append(findings, in.skipped("hardware", "none: this node has no device that could be measured"))
 	}
 	return findings
+}
+
+// unseenOf is that of one vendor. What vfio-pci has belongs to a virtual machine.
+func (s Sources) unseenOf(in area, vendor string) []Finding {
+	var driven []string
+	bare := 0
+	for _, function := range s.PCI {
+		switch {
+		case !function.GPU || function.Vendor != vendor || function.Driver == "vfio-pci":
+		case function.Driver == "":
+			bare++
+		default:
+			driven = append(driven, function.Address)
+		}
+	}
+	var findings []Finding
+	if bare > 0 {
+		findings = append(findings, in.warning("Install or load the vendor's kernel driver: see dmesg, and lsmod, on the node. Nothing is to be done for GPUs of virtual machines.",
+			vendor, "%s on the PCI bus without a kernel driver: nothing can be read of them", counted(bare, "GPU is", "GPUs are")))
+	}
+	seen := slices.ContainsFunc(s.Samples, func(sample device.Sample) bool { return sample.Device.Vendor == vendor })
+	if len(driven) > 0 && !seen {
+		return append(findings, about(accessPage, in.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source sees any", counted(len(driven), "GPU is", "GPUs are"))))
+	}
+	if lost := s.lost(vendor, driven); len(lost) > 0 {
+		findings = append(findings, about(accessPage, in.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has, see dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
+			vendor, "no source sees %d of %s on the PCI bus: %s", len(lost), counted(len(driven), "GPU", "GPUs"), named(lost))))
+	}
+	return findings
+}
+
+// lost are the addresses of which no source has a device; nil where the address
+// of some device is not known, since it might be one of them.
+func (s Sources) lost(vendor string, addresses []string) []string {
+	seen := map[string]bool{}
+	for _, sample := range s.Samples {
+		d := sample.Device
+		if d.Vendor != vendor {
+			continue
+		}
+		if d.PCIBusID == "" && (!d.IsPartition() || !s.located(d.ParentUUID)) {
+			return nil
+		}
+		seen[d.PCIBusID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(addresses), func(address string) bool { return seen[address] })
+}
+
+// located reports whether the address of the device with the UUID is known.
+func (s Sources) located(uuid string) bool {
+	return slices.ContainsFunc(s.Samples, func(sample device.Sample) bool {
+		return uuid != "" && sample.Device.UUID == uuid && sample.Device.PCIBusID != ""
+	})
 }
 
 func unseenRemedy(vendor string) string {

@@ -18,7 +18,7 @@ const (
 )
 
 // Finding is one thing that was looked at. Its texts may hold foreign bytes:
-// Report.Text makes them printable.
+// Report.Text and Report.JSON make them printable.
 type Finding struct {
 	Area    string  `json:"area"`    // what it belongs to: one heading of the report
 	Subject string  `json:"subject"` // what was looked at
@@ -69,14 +69,16 @@ type document struct {
 	Findings   []Finding `json:"findings"`
 }
 
-// JSON writes the report as one indented document.
+// JSON writes the report as one indented document. It may be shown by a
+// terminal, too: encoding/json leaves some characters that terminals obey.
 func (r *Report) JSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	findings := r.Findings
-	if findings == nil {
-		findings = []Finding{}
+	findings := make([]Finding, 0, len(r.Findings))
+	for _, f := range r.Findings {
+		f.Area, f.Subject, f.Text, f.Remedy = printable(f.Area), printable(f.Subject), printable(f.Text), printable(f.Remedy)
+		findings = append(findings, f)
 	}
 	written := document{
 		APIVersion: "v1", OK: r.Count(OK), Warnings: r.Count(Warning), Failures: r.Count(Failure), Skipped: r.Count(Skipped),

@@ -90,7 +90,7 @@ func InheritedFindings(flags []string, err error) []Finding {
 
 // withoutPasswords hides who somebody is in a URL: reports are shown to others.
 func withoutPasswords(text string) string {
-	return regexp.MustCompile(`://[^/@\s]*@`).ReplaceAllString(text, "://xxxxx@")
+	return regexp.MustCompile(`://[^/\s]*@`).ReplaceAllString(text, "://xxxxx@")
 }
 
 // program says who asks.

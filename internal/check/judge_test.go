@@ -174,9 +174,12 @@ func TestSources(t *testing.T) {
 	up := source.Status{Name: "nvml", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}
 	gone := source.Status{Name: "nvml", Reason: source.ReasonLibraryMissing, Message: "no library", Errors: 1}
 	bus := []PCIFunction{{Address: "0000:10:00.0", Vendor: "nvidia", Driver: "nvidia", GPU: true}}
+	two := append(bus[:1:1], PCIFunction{Address: "0000:20:00.0", Vendor: "nvidia", Driver: "nvidia", GPU: true})
 	hung := source.Status{Name: "nvml", Reason: source.ReasonTimeout, Errors: 3, HungSince: clock.Instant{Elapsed: 1}}
 	part := gpu("nvml", "MIG-1", "", device.MemoryUsed, device.MemorySize)
 	part.Device.ParentUUID, part.Device.Profile = "GPU-0", "1g.10gb"
+	quiet := gpu("nvml", "MIG-2", "", device.Utilization, device.MemoryUsed, device.MemorySize)
+	quiet.Device.ParentUUID, quiet.Device.Profile = "GPU-0", "1g.10gb"
 	judged := func(s Sources) []Finding { return SourceFindings(s) }
 	hold(t, []told{
 		{"well", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
@@ -186,8 +189,18 @@ func TestSources(t *testing.T) {
 		{"missed by name", judged(Sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
 		{"GPUs that nobody sees", judged(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
 			[]want{{Failure, "nvidia", "1 GPU is on the PCI bus"}}},
-		{"those of a virtual machine are not missed", judged(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}, {Vendor: "nvidia", GPU: true}}}),
+		{"those of a virtual machine are not missed", judged(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
 			[]want{{Skipped, "hardware", "none"}}},
+		{"a GPU without a kernel driver", judged(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
+			[]want{{Warning, "nvidia", "1 GPU is on the PCI bus without a kernel driver"}, {Skipped, "nvml", "not here"}}},
+		{"one of two fell off the bus", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
+			[]want{{Warning, "nvidia", "no source sees 1 of 2 GPUs on the PCI bus: 0000:20:00.0"}}},
+		{"both are seen", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
+			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
+		{"one whose address is not known may be the other", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
+			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
+		{"a second source of the same", judged(Sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
+			[]want{{Skipped, "dcgm", "that a source before it does not see"}}},
 		{"published, and nobody sees any", judged(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
 		{"devices that no source reads are not missed", judged(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
 		{"hung", judged(Sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
@@ -241,6 +254,7 @@ func TestOtherJudges(t *testing.T) {
 		{"a node file", HostFindings(Host{Node: true, Nodes: []DeviceNode{{Path: "/dev/nvidiactl", Error: fs.ErrPermission}}}), []want{{Warning, "/dev/nvidiactl", "cannot be opened"}}},
 		{"flags taken over", InheritedFindings([]string{"--a=b"}, nil), []want{{OK, "flags", "--a=b"}}},
 		{"flags with a password", InheritedFindings([]string{"--otlp.endpoint=https://me:secret@collector:4317"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317"}}},
+		{"flags with an odd password", InheritedFindings([]string{"--otlp.endpoint=https://me:sec@ret@collector:4317", "--x=y@z"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317 --x=y@z"}}},
 		{"flags not taken over", InheritedFindings(nil, errors.New("--new")), []want{{Warning, "flags", "--new"}}},
 		{"no CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", fs.ErrNotExist}}}), []want{{Skipped, "specifications", "none"}}},
 		{"CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", nil}}, Devices: 2, Held: 2, Known: 1}), []want{{OK, "specifications", "2 devices"}}},

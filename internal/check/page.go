@@ -26,7 +26,7 @@ type Page struct {
 	Dropped           map[string]float64 // rows that did not fit, by family
 	Pushes            map[string]bool    // whether the collector took the last push, by signal
 	Processes         string             // why shared devices are not split by process; "ok" where they are
-	Devices, Held     int                // devices of the node, and how many of them claims hold, each with its claim
+	Devices, Held     int                // devices of the node, and how many of them claims hold, one or several
 	NodeName          string
 }
 
@@ -53,10 +53,7 @@ func DecodePage(from io.Reader) (Page, error) {
 	page := Page{}
 	for lines.Scan() {
 		line := lines.Bytes()
-		switch {
-		case bytes.HasPrefix(line, []byte("dra_claim_held{")):
-			page.Held++
-		case concerns(line):
+		if concerns(line) {
 			own.Write(line)
 			own.WriteByte('\n')
 		}
@@ -88,7 +85,7 @@ func pageFamilies() []string {
 	return []string{
 		"dra_exporter_build_info", "dra_exporter_source_up", "dra_exporter_source_error_info",
 		"dra_exporter_sample_timestamp_seconds", "dra_exporter_unmatched_devices", "dra_exporter_series_dropped_total",
-		"dra_exporter_otlp_up", "dra_exporter_process_attribution", "dra_device_info",
+		"dra_exporter_otlp_up", "dra_exporter_process_attribution", "dra_device_info", "dra_claim_held",
 	}
 }
 
@@ -109,6 +106,9 @@ func (p *Page) fill(families map[string]*dto.MetricFamily) {
 	each("dra_exporter_series_dropped_total", func(l map[string]string, v float64) { p.Dropped[l["family"]] = v })
 	each("dra_exporter_otlp_up", func(l map[string]string, v float64) { p.Pushes[l["signal"]] = v == 1 })
 	each("dra_device_info", func(l map[string]string, _ float64) { p.Devices, p.NodeName = p.Devices+1, l["node"] })
+	held := map[string]bool{} // one that several claims share is one
+	each("dra_claim_held", func(l map[string]string, _ float64) { held[l["uuid"]] = true })
+	p.Held = len(held)
 	each("dra_exporter_sample_timestamp_seconds", func(_ map[string]string, v float64) {
 		if v > 0 && v < 1e11 {
 			p.SampledAt = time.UnixMilli(int64(v * 1000))

@@ -23,7 +23,8 @@ dra_exporter_otlp_up{signal="metrics"} 0
 dra_exporter_process_attribution{reason="ok"} 0
 dra_exporter_process_attribution{reason="pid_namespace"} 1
 dra_device_info{node="n",uuid="GPU-0",model="a \"b\" {c}"} 1
-dra_claim_held{node="n",uuid="GPU-0"} 1
+dra_claim_held{node="n",resourceclaim="a",uuid="GPU-0"} 1
+dra_claim_held{node="n",resourceclaim="b",uuid="GPU-0"} 1
 process_cpu_seconds_total 1
 `
 

@@ -62,3 +62,15 @@ func TestJSONAndErr(t *testing.T) {
 		t.Errorf("an empty report: %v %s", err, text.String())
 	}
 }
+
+// A terminal that shows the document obeys nothing in it, either.
+func TestJSONIsHarmless(t *testing.T) {
+	evil := "a\u009b31m\u007f\u202eb"
+	var text bytes.Buffer
+	if err := (&Report{Findings: []Finding{{Area: evil, Subject: evil, Outcome: OK, Text: evil, Remedy: evil}}}).JSON(&text); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text.String(), "\u009b\u007f\u202e") {
+		t.Errorf("%q", text.String())
+	}
+}

@@ -43,14 +43,9 @@ type Reply struct {
 // errTimeout is what the deadline of one answer ends with.
 var errTimeout = errors.New("no answer in time")
 
-// Claims asks one agent. What it answers can end this program in no way: the
-// terminal would stay as it is.
+// Claims asks one agent.
 func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("this program failed on its answer, which is a bug: %v", panicked)
-		}
-	}()
+	defer survive(&err)
 	body, at, err := a.get(ctx, agent, "api/v1/claims")
 	if err != nil {
 		return Answer{}, err
@@ -59,12 +54,21 @@ func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err err
 }
 
 // Waiting asks the cluster role.
-func (a *Asker) Waiting(ctx context.Context, agent Agent) (Waiting, error) {
+func (a *Asker) Waiting(ctx context.Context, agent Agent) (waiting Waiting, err error) {
+	defer survive(&err)
 	body, _, err := a.get(ctx, agent, "api/v1/pending")
 	if err != nil {
 		return Waiting{}, err
 	}
 	return DecodePending(body)
+}
+
+// survive makes an error of a panic. What an agent answers can end this program
+// in no way: the terminal would stay as it is.
+func survive(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("this program failed on its answer, which is a bug: %v", panicked)
+	}
 }
 
 // get reads a document and the moment of the answer, by the agent's clock where

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/internal/check"
+)
+
+// Behind a proxy, readiness is asked for where the proxy leads, not of whoever
+// answers at its root; where the page alone has a longer path, at the root.
+func TestCheckOfAgentsBehindAProxy(t *testing.T) {
+	t.Parallel()
+	exporter := func(ready int) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("dra_exporter_build_info 1\n")) })
+		mux.HandleFunc("/-/ready", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(ready) })
+		return mux
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/proxy/well/", http.StripPrefix("/proxy/well", exporter(http.StatusOK)))
+	mux.Handle("/proxy/starting/", http.StripPrefix("/proxy/starting", exporter(http.StatusServiceUnavailable)))
+	mux.HandleFunc("/root/page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("dra_exporter_build_info 1\n")) })
+	mux.HandleFunc("/-/ready", func(http.ResponseWriter, *http.Request) {}) // the proxy's own
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	found := runCheck(t, nil, "agent", server.URL+"/proxy/well/metrics", server.URL+"/proxy/starting/metrics", server.URL+"/root/page")
+	found.says(t, server.URL+"/proxy/well/metrics", "cluster role", check.OK, "version")
+	found.says(t, server.URL+"/proxy/starting/metrics", "cluster role", check.Failure, "is not ready: 503")
+	found.says(t, server.URL+"/root/page", "cluster role", check.OK, "version")
+}
+
+// Whoever waits for longer than a second is told what for.
+func TestCheckTellsWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, &rest.Config{Host: server.URL}); err != nil {
+		t.Fatal(err)
+	}
+	for what, args := range map[string][]string{
+		"0 of 1 exporters":   {"agent", server.URL, "--timeout=3s"},
+		"the API server":     {"cluster", "--kubeconfig=" + kubeconfig, "--timeout=3s"},
+		", and the API serv": {"node", "--node.name=n", "--kubeconfig=" + kubeconfig, "--device.source=rdma", "--timeout=3s"},
+	} {
+		if found := runCheck(t, nil, args...); !strings.Contains(found.stderr, "still reading: ") || !strings.Contains(found.stderr, what) {
+			t.Errorf("nobody is told of %s: %s", what, found.stderr)
+		}
+	}
+}
+
+// Reports are shown to others: who somebody is, is not in them.
+func TestCheckShowsNoPassword(t *testing.T) {
+	t.Parallel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, &rest.Config{Host: "http://me:hunter2@127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
+	found.says(t, "API server", "connection", check.Failure, "http://127.0.0.1:1 does not answer")
+	if text := fmt.Sprint(found); strings.Contains(text, "hunter2") {
+		t.Errorf("a password is shown: %s", text)
+	}
+	for _, address := range []string{"ftp://me:hunter2@a:1", "http://me:hunter2%zz@a:1"} {
+		command := program(t.Context(), "check", "agent", address)
+		said, err := command.CombinedOutput()
+		if err == nil || strings.Contains(string(said), "hunter2") || !strings.Contains(string(said), "http://HOST:PORT") {
+			t.Errorf("%v: %s", err, said)
+		}
+	}
+}
+
+// A virtual function is no GPU of its own.
+func TestPCIFunctions(t *testing.T) {
+	t.Parallel()
+	sysfs := t.TempDir()
+	for address, files := range map[string]map[string]string{
+		"0000:10:00.0": {"class": "0x030200\n", "vendor": "0x10de\n"},
+		"0000:10:00.4": {"class": "0x030200\n", "vendor": "0x10de\n", "physfn": ""},
+		"0000:20:00.0": {"class": "0x020000\n", "vendor": "0x15b3\n"},
+		"0000:30:00.0": {"class": "0x030000\n", "vendor": "0x1a03\n"},
+	} {
+		folder := filepath.Join(sysfs, "bus/pci/devices", address)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := []check.PCIFunction{{Address: "0000:10:00.0", Vendor: "nvidia", GPU: true}, {Address: "0000:20:00.0", Vendor: "mellanox"}}
+	if got := pciFunctions(sysfs); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
