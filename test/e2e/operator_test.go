@@ -12,18 +12,7 @@ import (
 // what is misspelt in them.
 func TestOperatorObjects(t *testing.T) {
 	shows(t)
-	for _, kind := range []string{"podmonitors", "prometheusrules"} {
-		name := "monitoring.coreos.com_" + kind + ".yaml"
-		definition, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "operator", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		applyFor(t, string(definition))
-		if _, err := shared.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s",
-			"customresourcedefinition/"+kind+".monitoring.coreos.com"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	withOperator(t)
 	for component, misspelling := range map[string][2]string{
 		"podmonitor":     {"podMetricsEndpoints:", "podMetricEndpoints:"},
 		"prometheusrule": {"- alert: ", "- alarm: "},

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,39 +19,67 @@ func monitorJob(t *testing.T, interval time.Duration) object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var monitor podMonitor
-	if err := yaml.UnmarshalStrict(text, &monitor); err != nil {
+	var of monitor
+	if err := yaml.UnmarshalStrict(text, &of); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := monitor.Spec.Endpoints[0]
-	relabel := []object{{"source_labels": []string{"__meta_kubernetes_pod_phase"}, "regex": "(Failed|Succeeded)", "action": "drop"}}
-	for label, value := range monitor.Spec.Selector.MatchLabels {
-		relabel = append(relabel, object{"source_labels": []string{metaLabel(label)}, "regex": value, "action": "keep"})
+	return of.job(t, interval)
+}
+
+// job is the scrape job that the Prometheus operator makes of a monitor that has
+// one endpoint, with an interval of its own if one is given.
+func (m monitor) job(t *testing.T, interval time.Duration) object {
+	t.Helper()
+	endpoint, role, targets := m.targets(t)
+	if interval == 0 {
+		interval = noLonger(t, endpoint.Interval, time.Hour)
 	}
-	relabel = append(relabel,
-		object{"source_labels": []string{"__meta_kubernetes_pod_container_port_name"}, "regex": endpoint.Port, "action": "keep"},
-		object{"source_labels": []string{"__meta_kubernetes_namespace"}, "target_label": "namespace"},
-		object{"source_labels": []string{"__meta_kubernetes_pod_container_name"}, "target_label": "container"},
-		object{"source_labels": []string{"__meta_kubernetes_pod_name"}, "target_label": "pod"},
-		object{"source_labels": []string{metaLabel(monitor.Spec.JobLabel)}, "target_label": "job"},
-		object{"replacement": endpoint.Port, "target_label": "endpoint"},
-	)
+	relabel := slices.Concat(targets, []object{{"replacement": endpoint.Port, "target_label": "endpoint"}})
 	for _, own := range endpoint.Relabelings {
 		relabel = append(relabel, own.job())
 	}
 	return object{
-		"job_name":                         "podMonitor/" + monitor.Metadata["namespace"].(string) + "/" + monitor.Metadata["name"].(string),
+		"job_name":                         fmt.Sprintf("%s%s/%s/%s/0", strings.ToLower(m.Kind[:1]), m.Kind[1:], m.Metadata["namespace"], m.Metadata["name"]),
 		"honor_labels":                     endpoint.HonorLabels,
 		"metrics_path":                     endpoint.Path,
 		"scrape_interval":                  interval.String(),
 		"scrape_timeout":                   noLonger(t, endpoint.ScrapeTimeout, interval).String(),
-		"always_scrape_classic_histograms": monitor.Spec.ScrapeClassicHistograms,
+		"always_scrape_classic_histograms": m.Spec.ScrapeClassicHistograms,
 		"relabel_configs":                  relabel,
 		"kubernetes_sd_configs": []object{{
-			"role": "pod", "kubeconfig_file": shared.Kubeconfig(),
-			"namespaces": object{"names": []any{monitor.Metadata["namespace"]}},
+			"role": role, "kubeconfig_file": shared.Kubeconfig(),
+			"namespaces": object{"names": []any{m.Metadata["namespace"]}},
 		}},
 	}
+}
+
+// targets are the monitor's endpoint, by what its targets are found, and the
+// relabelling that picks and names them before its own does.
+func (m monitor) targets(t *testing.T) (endpoint monitorEndpoint, role string, relabel []object) {
+	t.Helper()
+	endpoints, role, labelled, port := m.Spec.PodEndpoints, "pod", "pod", "pod_container_port_name"
+	if m.Kind == "ServiceMonitor" {
+		endpoints, role, labelled, port = m.Spec.ServiceEndpoints, "endpointslice", "service", "endpointslice_port_name"
+	}
+	if len(endpoints) != 1 {
+		t.Fatalf("%s %s has %d endpoints", m.Kind, m.Metadata["name"], len(endpoints))
+	}
+	copied := func(from, to string) object {
+		return object{"source_labels": []string{"__meta_kubernetes_" + from}, "target_label": to}
+	}
+	keep := func(label, value string) object {
+		return object{"source_labels": []string{"__meta_kubernetes_" + label}, "regex": value, "action": "keep"}
+	}
+	relabel = append(relabel, object{"source_labels": []string{"__meta_kubernetes_pod_phase"}, "regex": "(Failed|Succeeded)", "action": "drop"})
+	for label, value := range m.Spec.Selector.MatchLabels {
+		relabel = append(relabel, keep(labelled+metaLabel(label), value))
+	}
+	relabel = append(relabel, keep(port, endpoints[0].Port))
+	if m.Kind == "ServiceMonitor" {
+		relabel = append(relabel, copied("service_name", "service"), copied("service_name", "job"))
+	}
+	relabel = append(relabel, copied("namespace", "namespace"), copied("pod_container_name", "container"), copied("pod_name", "pod"))
+	return endpoints[0], role, append(relabel, copied(labelled+metaLabel(m.Spec.JobLabel), "job"))
 }
 
 // noLonger is a duration, or another that it must not exceed.
@@ -63,12 +93,12 @@ func noLonger(t *testing.T, text string, most time.Duration) time.Duration {
 }
 
 func metaLabel(label string) string {
-	return "__meta_kubernetes_pod_label_" + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(label)
+	return "_label_" + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(label)
 }
 
-// podMonitor is what the shipped file says, and no more: a key that is not here
-// would be missing from the job.
-type podMonitor struct {
+// monitor is what a PodMonitor or ServiceMonitor says, and no more: a key that is
+// not here would be missing from the job.
+type monitor struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   object `json:"metadata"`
@@ -78,7 +108,8 @@ type podMonitor struct {
 		} `json:"selector"`
 		JobLabel                string            `json:"jobLabel"`
 		ScrapeClassicHistograms bool              `json:"scrapeClassicHistograms"`
-		Endpoints               []monitorEndpoint `json:"podMetricsEndpoints"`
+		PodEndpoints            []monitorEndpoint `json:"podMetricsEndpoints"`
+		ServiceEndpoints        []monitorEndpoint `json:"endpoints"`
 	} `json:"spec"`
 }
 
@@ -96,11 +127,12 @@ type relabeling struct {
 	TargetLabel  string   `json:"targetLabel"`
 	Action       string   `json:"action"`
 	Regex        string   `json:"regex"`
+	Replacement  string   `json:"replacement"`
 }
 
 // job is the relabeling as Prometheus spells it.
 func (r relabeling) job() object {
-	all := object{"source_labels": r.SourceLabels, "target_label": r.TargetLabel, "action": r.Action, "regex": r.Regex}
+	all := object{"source_labels": r.SourceLabels, "target_label": r.TargetLabel, "action": r.Action, "regex": r.Regex, "replacement": r.Replacement}
 	for key, value := range all {
 		if text, isText := value.(string); isText && text == "" || !isText && len(r.SourceLabels) == 0 {
 			delete(all, key)

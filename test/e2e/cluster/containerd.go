@@ -10,7 +10,8 @@ import (
 )
 
 // containerdConfig wants the root folder, the state folder, the socket twice,
-// the pause image, the CDI folder and the CNI folder.
+// the NRI socket, the pause image, the CDI folder, the CNI folder, and NVIDIA's
+// runtime, which need not be there before a pod of its handler starts.
 const containerdConfig = `version = 3
 root = %q
 state = %q
@@ -20,6 +21,11 @@ address = %q
 
 [ttrpc]
 address = %q
+
+[plugins.'io.containerd.nri.v1.nri']
+socket_path = %q
+plugin_path = "/nonexistent"
+plugin_config_path = "/nonexistent"
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = %q
@@ -37,6 +43,12 @@ conf_dir = %q
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+SystemdCgroup = false
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]
+BinaryName = %q
 SystemdCgroup = false
 `
 
@@ -57,7 +69,7 @@ func (c *Cluster) startContainerd(ctx context.Context) error {
 	}
 	l := c.layout
 	config := fmt.Sprintf(containerdConfig, l.path("containerd"), l.path("run", "containerd"),
-		l.containerdSocket(), l.containerdSocket()+".ttrpc", PauseImage, l.cdi(), l.cniConfig())
+		l.containerdSocket(), l.containerdSocket()+".ttrpc", l.nriSocket(), PauseImage, l.cdi(), l.cniConfig(), l.nvidiaRuntime())
 	if err := writeFile(l.path("containerd.toml"), config); err != nil {
 		return err
 	}

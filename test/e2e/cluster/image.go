@@ -40,9 +40,15 @@ func (c *Cluster) ImportImage(ctx context.Context, image Image) error {
 	if err := archive.Close(); err != nil {
 		return fmt.Errorf("import %s: %w", image.Name, err)
 	}
-	if err := c.ctr(ctx, "images", "import", archive.Name()); err != nil {
+	return c.ImportArchive(ctx, archive.Name(), image.Name)
+}
+
+// ImportArchive hands an image that lies in a file, as `docker save` writes it or
+// as an OCI layout, to containerd under the name that it has there.
+func (c *Cluster) ImportArchive(ctx context.Context, archive, name string) error {
+	if err := c.ctr(ctx, "images", "import", archive); err != nil {
 		return err
 	}
 	// Without the label the kubelet's side of containerd does not see it.
-	return c.ctr(ctx, "images", "label", image.Name, "io.cri-containerd.image=managed")
+	return c.ctr(ctx, "images", "label", name, "io.cri-containerd.image=managed")
 }

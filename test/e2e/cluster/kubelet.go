@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletConfig wants the containerd socket, the cgroup root, the ports and the
-// folders. It turns off what would change the machine or evict a test's pods,
+// kubeletConfig wants the containerd socket, the cgroup root, the ports, the
+// folders, and whom pods ask for names. It turns off what would change the machine or evict a test's pods,
 // and looks at each pod every 5 s, not 60: a claim that could not be prepared,
 // because its driver was away, is tried again only then.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -33,6 +33,8 @@ podLogsDir: %s
 volumePluginDir: %s
 nodeStatusUpdateFrequency: 4s
 syncFrequency: 5s
+clusterDNS: [%s]
+clusterDomain: %s
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `
@@ -40,7 +42,7 @@ authorization: {mode: AlwaysAllow}
 func (c *Cluster) startKubelet(ctx context.Context) error {
 	l := c.layout
 	config := fmt.Sprintf(kubeletConfig, l.containerdSocket(), l.cgroupRoot(), c.network.gateway,
-		c.ports.kubelet, c.ports.kubeletHealth, l.path("pod-logs"), l.path("volume-plugins"))
+		c.ports.kubelet, c.ports.kubeletHealth, l.path("pod-logs"), l.path("volume-plugins"), c.network.gateway, clusterDomain)
 	if err := writeFile(l.path("kubelet.yaml"), config); err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ func (l layout) frontProxyKey() string         { return l.path("pki", "front-pro
 func (l layout) tokens() string                { return l.path("pki", "tokens.csv") }
 func (l layout) containerdSocket() string      { return l.path("run", "containerd.sock") }
 func (l layout) networkRecord() string         { return l.path("network.json") }
+func (l layout) nriSocket() string             { return l.path("run", "nri.sock") }
+func (l layout) nvidiaRuntime() string         { return l.path("nvidia-container-runtime") }
 
 // cgroupRoot is the cgroup beneath which the kubelet puts its pods, of this
 // cluster alone: a kubelet kills what it finds in its root and does not know.

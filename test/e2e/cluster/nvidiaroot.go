@@ -34,9 +34,11 @@ func (r driverRoot) path(parts ...string) string {
 	return filepath.Join(append([]string{string(r)}, parts...)...)
 }
 
+func (c *Cluster) driverRoot() driverRoot { return driverRoot(c.layout.path("nvidia")) }
+
 // makeDriverRoot makes the folder anew: one driver after the other uses it.
 func (c *Cluster) makeDriverRoot(options NVIDIAOptions) (driverRoot, error) {
-	r := driverRoot(c.layout.path("nvidia"))
+	r := c.driverRoot()
 	if err := os.RemoveAll(string(r)); err != nil {
 		return "", err
 	}

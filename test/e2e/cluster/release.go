@@ -1,17 +1,21 @@
 package cluster
 
 import (
-	"fmt"
+	"cmp"
 	"strconv"
 	"strings"
 )
 
 // release is what a minor release of Kubernetes must be asked for so that every
-// DRA feature that the tests use is there. Version 1.37 needs nothing.
+// feature that the tests use is there.
 type release struct {
 	gates []string // feature gates that are off by default
-	api   string   // version of resource.k8s.io that has DeviceTaintRule, off by default
+	serve []string // API versions that are
+	rules string   // version of resource.k8s.io that has DeviceTaintRule, if it is not v1
 }
+
+// PodGroupVersion serves groups of pods, from 1.37 on.
+const PodGroupVersion = "scheduling.k8s.io/v1beta1"
 
 func releases() map[int]release {
 	alpha := []string{
@@ -19,9 +23,10 @@ func releases() map[int]release {
 		"DRAExtendedResource", "DRAPartitionableDevices", "ResourceHealthStatus",
 	}
 	return map[int]release{
-		34: {gates: alpha, api: "v1alpha3"},
-		35: {gates: append(alpha, "DRADeviceTaintRules"), api: "v1alpha3"},
-		36: {gates: []string{"DRADeviceTaintRules"}, api: "v1beta2"},
+		34: {gates: alpha, serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
+		35: {gates: append(alpha, "DRADeviceTaintRules"), serve: []string{"resource.k8s.io/v1alpha3"}, rules: "v1alpha3"},
+		36: {gates: []string{"DRADeviceTaintRules"}, serve: []string{"resource.k8s.io/v1beta2"}, rules: "v1beta2"},
+		37: {gates: []string{"GenericWorkload", "DRAWorkloadResourceClaims"}, serve: []string{PodGroupVersion}},
 	}
 }
 
@@ -41,19 +46,20 @@ func (c *Cluster) Minor() int {
 // TaintRuleVersion is the version of resource.k8s.io that serves
 // DeviceTaintRule.
 func (c *Cluster) TaintRuleVersion() string {
-	if old, needs := releases()[c.Minor()]; needs {
-		return old.api
-	}
-	return "v1"
+	return cmp.Or(releases()[c.Minor()].rules, "v1")
 }
 
 // runtimeConfig are the API server's flags for what it does not serve by
 // default.
 func (c *Cluster) runtimeConfig() []string {
-	if old, needs := releases()[c.Minor()]; needs {
-		return []string{"--runtime-config", fmt.Sprintf("resource.k8s.io/%s=true", old.api)}
+	var on []string
+	for _, version := range releases()[c.Minor()].serve {
+		on = append(on, version+"=true")
 	}
-	return nil
+	if len(on) == 0 {
+		return nil
+	}
+	return []string{"--runtime-config", strings.Join(on, ",")}
 }
 
 // featureGates are flags for every component.

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// operatorDCGM is the Service of NVIDIA's GPU operator. It wants the policy.
+const operatorDCGM = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: gpu-operator}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nvidia-dcgm, namespace: gpu-operator}
+spec: {internalTrafficPolicy: %s, ports: [{name: dcgm, port: 5555}], selector: {app: nvidia-dcgm}}
+`
+
+// TestAccessAuto: the chart's mode auto takes what the cluster has when it is
+// installed first, says so, and keeps to it, whatever comes later.
+func TestAccessAuto(t *testing.T) {
+	shows(t)
+	release := autoRelease{release{name: "auto", namespace: "access-auto"}}
+	applyFor(t, "{apiVersion: v1, kind: Namespace, metadata: {name: access-auto}}")
+	release.installed(t)
+	release.has(t, "none", "")
+	release.would(t, "none")
+
+	applyFor(t, nvidiaRuntimeClass)
+	release.would(t, "runtimeClass")
+	notes := release.run(t, "upgrade", release.flags(t)...)
+	release.has(t, "none", "")
+	if !strings.Contains(notes, "Access to the devices: none (chosen when this release was installed") {
+		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
+	}
+
+	operatorService(t, "Cluster")
+	release.would(t, "runtimeClass") // the Service leads to any node
+	operatorService(t, "Local")
+	release.would(t, "dcgm")
+	release.run(t, "upgrade", append(release.flags(t), "--set=node.access.mode=runtimeClass")...)
+	release.has(t, "", "nvidia")
+	release.run(t, "upgrade", release.flags(t)...)
+	release.has(t, "dcgm", "") // auto again: it decides anew
+}
+
+// operatorService has the Service with this policy until the test ends. Its
+// namespace may still be going, from a test before.
+func operatorService(t *testing.T, policy string) {
+	t.Helper()
+	manifests := fmt.Sprintf(operatorDCGM, policy)
+	err := cluster.Eventually(t.Context(), "the operator's Service", func(ctx context.Context) error {
+		return shared.Apply(ctx, manifests)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Delete(context.WithoutCancel(t.Context()), manifests); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// autoRelease is a release whose agents no node takes: what is asked here is what
+// they would be.
+type autoRelease struct{ release }
+
+func (r autoRelease) flags(t *testing.T) []string {
+	t.Helper()
+	nowhere := object{"nodeSelector": object{"e2e.example.com/nowhere": "true"}}
+	return append(valueFlags(t, []object{{"node": nowhere, "cluster": nowhere}}), chartFolder)
+}
+
+func (r autoRelease) installed(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if _, err := helm(context.WithoutCancel(t.Context()), "uninstall", r.name, "--namespace="+r.namespace, "--wait"); err != nil {
+			t.Error(err)
+		}
+	})
+	r.run(t, "install", r.flags(t)...)
+}
+
+// has: the DaemonSet says that auto has chosen this, nothing where it was not
+// auto, and has this RuntimeClass.
+func (r autoRelease) has(t *testing.T, mode, runtimeClass string) {
+	t.Helper()
+	set, err := shared.Client().AppsV1().DaemonSets(r.namespace).Get(t.Context(), "auto-dra-exporter-node", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var class string
+	if name := set.Spec.Template.Spec.RuntimeClassName; name != nil {
+		class = *name
+	}
+	if recorded := set.Annotations["dra-exporter.github.io/access"]; recorded != mode || class != runtimeClass {
+		t.Errorf("the release has the mode %q and the RuntimeClass %q, want %q and %q", recorded, class, mode, runtimeClass)
+	}
+}
+
+// would: a release that is installed now gets this mode; rendered without a
+// cluster it gets none, whatever there is.
+func (r autoRelease) would(t *testing.T, mode string) {
+	t.Helper()
+	output := release{name: "other", namespace: r.namespace}.run(t, "install", append(r.flags(t), "--dry-run=server")...)
+	if want := "dra-exporter.github.io/access: " + mode + "\n"; !strings.Contains(output, want) {
+		t.Errorf("a new release has no %q:\n%s", want, output)
+	}
+	rendered, err := helm(t.Context(), append([]string{"template", "other", "--kube-version=" + os.Getenv("DRA_E2E_KUBERNETES_VERSION")}, r.flags(t)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(rendered, "dra-exporter.github.io/access: none\n") {
+		t.Error("helm template does not choose none")
+	}
+}

@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// tolerations replaces those of the agent's claim.
+const tolerations = `
+- target: {kind: ResourceClaimTemplate}
+  patch: |
+    - {op: replace, path: /spec/spec/devices/requests/0/exactly/tolerations, value: %s}
+`
+
+// evicting is a rule that takes every GPU but the worker's out of use. It wants
+// the version of its API, the node and the device.
+const evicting = `
+apiVersion: resource.k8s.io/%s
+kind: DeviceTaintRule
+metadata: {name: access}
+spec:
+  deviceSelector: {driver: gpu.nvidia.com, pool: %s, device: %s}
+  taint: {key: e2e.example.com/repair, value: "yes", effect: NoExecute}
+`
+
+// testAdminClaim: the agent's own claim, by admin access, on all GPUs, one of
+// which the worker holds.
+func (n *accessNode) testAdminClaim(t *testing.T) {
+	shows(t)
+	a := n.deploy(t, accessPath{namespace: "access-claim", base: "base", component: "admin-access"})
+	n.sees(t, a)
+	a.canOpen(t, 0, 1)
+	t.Run("taint", func(t *testing.T) { n.testTolerated(t, a) })
+	t.Run("evicted", n.testEvicted)
+}
+
+// touched waits until NVIDIA's driver has set the compute mode of every GPU anew,
+// as it does with its gate TimeSlicingSettings when a claim ends, by admin access
+// or not. docs/access.md warns of it.
+func (n *accessNode) touched(t *testing.T, before int) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "the GPUs' compute mode set", func(context.Context) error {
+		calls := cluster.NVIDIALog(n.Dir, "nvidia-smi")[before:]
+		for gpu := range accessGPUs {
+			if call := "-i " + publishedUUID(t, gpu) + " -c DEFAULT"; !strings.Contains(calls, call) {
+				return fmt.Errorf("the driver has not called nvidia-smi %s, but %q", call, calls)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// taintIdle has a NoExecute taint on the GPU that the worker does not hold.
+func (n *accessNode) taintIdle(t *testing.T) {
+	t.Helper()
+	idle := 1 - truthOf(t, "access", []string{"worker/main"}).gpu
+	text := fmt.Sprintf(evicting, shared.TaintRuleVersion(), shared.NodeName(), fmt.Sprintf("gpu-%d", idle))
+	if err := shared.Apply(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Delete(context.WithoutCancel(t.Context()), text); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// testTolerated: the shipped claim tolerates taints, so the agent stays where
+// devices are sick, and goes on telling of them.
+func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
+	n.taintIdle(t)
+	// A pod that is evicted for a taint is so within a second or two.
+	deadline := time.NewTimer(8 * time.Second)
+	defer deadline.Stop()
+	select {
+	case <-deadline.C:
+	case <-t.Context().Done():
+	}
+	pod, err := shared.Client().CoreV1().Pods(a.path.namespace).Get(t.Context(), a.pod.Name, metav1.GetOptions{})
+	if err != nil || pod.UID != a.pod.UID || pod.DeletionTimestamp != nil {
+		t.Fatalf("the agent's pod is not what it was: %v", err)
+	}
+	n.sees(t, a)
+	calls := len(cluster.NVIDIALog(n.Dir, "nvidia-smi"))
+	if calls > 0 {
+		t.Error("the driver has called nvidia-smi for a claim that had not ended: docs/access.md says otherwise")
+	}
+	if err := shared.Client().CoreV1().Pods(a.path.namespace).Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.again(t)
+	n.sees(t, a)
+	n.touched(t, calls)
+}
+
+// again waits for the pod that follows the agent's.
+func (a *accessAgent) again(t *testing.T) {
+	t.Helper()
+	var pod *corev1.Pod
+	err := cluster.Eventually(t.Context(), "the agent's next pod", func(ctx context.Context) error {
+		pods, err := shared.Client().CoreV1().Pods(a.path.namespace).List(ctx, metav1.ListOptions{LabelSelector: agentSelector})
+		if err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if pod = &pods.Items[i]; pod.UID != a.pod.UID && isReady(pod) {
+				return nil
+			}
+		}
+		return errors.New("it is not ready")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.pod, a.url = pod, fmt.Sprintf("http://%s:9420/", pod.Status.PodIP)
+}
+
+// testEvicted: with less than the shipped tolerations the same taint evicts the
+// agent. Without any, the pod that follows waits, because nobody may have the
+// device; with one that names no effect it gets the device, and is evicted again.
+func (n *accessNode) testEvicted(t *testing.T) {
+	n.evicted(t, "access-intolerant", "[]", func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
+	n.evicted(t, "access-half", "[{operator: Exists}]", func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
+}
+
+// evicted: an agent whose claim has these tolerations is followed by a pod like
+// this.
+func (n *accessNode) evicted(t *testing.T, namespace, value string, follows func(*corev1.Pod) bool) {
+	t.Run(namespace, func(t *testing.T) {
+		a := n.deploy(t, accessPath{namespace: namespace, base: "base", component: "admin-access", patches: []string{fmt.Sprintf(tolerations, value)}})
+		n.taintIdle(t)
+		err := cluster.Eventually(t.Context(), "the agent to be evicted", func(ctx context.Context) error {
+			pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: agentSelector})
+			if err != nil {
+				return err
+			}
+			for i := range pods.Items {
+				if pod := &pods.Items[i]; pod.UID != a.pod.UID && follows(pod) {
+					return nil
+				}
+			}
+			return fmt.Errorf("there are %d pods, and none is one that follows", len(pods.Items))
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// engineAlias gives the name of the operator's Service the address of the host
+// engine, since nobody serves DNS here. It wants the address.
+const engineAlias = `
+- target: {kind: DaemonSet}
+  patch: |
+    apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: {name: any}
+    spec: {template: {spec: {hostAliases: [{ip: %s, hostnames: [nvidia-dcgm.gpu-operator.svc]}]}}}
+`
+
+// testHostEngineAccess: a host engine on the node, asked over the pods' network
+// at the port and name that the component has. The agent has no device.
+func (n *accessNode) testHostEngineAccess(t *testing.T) {
+	shows(t)
+	n.StartHostEngine(t, n.libraries, net.JoinHostPort(shared.GatewayIP(), "5555"))
+	a := n.deploy(t, accessPath{
+		namespace: "access-dcgm", base: "base", component: "dcgm",
+		patches: []string{fmt.Sprintf(engineAlias, shared.GatewayIP())},
+	})
+	n.sees(t, a)
+	a.canOpen(t)
+	if _, err := a.page(t).One("dra_exporter_source_up", scrape.Labels{"source": "dcgm"}); err != nil {
+		t.Error(err)
+	}
+}
+
+const nvidiaRuntimeClass = `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: ` + cluster.NVIDIARuntimeHandler + `}`
+
+// testRuntimeClass: NVIDIA's container runtime, as the overlay nvidia asks for
+// it, makes a CDI spec of its own for the container that it starts.
+func (n *accessNode) testRuntimeClass(t *testing.T) {
+	shows(t)
+	if err := shared.InstallNVIDIARuntime(n.Env()); err != nil {
+		t.Fatal(err)
+	}
+	applyFor(t, nvidiaRuntimeClass)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of NVIDIA's runtime:\n%s", shared.NVIDIARuntimeLog())
+		}
+	})
+	a := n.deploy(t, accessPath{namespace: "access-runtime", base: "overlays/nvidia"})
+	n.sees(t, a)
+	a.canOpen(t, 0, 1)
+	t.Run("by-mount", n.testVisibleByMount)
+}
+
+// testVisibleByMount: a toolkit that refuses the variable to containers without
+// privilege, and takes the mount of docs/access.md in its place.
+func (n *accessNode) testVisibleByMount(t *testing.T) {
+	if err := shared.InstallNVIDIARuntime(n.Env(), "accept-nvidia-visible-devices-envvar-when-unprivileged = false",
+		"accept-nvidia-visible-devices-as-volume-mounts = true"); err != nil {
+		t.Fatal(err)
+	}
+	refused := n.deploy(t, accessPath{namespace: "access-refused", base: "overlays/nvidia"})
+	refused.canOpen(t)
+	mounted := n.deploy(t, accessPath{namespace: "access-mounted", base: "overlays/nvidia", patches: []string{visibleByMount}})
+	n.sees(t, mounted)
+	mounted.canOpen(t, 0, 1)
+}
+
+// visibleByMount asks for all GPUs by a mount.
+const visibleByMount = `
+- target: {kind: DaemonSet}
+  patch: |
+    apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: {name: any}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: dra-exporter
+            volumeMounts: [{name: all-gpus, mountPath: /var/run/nvidia-container-devices/all}]
+          volumes: [{name: all-gpus, hostPath: {path: /dev/null}}]
+`
+
+// testCDI: NVIDIA's plugin of containerd reads the annotation of the component,
+// in its own namespace. The annotation that the CDI project names is for
+// container runtimes to be told by the kubelet: on a pod it does nothing.
+func (n *accessNode) testCDI(t *testing.T) {
+	shows(t)
+	spec, err := shared.WriteManagementSpec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(spec) })
+	plugin, err := shared.StartNRIPlugin(t.Context(), "gpu-operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plugin.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	a := n.deploy(t, accessPath{namespace: "gpu-operator", base: "base", component: "cdi"})
+	n.sees(t, a)
+	a.canOpen(t, 0, 1)
+
+	t.Run("elsewhere", func(t *testing.T) {
+		other := n.deploy(t, accessPath{namespace: "access-cdi", base: "base", component: "cdi", patches: []string{ignoredAnnotation}})
+		other.canOpen(t)
+	})
+}
+
+// ignoredAnnotation adds the annotation by which runtimes know CDI devices.
+const ignoredAnnotation = `
+- target: {kind: DaemonSet}
+  patch: |
+    apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: {name: any}
+    spec: {template: {metadata: {annotations: {cdi.k8s.io/dra-exporter: "` + cluster.ManagementDevice + `"}}}}
+`

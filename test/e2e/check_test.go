@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// TestCheck asks the agent's own check in the agent's container, and the other
+// checks from outside: what is well is said to be, and what is taken away is
+// named.
+func TestCheck(t *testing.T) {
+	shows(t)
+	t.Run("node", testCheckNode)
+	t.Run("cluster", testCheckCluster)
+	t.Run("nobody", testCheckNobody)
+	t.Run("agent", testCheckAgent)
+}
+
+// checkReport is what check writes as JSON.
+type checkReport struct {
+	Failures int
+	Findings []struct{ Area, Subject, Outcome, Text, Remedy, Page string }
+}
+
+// checkReportOf reads a report. What goes on is told before it, where both
+// outputs are one.
+func checkReportOf(t *testing.T, output string) (report checkReport) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(output[max(0, strings.Index(output, "{")):]))
+	if err := decoder.Decode(&report); err != nil {
+		t.Fatalf("no report: %v\n%s", err, output)
+	}
+	for _, f := range report.Findings {
+		if (f.Outcome == "warning" || f.Outcome == "failure") && (f.Remedy == "" || f.Page == "") {
+			t.Errorf("no remedy: %+v", f)
+		}
+	}
+	return report
+}
+
+// says: there is a finding of this area, subject and outcome, with these words.
+func (r checkReport) says(t *testing.T, area, subject, outcome, words string) {
+	t.Helper()
+	for _, f := range r.Findings {
+		if f.Area == area && f.Subject == subject && f.Outcome == outcome && strings.Contains(f.Text+" "+f.Remedy, words) {
+			return
+		}
+	}
+	t.Errorf("no %s about %s, %s, with %q in %+v", outcome, area, subject, words, r.Findings)
+}
+
+// checkFromOutside runs check as a person does.
+func checkFromOutside(t *testing.T, args ...string) (report checkReport, code int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	command := exec.CommandContext(ctx, agentBinary(), append(append([]string{"check"}, args...), "--output=json")...)
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return checkReportOf(t, string(output)), command.ProcessState.ExitCode()
+}
+
+func testCheckNode(t *testing.T) {
+	pod, err := agentPod(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := shared.Kubectl(t.Context(), "exec", "--namespace", agentNamespace, pod.Name, "--", "/dra-exporter", "check", "--output=json")
+	report := checkReportOf(t, output)
+	if err != nil || report.Failures > 0 {
+		t.Errorf("the shipped agent has %d failures (%v): %+v", report.Failures, err, report.Findings)
+	}
+	report.says(t, "this host", "flags", "ok", "--device.source=simulated")
+	report.says(t, "this host", "program", "ok", "in a container, as uid 0, without capabilities")
+	report.says(t, "kubelet", "PodResources", "ok", "pods, ")
+	report.says(t, "CDI", "specifications", "ok", "device")
+	report.says(t, "API server", "version", "ok", "v1.")
+	report.says(t, "API server", "permissions", "ok", "5 of 5")
+	report.says(t, "API server", "node name", "ok", shared.NodeName())
+	report.says(t, "devices", "simulated", "ok", " × ")
+	report.says(t, "matching", "gpu.example.com", "ok", "4 of 4 devices matched by uuid")
+	report.says(t, "matching", "gpu.nvidia.com", "ok", "matched by")
+	report.says(t, "matching", "share.example.com", "warning", "no hardware is known for gpu-0, gpu-1")
+	report.says(t, "sharing", "processes", "skipped", "hostPID")
+	report.says(t, "http://127.0.0.1:9420/metrics", shared.NodeName(), "ok", "sources up")
+}
+
+func testCheckCluster(t *testing.T) {
+	report, code := checkFromOutside(t, "cluster", "--kubeconfig="+shared.Kubeconfig())
+	if code != 0 {
+		t.Errorf("a well cluster fails: %+v", report.Findings)
+	}
+	report.says(t, "API server", "resource.k8s.io", "ok", "v1")
+	report.says(t, "API server", "permissions", "ok", "18 of 18")
+	report.says(t, "cluster", "gpu.example.com", "ok", "4 devices in 1 pool on 1 node")
+	report.says(t, "cluster", "device classes", "ok", "")
+}
+
+// testCheckNobody asks as a service account that may do nothing.
+func testCheckNobody(t *testing.T) {
+	path := nobodysKubeconfig(t)
+	report, code := checkFromOutside(t, "cluster", "--kubeconfig="+path)
+	if code != 1 {
+		t.Errorf("exit code %d of a cluster of which nothing may be read", code)
+	}
+	report.says(t, "API server", "list resourceclaims.resource.k8s.io", "failure", "dra-exporter-cluster")
+	report.says(t, "API server", "watch pods", "failure", "dra-exporter-cluster")
+	report.says(t, "cluster", "drivers", "skipped", "cannot be read")
+	report, code = checkFromOutside(t, "node", "--node.name="+shared.NodeName(), "--kubeconfig="+path, "--kubelet.pod-resources-socket="+shared.KubeletSocket(), "--cdi.dir="+shared.CDIDir())
+	if code != 1 {
+		t.Errorf("exit code %d of a node of which nothing may be read", code)
+	}
+	report.says(t, "API server", "get resourceclaims.resource.k8s.io", "failure", "dra-exporter-node")
+	report.says(t, "API server", "list resourceslices.resource.k8s.io", "failure", "dra-exporter-node")
+	report.says(t, "kubelet", "PodResources", "ok", "pods, ")
+	report.says(t, "matching", "published devices", "skipped", "cannot be read")
+}
+
+// nobodysKubeconfig reaches the API server with a fresh token of the account
+// default, which has no role.
+func nobodysKubeconfig(t *testing.T) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(shared.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token(t, "default", "default")}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func testCheckAgent(t *testing.T) {
+	url, err := agentURL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, code := checkFromOutside(t, "agent", url)
+	if code != 0 {
+		t.Errorf("the shipped agent fails: %+v", report.Findings)
+	}
+	report.says(t, url, shared.NodeName(), "ok", "sources up")
+}

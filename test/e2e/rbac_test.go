@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacapi "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// permission is one verb on one resource of a role's ClusterRole.
+type permission struct{ verb, group, resource string }
+
+func (p permission) String() string {
+	return p.verb + " " + strings.TrimPrefix(p.group+"/", "/") + p.resource
+}
+
+// forbidden is how the API server says that somebody lacks it.
+func (p permission) forbidden() string {
+	return fmt.Sprintf("cannot %s resource %q in API group %q", p.verb, p.resource, p.group)
+}
+
+// TestRBACRules takes each permission of the shipped ClusterRoles away in turn.
+// What an agent without it says is compared with what one says that has all: the
+// families that the table has are gone, and all else is the same, to the last
+// label. A permission whose loss changes nothing is one too many.
+func TestRBACRules(t *testing.T) {
+	shows(t)
+	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
+	stage(t)
+	agents := map[string][]*deprived{}
+	for role, losses := range roles {
+		all := granted(t, "dra-exporter-"+role)
+		for permission := range losses {
+			if !slices.Contains(all, permission) {
+				t.Errorf("the %s role has no permission to %s", role, permission)
+			}
+		}
+		agents[role] = deprive(t, role, all)
+	}
+	for role := range roles {
+		for _, agent := range agents[role] {
+			agent.isReady(t)
+		}
+	}
+	happen(t)
+	for role, losses := range roles {
+		whole := agents[role][0]
+		t.Run(role, func(t *testing.T) {
+			whole.isWhole(t)
+			for _, agent := range agents[role][1:] {
+				t.Run(agent.lacks.String(), func(t *testing.T) { agent.loses(t, whole, losses[agent.lacks]) })
+			}
+		})
+	}
+}
+
+// granted is what a ClusterRole on the cluster permits.
+func granted(t *testing.T, name string) (all []permission) {
+	t.Helper()
+	role, err := shared.Client().RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		all = append(all, permitted(rule)...)
+	}
+	return all
+}
+
+func permitted(rule rbacapi.PolicyRule) (all []permission) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all = append(all, permission{verb, group, resource})
+			}
+		}
+	}
+	return all
+}
+
+// loses: without its permission the agent says why, in the metric and in the log,
+// has lost what it is to lose, and nothing else.
+func (d *deprived) loses(t *testing.T, whole *deprived, want loss) {
+	t.Helper()
+	var last error // of a comparison: more telling than that time ran out
+	err := cluster.Eventually(t.Context(), "what is left without it", func(ctx context.Context) error {
+		full, err := whole.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		left, err := d.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		last = errors.Join(deniedOnly(left, d.lacks.resource, want.idle), want.equals(lostBetween(full, left)))
+		return last
+	})
+	if err != nil {
+		t.Errorf("%v; the last time: %v", err, last)
+	}
+	log, err := os.ReadFile(d.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), strings.ReplaceAll(d.lacks.forbidden(), `"`, `\"`)) {
+		t.Errorf("the log does not say %q:\n%s", d.lacks.forbidden(), log)
+	}
+}
+
+// deniedOnly: permission is denied to this source, and every other is up, but for
+// one that is not asked for want of the first.
+func deniedOnly(p *scrape.Page, source, idle string) error {
+	denied := scrape.Labels{"source": source, "reason": "permission_denied"}
+	errs := []error{
+		gauge(p, "dra_exporter_source_error_info", denied, 1),
+		gauge(p, "dra_exporter_source_up", scrape.Labels{"source": source}, 0),
+	}
+	for _, row := range p.Rows("dra_exporter_source_up", nil) {
+		if name := row.Labels["source"]; name != source && name != idle && row.Value != 1 {
+			errs = append(errs, fmt.Errorf("%s is down", name))
+		}
+	}
+	return errors.Join(errs...)
+}

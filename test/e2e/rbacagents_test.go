@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
+)
+
+// deprived is an agent on the host whose account lacks one permission of its
+// role, or none.
+type deprived struct {
+	role    string
+	lacks   permission // zero: nothing
+	url     string     // with a slash at the end
+	log     string     // path
+	process *exec.Cmd
+}
+
+// deprive starts an agent that has all permissions of a role, which comes first,
+// and for each of them one that lacks it.
+func deprive(t *testing.T, role string, all []permission) []*deprived {
+	t.Helper()
+	agents := []*deprived{{role: role}}
+	for _, lacks := range all {
+		agents = append(agents, &deprived{role: role, lacks: lacks})
+	}
+	var accounts strings.Builder
+	for i, agent := range agents {
+		accounts.WriteString(agent.account(accountName(role, i), all))
+	}
+	applyFor(t, accounts.String())
+	for i, agent := range agents {
+		agent.launch(t, accountName(role, i))
+	}
+	return agents
+}
+
+func accountName(role string, i int) string { return fmt.Sprintf("deprived-%s-%d", role, i) }
+
+const deprivedAccount = `---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: %[1]s, namespace: ` + agentNamespace + `}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{kind: ServiceAccount, name: %[1]s, namespace: ` + agentNamespace + `}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules:
+`
+
+// account is the manifest of an account with all these permissions but the one
+// that the agent lacks.
+func (d *deprived) account(name string, all []permission) string {
+	text := fmt.Sprintf(deprivedAccount, name)
+	for _, p := range all {
+		if p != d.lacks {
+			text += fmt.Sprintf("- {apiGroups: [%q], resources: [%q], verbs: [%q]}\n", p.group, p.resource, p.verb)
+		}
+	}
+	return text
+}
+
+// launch starts the agent. One that may not list has a client that does not ask
+// for streams, as if the API server had none: where there are streams, a list is
+// only asked for when one of them fails.
+func (d *deprived) launch(t *testing.T, account string) {
+	t.Helper()
+	folder := t.TempDir()
+	kubeconfig, err := accountKubeconfig(t.Context(), folder, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	args := []string{d.role, "--kubeconfig=" + kubeconfig, "--web.listen-address=" + address}
+	if d.role == "node" {
+		config := filepath.Join(folder, "devices.yaml")
+		if err := os.WriteFile(config, []byte(steady(0.5).yaml()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--device.source=simulated", "--simulated.config="+config,
+			"--kubelet.pod-resources-socket="+shared.KubeletSocket(), "--node.name="+shared.NodeName(), "--cdi.dir="+shared.CDIDir())
+	}
+	d.url, d.log = "http://"+address+"/", filepath.Join(folder, "log")
+	log, err := os.Create(d.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d.process = exec.Command(agentBinary(), args...)
+	d.process.Env = append(os.Environ(), fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", d.lacks.verb != "list"))
+	d.process.Stdout, d.process.Stderr = log, log
+	if err := d.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.process.Process.Kill()
+		d.process.Wait() // it was killed
+		if text, err := os.ReadFile(d.log); err == nil && t.Failed() && d.lacks == (permission{}) {
+			t.Logf("the log of the %s role:\n%s", d.role, text)
+		}
+	})
+}
+
+func (d *deprived) fetch(ctx context.Context) (*scrape.Page, error) {
+	return scrape.Fetch(ctx, d.url+"metrics")
+}
+
+// isReady: it has a first page, with whatever it may read.
+func (d *deprived) isReady(t *testing.T) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), "the first page", func(ctx context.Context) error {
+		_, err := d.fetch(ctx)
+		return err
+	})
+	if err != nil {
+		text, _ := os.ReadFile(d.log)
+		t.Fatalf("the %s role that cannot %s: %v\n%s", d.role, d.lacks, err, text)
+	}
+}
+
+// isWhole: the agent that lacks nothing has every source up, and says something
+// of all that was staged and has happened.
+func (d *deprived) isWhole(t *testing.T) {
+	t.Helper()
+	var last error // of the page: more telling than that time ran out
+	err := cluster.Eventually(t.Context(), "the page of the "+d.role+" role", func(ctx context.Context) error {
+		p, err := d.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, row := range p.Rows("dra_exporter_source_up", nil) {
+			if row.Value != 1 {
+				errs = append(errs, fmt.Errorf("%s is down", row.Labels["source"]))
+			}
+		}
+		for _, one := range staged(d.role) {
+			if !slices.ContainsFunc(rowsOf(p, one.family), func(labels string) bool { return strings.Contains(labels, one.words) }) {
+				errs = append(errs, fmt.Errorf("there is no %s with %s", one.family, one.words))
+			}
+		}
+		last = errors.Join(errs...)
+		return last
+	})
+	if err != nil {
+		t.Fatalf("%v: %v", err, last)
+	}
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// firstPodGroups is the first minor release in which the tests have groups of
+// pods.
+const firstPodGroups = 37
+
+// crew is a pod that waits for the claim of its group.
+const crew = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: crew}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: many, namespace: crew}
+spec: {spec: {devices: {requests: [{name: main, exactly: {deviceClassName: plain.pending, count: 3}}]}}}
+---
+apiVersion: ` + cluster.PodGroupVersion + `
+kind: PodGroup
+metadata: {name: crew, namespace: crew}
+spec: {schedulingPolicy: {basic: {}}, resourceClaims: [{name: device, resourceClaimTemplateName: many}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: member, namespace: crew}
+spec:
+  terminationGracePeriodSeconds: 1
+  schedulingGroup: {podGroupName: crew}
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimTemplateName: many}]
+`
+
+// stage has something of each kind of object that is read, before the agents
+// start.
+func stage(t *testing.T) {
+	t.Helper()
+	twoNodes(t)
+	behave(t, "{unhealthy: [only-0]}")
+	for _, namespace := range []string{"exclusive", "mig", "pending", "pending-quota", "boards"} {
+		deploy(t, namespace)
+	}
+	t.Cleanup(func() { unstick(t, "boards", "stuck") })
+	if err := shared.Client().ResourceV1().ResourceClaims("boards").Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deployText(t, "turns", heldPods)
+	running(t, "turns", "first")
+	applyRule(t, "NoSchedule")
+	if shared.Minor() >= firstPodGroups {
+		deployText(t, "crew", crew)
+	}
+	deployText(t, "turns", secondPod)
+	running(t, "exclusive", "train")
+	for _, pod := range []string{"whole", "static", "on-demand"} {
+		running(t, "mig", pod)
+	}
+}
+
+// happen brings about what only those see who watch: a pod starts, and another
+// cannot.
+func happen(t *testing.T) {
+	t.Helper()
+	deploy(t, "shared-claim")
+	running(t, "shared-claim", "shared-0")
+	running(t, "shared-claim", "shared-1")
+	behave(t, "{prepareError: no such cable, unhealthy: [only-0]}")
+	deployText(t, "prepared", preparedPod)
+	boundPod(t, "prepared", "train")
+}
+
+// telling is a family, and words of the labels of a row.
+type telling struct{ family, words string }
+
+// staged is what the page of a role that may read all says of the stage, and of
+// what has happened.
+func staged(role string) []telling {
+	if role == "node" {
+		return []telling{
+			{"dra_claim_held", `namespace="mig"`},
+			{"dra_claim_consumer_info", `pod="shared-1"`},
+			{"dra_claim_info", `namespace="prepared"`},
+			{"dra_device_published_info", `device="gpu-0"`},
+			{"dra_claim_utilization_ratio", `namespace="exclusive"`},
+			{"dra_namespace_busy_seconds_total", `namespace="shared-claim"`},
+		}
+	}
+	return slices.Concat([]telling{
+		{"dra_allocation_duration_seconds", `phase="preparation"`},
+		{"dra_claim_ready_duration_seconds", `gpu.nvidia.com`},
+		{"dra_claim_phase_since_timestamp_seconds", `pod="train"`},
+		{"dra_allocation_failures_total", `reason="preparation_failed"`},
+		{"dra_allocation_failures_total", `reason="claim_creation_failed"`},
+	}, []telling{
+		{"dra_claim_pending_candidates", `pod="fragmented"`},
+		{"dra_claim_pending_since_timestamp_seconds", `deviceclass="plain.pending",namespace="pending-quota"`},
+		{"dra_claim_terminating_since_timestamp_seconds", `resourceclaim="stuck"`},
+		{"dra_device_taints", `e2e.example.com/worn`},
+		{"dra_device_health_disagreement", `only-0`},
+	})
+}

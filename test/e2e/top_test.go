@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// topViewer is an account with the rights that docs/top.md names, in the
+// exporters' namespace alone.
+const topViewer = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: top-viewer, namespace: dra-exporter}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: top-viewer, namespace: dra-exporter}
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+- {apiGroups: [""], resources: [pods/proxy], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: top-viewer, namespace: dra-exporter}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: top-viewer}
+subjects: [{kind: ServiceAccount, name: top-viewer, namespace: dra-exporter}]
+`
+
+// topDocument is what of top's JSON the tests look at.
+type topDocument struct {
+	Agents, Answered int
+	Failures         []struct{ Agent, Error string }
+	Pending          *struct {
+		Waiting int
+		Reasons []struct {
+			Reason string
+			Count  int
+		}
+	}
+	PendingError string
+	Devices      []struct {
+		Node, Namespace, Claim, UUID, Device, Attribution string
+		Pods                                              []string
+	}
+}
+
+// TestTop reads what claims do through the API server's proxy, with no more
+// rights than the document names.
+func TestTop(t *testing.T) {
+	shows(t)
+	deployText(t, "turns", heldPods)
+	running(t, "turns", "first")
+	deployText(t, "turns", secondPod)
+	viewer := topAccount(t)
+	err := cluster.Eventually(t.Context(), "top to show both pods", func(ctx context.Context) error {
+		text, err := top(ctx, viewer, "--exporter-namespace=dra-exporter", "--namespace=turns", "--output=json")
+		if err != nil {
+			return err
+		}
+		return judgeTop(text)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Run("table", func(t *testing.T) {
+		text, err := top(t.Context(), viewer, "--exporter-namespace=dra-exporter", "--once")
+		for _, want := range []string{"NAMESPACE", "turns", "first", "insufficient_devices"} {
+			if err != nil || !strings.Contains(text, want) {
+				t.Errorf("%s is not there: %v\n%s", want, err, text)
+			}
+		}
+	})
+	t.Run("without rights", func(t *testing.T) { topWithoutRights(t, viewer) })
+}
+
+// topAccount makes the account and returns its kubeconfig.
+func topAccount(t *testing.T) string {
+	t.Helper()
+	if err := shared.Apply(t.Context(), topViewer); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Delete(context.WithoutCancel(t.Context()), topViewer); err != nil {
+			t.Error(err)
+		}
+	})
+	path, err := accountKubeconfig(t.Context(), t.TempDir(), "top-viewer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// top runs the program as a person with that kubeconfig does.
+func top(ctx context.Context, kubeconfig string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, agentBinary(), append([]string{"top", "--kubeconfig=" + kubeconfig}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// judgeTop wants the pod that holds the device, and the one that waits for it.
+func judgeTop(text string) error {
+	var told topDocument
+	if err := json.Unmarshal([]byte(text), &told); err != nil {
+		return err
+	}
+	if told.Agents == 0 || told.Answered != told.Agents || len(told.Failures) > 0 || told.PendingError != "" {
+		return fmt.Errorf("not all have answered:\n%s", text)
+	}
+	if len(told.Devices) != 1 || len(told.Devices[0].Pods) != 1 || told.Devices[0].Pods[0] != "first" || told.Devices[0].Node != shared.NodeName() {
+		return fmt.Errorf("not the one device of the first pod:\n%s", text)
+	}
+	if told.Pending == nil || told.Pending.Waiting != 1 || told.Pending.Reasons[0].Reason != "insufficient_devices" {
+		return fmt.Errorf("not the one that waits:\n%s", text)
+	}
+	return nil
+}
+
+// topWithoutRights takes away one right after the other: the message names what
+// is missing.
+func topWithoutRights(t *testing.T, viewer string) {
+	_, err := top(t.Context(), viewer, "--output=json") // the rights are of one namespace
+	if err == nil || !strings.Contains(err.Error(), "cannot list resource \"pods\"") || !strings.Contains(err.Error(), "--exporter-namespace") {
+		t.Errorf("in all namespaces: %v", err)
+	}
+	lesser := strings.Replace(topViewer, `- {apiGroups: [""], resources: [pods/proxy], verbs: [get]}`, "", 1)
+	if err := shared.Apply(t.Context(), lesser); err != nil {
+		t.Fatal(err)
+	}
+	err = cluster.Eventually(t.Context(), "the right to be gone", func(ctx context.Context) error {
+		_, err := top(ctx, viewer, "--exporter-namespace=dra-exporter", "--output=json")
+		if err == nil || !strings.Contains(err.Error(), "pods/proxy") || !strings.Contains(err.Error(), "403") {
+			return fmt.Errorf("top says %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
