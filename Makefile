@@ -53,8 +53,8 @@ help: ## list the targets
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
-	CGO_ENABLED=0 go run -ldflags '$(LDFLAGS)' ./cmd/dra-exporter demo $(DEMO_FLAGS)
+demo: build-static ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
+	@exec bin/dra-exporter-static demo $(DEMO_FLAGS)
 
 ##@ Build
 .PHONY: build build-static image images release sbom

@@ -148,6 +148,8 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
+// tellWhere prints commands that can be copied: with the program's name as it
+// was called.
 func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
 	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
 
@@ -158,7 +160,8 @@ func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metr
   the cluster  http://%[2]s/
                curl -s %[2]s%[3]s | grep pending
                curl -s %[2]s/api/v1/pending
-               go run ./cmd/dra-exporter explain --kubeconfig=%[4]s pod hpc/mpi-0
+               %[5]s explain --kubeconfig=%[4]s pod hpc/mpi-0
+  both         %[5]s top --url=%[1]s --cluster-url=%[2]s
 
-`, node, cluster, metrics, kubeconfig)
+`, node, cluster, metrics, kubeconfig, os.Args[0])
 }

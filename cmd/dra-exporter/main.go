@@ -29,6 +29,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	name, err := commands.app.Parse(args)
 	if err == nil {
 		err = commands.run(ctx, name)
+	} else if culprit := refused(commands.app, args); culprit != "" {
+		err = fmt.Errorf("%s%w", culprit, err)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dra-exporter: %v\n", err)
@@ -54,7 +56,8 @@ func newCommands(stdout, stderr io.Writer) *commands {
 	}
 	c.app.UsageWriter(stdout).ErrorWriter(stderr).DefaultEnvars()
 	c.app.HelpFlag.Short('h').NoEnvar()
-	c.app.Version(versionText()).UsageTemplate(kingpin.CompactUsageTemplate)
+	c.app.Version(versionText())
+	sayUsage(c.app)
 	c.app.VersionFlag.NoEnvar() // DRA_EXPORTER_VERSION is what many would call a version
 	c.addNode(stderr)
 	c.addCluster(stderr)

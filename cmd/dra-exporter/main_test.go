@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"no API server":           {[]string{"node", "--node.name=n"}, []string{"--kubeconfig", "--kubernetes.disable"}},
 		"a missing kubeconfig":    {[]string{"node", "--node.name=n", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
 		"a broken kubeconfig":     {[]string{"node", "--node.name=n", "--kubeconfig=" + file("kubeconfig", "{")}, []string{"--kubeconfig"}},
-		"an unknown source":       {append(alone, "--device.source=gpu"), []string{"gpu", "nvml"}},
+		"an unknown source":       {append(alone, "--device.source=gpu"), []string{"--device.source", "gpu", "nvml"}},
 		"simulated without file":  {append(alone, "--device.source=simulated"), []string{"--simulated.config"}},
 		"a missing simulation":    {append(alone, "--device.source=simulated", "--simulated.config=/does/not/exist"), []string{"/does/not/exist"}},
 		"a wrong simulation":      {append(alone, "--device.source=simulated", "--simulated.config="+file("simulation", "devices: [{uuid: a, colour: red}]")), []string{"colour"}},
@@ -78,10 +79,13 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"pod labels that collide": {append(alone, "--labels.pod=a.b", "--labels.pod=a-b"), []string{"--labels.pod", "a.b", "a-b"}},
 		"a missing price list":    {append(alone, "--cost.prices=/does/not/exist"), []string{"--cost.prices", "/does/not/exist"}},
 		"a negative price":        {append(alone, "--cost.prices="+file("prices", "currency: EUR\nprices:\n- perHour: -1\n")), []string{"--cost.prices", "prices:3", "perHour"}},
-		"neither copy nor split":  {append(alone, "--metrics.dcgm=both"), []string{"copy", "split", "both"}},
+		"neither copy nor split":  {append(alone, "--metrics.dcgm=both"), []string{"--metrics.dcgm", "copy", "split", "both"}},
 		"a wrong address":         {append(alone, "--web.listen-address=nowhere"), []string{"nowhere"}},
 		"a missing web config":    {append(alone, "--web.config.file=/does/not/exist"), []string{"/does/not/exist"}},
-		"a wrong log level":       {append(alone, "--log.level=loud"), []string{"loud"}},
+		"a wrong log level":       {append(alone, "--log.level=loud"), []string{"--log.level", "loud"}},
+		"no duration":             {append(alone, "--device.interval=soon"), []string{"--device.interval", "soon"}},
+		"a flag above a command":  {[]string{"check", "--output=xml", "cluster"}, []string{"--output", "xml", "json"}},
+		"an unknown shell":        {[]string{"completion", "tcsh"}, []string{"SHELL", "tcsh", "bash"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,6 +107,47 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 				t.Errorf("%d lines, want two at most:\n%s", lines, stderr.String())
 			}
 		})
+	}
+}
+
+// What stands in a variable is refused by the variable's name: whoever reads the
+// message has given no flag. Those of the command above count as well.
+func TestRefusedVariables(t *testing.T) {
+	for variable, args := range map[string][]string{
+		"DRA_EXPORTER_LOG_LEVEL=loud":               {"node"},
+		"DRA_EXPORTER_DEVICE_SOURCE=nvml\nabacus":   {"node"},
+		"DRA_EXPORTER_OUTPUT=xml":                   {"check", "cluster"},
+		"DRA_EXPORTER_DEVICE_SLOW_INTERVAL=at once": {"check"},
+	} {
+		name, _, _ := strings.Cut(variable, "=")
+		t.Run(name, func(t *testing.T) {
+			command := program(t.Context(), args...)
+			command.Env = append(command.Env, variable)
+			output, err := command.CombinedOutput()
+			if err == nil || !strings.Contains(string(output), "dra-exporter: "+name+": ") {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+}
+
+// Who asks for help is told of each command what it is for.
+func TestHelpOfCommands(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {}, {"check", "--help"}, {"explain", "--help"}} {
+		output, _ := program(t.Context(), args...).CombinedOutput()
+		words := strings.Join(strings.Fields(string(output)), " ")
+		_, list, _ := strings.Cut(words, "Commands:")
+		wanted := []string{"check [node] ", "check agent <URL> ", "explain pod <NAME> Explain all claims of a pod."}
+		if len(args) > 1 {
+			wanted = slices.DeleteFunc(wanted, func(want string) bool { return !strings.HasPrefix(want, args[0]+" ") })
+		} else {
+			wanted = append(wanted, "node Run on a node", "cluster Run once in a cluster", "demo Run both roles", "top Show what", "completion <SHELL> Print", "version Say")
+		}
+		for _, want := range wanted {
+			if !strings.Contains(list, want) {
+				t.Errorf("%q does not say %q:\n%s", args, want, output)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -118,7 +119,7 @@ func (a API) access(in area, role string) []Finding {
 		case access.Optional:
 			findings = append(findings, in.skipped(access.String(), "is not allowed, and not needed: %s", access.For))
 		default:
-			findings = append(findings, in.failure(fmt.Sprintf("Give the service account the ClusterRole %s (rbac.create in the chart, deploy/kustomize/base).", role),
+			findings = append(findings, in.failure(fmt.Sprintf("Give the account that asks, in a pod its service account, the ClusterRole %s (rbac.create in the chart, deploy/kustomize/base).", role),
 				access.String(), "is not allowed: %s", access.For))
 		}
 	}
@@ -138,6 +139,8 @@ func (a API) troubles(in area) []Finding {
 		case status.Reason == source.ReasonNone && status.Up:
 		case status.Reason == source.ReasonPermission && a.denied(status.Name):
 		case status.Reason == source.ReasonUnsupported:
+		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero() && a.lacks():
+			findings = append(findings, in.skipped(status.Name, "not read: what is not allowed is needed first"))
 		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero():
 			findings = append(findings, in.failure("Ask again with a longer --timeout; see the load of the API server.", status.Name, "could not be read in the time of the check"))
 		case status.Up:
@@ -147,6 +150,12 @@ func (a API) troubles(in area) []Finding {
 		}
 	}
 	return findings
+}
+
+// lacks reports whether a permission that is needed is not there. Some of what
+// is read waits for something else, as claims do for the pods that use them.
+func (a API) lacks() bool {
+	return slices.ContainsFunc(a.Access, func(access Access) bool { return access.Error == nil && !access.Allowed && !access.Optional })
 }
 
 // denied reports whether a line has told of a permission for the resource.

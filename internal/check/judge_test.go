@@ -137,6 +137,10 @@ func TestAPIServer(t *testing.T) {
 			a.Access[0].Error = nil
 			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonUnavailable, Message: "went away", Errors: 1}}
 		}), []want{{Failure, "pods", "went away"}}},
+		{"waiting for what is not allowed", but(func(a *API) {
+			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
+			a.Statuses = []source.Status{{Name: "resourceclaims"}}
+		}), []want{{Failure, "list pods", "lost"}, {Skipped, "resourceclaims", "not allowed"}}},
 		{"not read in time", but(func(a *API) { a.Statuses = []source.Status{{Name: "pods"}} }), []want{{Failure, "pods", "--timeout"}}},
 	})
 	for name, c := range map[string]struct {

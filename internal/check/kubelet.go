@@ -114,7 +114,7 @@ const cdiPage = "docs/check.md#cdi"
 // the hardware of a device, and so never a failure.
 func CDIFindings(c CDI) []Finding {
 	in := area{"CDI", cdiPage}
-	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir names others."
+	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir names others (chart: node.cdiDirs)."
 	var findings []Finding
 	missing := 0
 	for _, folder := range c.Folders {

@@ -34,23 +34,31 @@ const (
 )
 
 // Text writes the report for a person: a heading for each area, a line for
-// each finding, and below what is not well the remedy.
+// each finding, and below what is not well the remedy; once below several in a
+// row that have the same.
 func (r *Report) Text(style Style) string {
 	p := &printer{style: style, subjects: r.subjectWidth()}
 	if p.style.Columns == 0 {
 		p.style.Columns = 100
 	}
 	last := ""
-	for _, finding := range r.Findings {
+	for i, finding := range r.Findings {
 		if finding.Area != last {
 			p.heading(finding.Area)
 			last = finding.Area
+		}
+		if i+1 < len(r.Findings) && sameRemedy(finding, r.Findings[i+1]) {
+			finding.Remedy = ""
 		}
 		p.finding(finding)
 	}
 	p.text.WriteString("\n")
 	p.wrapped("", "", r.summary())
 	return p.text.String()
+}
+
+func sameRemedy(a, b Finding) bool {
+	return a.Area == b.Area && a.Remedy == b.Remedy && a.Page == b.Page
 }
 
 // summary counts.

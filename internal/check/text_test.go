@@ -38,6 +38,23 @@ func TestText(t *testing.T) {
 	}
 }
 
+// A remedy for several findings in a row is told once, below the last of them.
+func TestTextTellsARemedyOnce(t *testing.T) {
+	in := area{"API server", "docs/check.md"}
+	report := &Report{}
+	report.Add(in.failure("Give the role.", "list pods", "denied"), in.failure("Give the role.", "watch pods", "denied"), in.failure("Look.", "nodes", "down"), in.failure("Give the role.", "list nodes", "denied"))
+	text := report.Text(Style{})
+	want := []string{"list pods   denied\n  FAIL watch pods  denied\n", "watch pods  denied\n                   -> Give the role.\n", "nodes       down\n                   -> Look.\n", "list nodes  denied\n                   -> Give the role.\n"}
+	for _, part := range want {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in:\n%s", part, text)
+		}
+	}
+	if n := strings.Count(text, "Give the role."); n != 2 {
+		t.Errorf("the remedy is told %d times:\n%s", n, text)
+	}
+}
+
 func TestJSONAndErr(t *testing.T) {
 	report := sample()
 	var text bytes.Buffer

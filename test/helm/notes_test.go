@@ -39,7 +39,7 @@ func TestNotes(t *testing.T) {
 func situations(operator []string) map[string]situation {
 	return map[string]situation{
 		"with the operator": {install{apis: operator},
-			[]string{"PodMonitors are in the namespace dra-exporter", "--set monitoring.labels.release=", "PrometheusRule dra-exporter in dra-exporter", "--set rules.labels.release=", "grafana_dashboard=1", "enforce=privileged", "helm test dra-exporter -n dra-exporter"},
+			[]string{"PodMonitors are in the namespace dra-exporter", "--set monitoring.labels.release=", "PrometheusRule dra-exporter in dra-exporter", "--set rules.labels.release=", "grafana_dashboard=1", "violates PodSecurity", "enforce=privileged", "set node.kubeletDir", "helm test dra-exporter -n dra-exporter"},
 			[]string{"There is no", "There are no", "pushed", "hostPID", "rbac.create"}},
 		"without the operator": {install{},
 			[]string{"There is no PodMonitor: the cluster did not have", "monitoring.enabled=true", "#prometheus-without-the-operator", "There are no rules and alerts: the cluster did not have", "tree/main/alerts"},
@@ -75,7 +75,7 @@ func situations(operator []string) map[string]situation {
 			[]string{"PodMonitors are", "no rules and alerts, as monitoring.honorLabels is false", "no dashboards, as monitoring.honorLabels is false"},
 			[]string{"Recording rules and alerts are", "sidecar"}},
 		"a mode that wants labelled nodes": {install{values: "node: {access: {mode: runtimeClass}}"},
-			[]string{"kubectl get nodes -l nvidia.com/gpu.present=true", "node.access.mode=none"}, nil},
+			[]string{"kubectl get nodes -l nvidia.com/gpu.present=true", "node.access.mode=none", "pod rejected"}, nil},
 		"nodes that are chosen": {install{values: "node: {access: {mode: runtimeClass}, nodeSelector: {a: b}}"},
 			nil, []string{"gpu.present", "node.access.mode=none"}},
 		"OpenShift": {install{apis: []string{constraints}},

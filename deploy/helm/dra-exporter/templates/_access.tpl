@@ -246,7 +246,8 @@ Access to the devices: {{ $mode }}
   It must be the engine of the agent's own node. Shared GPUs are not split by processes.
 {{- else if eq $mode "runtimeClass" }}
   RuntimeClass {{ $access.runtimeClass.name }} gives the agent NVIDIA's library and the GPUs.
-  A node without that runtime cannot start the pod: it stays in ContainerCreating.
+  The RuntimeClass must be there: without it the DaemonSet's events say "pod rejected", and
+  there is no pod. A node without that runtime cannot start the pod: it stays in ContainerCreating.
 {{- else if eq $mode "cdi" }}
   The annotation {{ $access.cdi.annotation }} asks for {{ join ", " $access.cdi.devices }}.
   A plugin of the container runtime must read it: Kubernetes does not.

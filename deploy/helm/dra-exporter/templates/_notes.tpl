@@ -103,9 +103,11 @@
 {{- $name := include "dra-exporter.fullname" . -}}
 {{- $ns := .Release.Namespace -}}
 {{- if .Values.node.enabled }}
-The agent mounts folders of the node, which Pod Security allows at the level privileged alone. If
-DaemonSet {{ $name }}-node wants pods (DESIRED) and has none, and its events say "violates PodSecurity":
+If DaemonSet {{ $name }}-node has no pods, or its pods stay in ContainerCreating, events say why:
+  kubectl -n {{ $ns }} get daemonset {{ $name }}-node; kubectl -n {{ $ns }} get events
+"violates PodSecurity": the agent mounts folders of the node, which only the level privileged allows:
   kubectl label namespace {{ $ns }} pod-security.kubernetes.io/enforce=privileged
+"pod-resources is not a directory": the kubelet's folder is elsewhere: set node.kubeletDir.
 {{- if .Values.node.hostPID }}
 node.hostPID: the agent sees the names and command lines of all processes of its node.
 {{- end }}
