@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // Outcome says how it is with one thing that was looked at.
@@ -77,7 +79,7 @@ func (r *Report) JSON(w io.Writer) error {
 	encoder.SetEscapeHTML(false)
 	findings := make([]Finding, 0, len(r.Findings))
 	for _, f := range r.Findings {
-		f.Area, f.Subject, f.Text, f.Remedy = printable(f.Area), printable(f.Subject), printable(f.Text), printable(f.Remedy)
+		f.Area, f.Subject, f.Text, f.Remedy = terminal.Printable(f.Area), terminal.Printable(f.Subject), terminal.Printable(f.Text), terminal.Printable(f.Remedy)
 		findings = append(findings, f)
 	}
 	written := document{

@@ -2,8 +2,9 @@ package check
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // Style is what the reader's terminal can show.
@@ -101,7 +102,7 @@ func (p *printer) heading(text string) {
 	if p.text.Len() > 0 {
 		p.text.WriteString("\n")
 	}
-	text = printable(text)
+	text = terminal.Printable(text)
 	if !strings.Contains(text, "://") {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
@@ -113,7 +114,7 @@ func (p *printer) heading(text string) {
 
 func (p *printer) finding(f Finding) {
 	mark, sign := f.Outcome.mark(), ""
-	subject := printable(f.Subject)
+	subject := terminal.Printable(f.Subject)
 	padding := strings.Repeat(" ", max(0, p.subjects-utf8.RuneCountInString(subject)))
 	if p.style.Colour {
 		sign = mark.sign
@@ -137,7 +138,7 @@ func (p *printer) finding(f Finding) {
 	behind := indent + strings.Repeat(" ", utf8.RuneCountInString(arrow))
 	p.wrapped(indent+arrow, behind, f.Remedy)
 	if f.Page != "" {
-		p.text.WriteString(behind + printable(f.Page) + "\n")
+		p.text.WriteString(behind + terminal.Printable(f.Page) + "\n")
 	}
 }
 
@@ -148,7 +149,7 @@ func (p *printer) wrapped(first, rest, text string) { p.text.WriteString(p.lines
 func (p *printer) lines(first, rest, text string) string {
 	var all strings.Builder
 	line, fresh := first, true
-	for _, word := range strings.Fields(printable(text)) {
+	for _, word := range strings.Fields(terminal.Printable(text)) {
 		switch {
 		case fresh:
 			line += word
@@ -162,18 +163,4 @@ func (p *printer) lines(first, rest, text string) string {
 	}
 	all.WriteString(strings.TrimRight(line, " ") + "\n")
 	return all.String()
-}
-
-// printable keeps a text from doing more than be read.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
 }

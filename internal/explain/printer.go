@@ -3,8 +3,9 @@ package explain
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // width is how many columns the text takes. A word that is longer, such as a
@@ -47,7 +48,7 @@ func (p *printer) item(indent int, mark, text string) {
 // wrapped breaks a text between words.
 func (p *printer) wrapped(first, rest, text, style string) {
 	line, begun := first, false
-	for _, word := range words(printable(text)) {
+	for _, word := range words(terminal.Printable(text)) {
 		switch {
 		case !begun:
 			line += word
@@ -79,7 +80,7 @@ func (p *printer) table(indent int, rows [][]string, numbers ...int) {
 		var line strings.Builder
 		line.WriteString(blanks(indent))
 		for i, cell := range row[:len(row)-1] {
-			cell = printable(cell)
+			cell = terminal.Printable(cell)
 			padding := blanks(widths[i] - utf8.RuneCountInString(cell))
 			if slices.Contains(numbers, i) {
 				line.WriteString(padding + cell + "  ")
@@ -139,17 +140,3 @@ func columnWidths(rows [][]string) []int {
 }
 
 func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }
-
-// printable keeps a text from doing more than be read.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
-}

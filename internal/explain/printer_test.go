@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // Commands stay on one line, so that they can be copied; what is too long for
@@ -45,7 +47,7 @@ func FuzzPrinter(f *testing.F) {
 			}
 			kept = append(kept, strings.Fields(line)...)
 		}
-		want := append([]string{"-"}, strings.Fields(printable(text))...)
+		want := append([]string{"-"}, strings.Fields(terminal.Printable(text))...)
 		if strings.Join(kept, " ") != strings.Join(want, " ") {
 			t.Errorf("%q became %q", want, kept)
 		}
