@@ -3,6 +3,7 @@ package device
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // Quantity is one thing that can be read of a device. Values are in the base
@@ -131,7 +132,18 @@ type Reading struct {
 	Quantity Quantity
 	Details  [2]string
 	Value    float64
+	Measured Window
 }
+
+// Window bounds when a value was measured: not before From and not after To,
+// in elapsed time of the sampler's clock. A library that caches its values, or
+// a call that takes seconds, returns a value that is older than the answer. A
+// source that knows better than the duration of its read says so; for all
+// others the sampler sets the time of the read. The zero Window is unknown.
+type Window struct{ From, To time.Duration }
+
+// IsZero reports whether it is unknown when the value was measured.
+func (w Window) IsZero() bool { return w == Window{} }
 
 // compare orders readings by quantity, then details.
 func (r Reading) compare(other Reading) int {
