@@ -32,7 +32,7 @@ func due[K comparable](t *testing.T, from *agenda[K], now time.Duration) (K, *ap
 }
 
 func allocated(ref dra.ClaimRef, uid string, pods ...string) dra.Claim {
-	claim := dra.Claim{Ref: ref, UID: uid, Allocated: true, Results: []dra.Result{{Device: dra.DeviceID{Driver: "d", Pool: "p", Name: "x"}}}}
+	claim := dra.Claim{Ref: ref, UID: uid, Allocated: true, Node: "node-a", Results: []dra.Result{{Device: dra.DeviceID{Driver: "d", Pool: "p", Name: "x"}}}}
 	for _, pod := range pods {
 		claim.ReservedFor = append(claim.ReservedFor, dra.Consumer{Resource: "pods", UID: pod})
 	}
@@ -75,6 +75,23 @@ func TestReadsAClaimUntilItIsSettled(t *testing.T) {
 		if want := i == 0 || !reflect.DeepEqual(steps[i-1].claim, step.claim); changed != want {
 			t.Errorf("read %d is news: %v, want %v", i, changed, want)
 		}
+	}
+}
+
+// Pods of other nodes come to a claim on network-attached devices, and leave
+// it, without a pod of this node that changes.
+func TestReadsAClaimOfSeveralNodesAgainAndAgain(t *testing.T) {
+	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
+	book := newClaimBook(middle)
+	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+	claim := allocated(ref, "u", "pod-elsewhere", "pod-1")
+	claim.Node = ""
+	now := time.Duration(0)
+	for _, after := range []time.Duration{0, settlingPeriod, settlingPeriod, settlingPeriod} {
+		now += after
+		_, taken := due(t, book.agenda, now)
+		book.agenda.done(ref, taken)
+		book.found(at(now), ref, claim, "7")
 	}
 }
 

@@ -18,6 +18,7 @@ func decodeClaim(claim *resourcev1.ResourceClaim) dra.Claim {
 		ReservedFor:      decodeConsumers(claim.Status.ReservedFor),
 	}
 	if allocation := claim.Status.Allocation; allocation != nil {
+		decoded.Node = onlyNode(allocation.NodeSelector)
 		decoded.Results = decodeResults(allocation.Devices.Results)
 		decoded.Sharing = sharingOf(allocation.Devices.Config)
 		decoded.DeviceStatus = decodeStatuses(claim.Status.Devices)

@@ -104,8 +104,8 @@ func (b *claimBook) found(now clock.Instant, ref dra.ClaimRef, claim dra.Claim, 
 		return changed
 	}
 	period := settlingPeriod
-	if record.confirmed {
-		period = claimRefresh
+	if record.confirmed && claim.Node != "" {
+		period = claimRefresh // pods on other nodes may come to the claim, or leave it, unseen from here
 	}
 	record.confirmed, record.tries = true, 0
 	b.agenda.set(ref, now.Elapsed+b.jittered(period))

@@ -33,6 +33,7 @@ func decodeDevice(spec *resourcev1.ResourceSliceSpec, device *resourcev1.Device,
 	return dra.PublishedDevice{
 		ID:                  dra.DeviceID{Driver: clean(spec.Driver), Pool: clean(spec.Pool.Name), Name: clean(device.Name)},
 		Node:                nodeOf(spec, device),
+		Passthrough:         known.text(names.kind) == "vfio",
 		UUID:                known.text(names.uuid),
 		ParentUUID:          known.text(names.parentUUID),
 		PCIAddress:          address,

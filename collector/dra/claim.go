@@ -13,7 +13,8 @@ type Claim struct {
 	Ref              ClaimRef
 	UID              string
 	Allocated        bool
-	ExtendedResource bool // made by the scheduler for an extended resource
+	Node             string // the one node on which the allocated devices can be used; empty if there are several
+	ExtendedResource bool   // made by the scheduler for an extended resource
 	Requests         []Request
 	Results          []Result // what was allocated; empty unless Allocated
 	ReservedFor      []Consumer

@@ -18,6 +18,7 @@ func (d DeviceID) String() string { return d.Driver + "/" + d.Pool + "/" + d.Nam
 type PublishedDevice struct {
 	ID               DeviceID
 	Node             string // empty for a network-attached device
+	Passthrough      bool   // for virtual machines (vfio): the host has no counters of it
 	UUID             string // the vendor's, as the driver spells it
 	ParentUUID       string // of the GPU that a partition is cut from
 	PCIAddress       string // lower case, domain of four digits: 0000:c1:00.0
