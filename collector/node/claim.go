@@ -16,7 +16,21 @@ type claimView struct {
 	facts     []deviceFact    // what there is to say of them
 	consumers []claimConsumer // sorted, no container twice for one device
 	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
+
+	podUIDs    []string // of those of them that the API server knows
+	listedOnly bool     // the kubelet's List alone says so: admin access is not known
+	missing    bool     // the newest List names none of its pods, and may not be complete
+	charge     charging // whether its device-seconds are counted on this node
 }
+
+// charging says whether device-seconds of a claim are counted on this node.
+type charging uint8
+
+const (
+	chargedHere      charging = iota
+	chargedElsewhere          // another node counts them: the claim's devices are on several nodes
+	chargedNowhere            // which node counts them is not known: the claim is reserved for a pod group
+)
 
 // claimInfo is what dra_claim_info says of a claim.
 type claimInfo struct {
@@ -38,6 +52,7 @@ type claimDevice struct {
 // claimConsumer is a container that may use a device of a claim. Its pod is
 // in the claim's namespace.
 type claimConsumer struct {
+	device                       dra.DeviceID
 	uuid, pod, podUID, container string
 	ownerKind, ownerName         string
 	labels                       podLabels
@@ -79,11 +94,24 @@ func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
 	for _, d := range v.devices {
 		if use.Covers(d.request) {
 			v.consumers = append(v.consumers, claimConsumer{
-				uuid: d.uuid, pod: pod.Ref.Name, podUID: pod.UID, container: container,
+				device: d.id, pod: pod.Ref.Name, podUID: pod.UID, container: container,
 				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName, labels: labels,
 			})
 		}
 	}
+}
+
+// resolve gives each device its uuid, and sorts: the hardware of some may have
+// been found only now. Slices that an earlier view has too are not changed.
+func (v *claimView) resolve(uuid resolve) {
+	v.devices, v.consumers = slices.Clone(v.devices), slices.Clone(v.consumers)
+	for i := range v.devices {
+		v.devices[i].uuid = uuid(v.devices[i].id)
+	}
+	for i := range v.consumers {
+		v.consumers[i].uuid = uuid(v.consumers[i].device)
+	}
+	v.settle()
 }
 
 // settle sorts what was gathered and drops what is there twice: a claim can
@@ -105,6 +133,7 @@ func (v *claimView) settle() {
 	for i, d := range v.devices {
 		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
 	}
+	v.pods = slices.Clone(v.pods)
 	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	v.pods = slices.Compact(v.pods)
 }

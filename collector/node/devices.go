@@ -2,6 +2,8 @@ package node
 
 import (
 	"cmp"
+	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -10,14 +12,14 @@ import (
 )
 
 // matchDevices pairs what drivers named with hardware and returns how to
-// name each device. A match is remembered while anything holds the device,
-// because slices vanish when a driver is down.
-func (s *State) matchDevices(facts Facts) resolve {
+// name each device. A match is remembered while a claim holds the device,
+// because slices vanish when a driver is down; held is what claims hold now.
+func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
+	maps.DeleteFunc(s.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
 	hardware, uuids := s.hardware()
-	subjects := subjects(facts)
-	found := match(subjects, hardware, s.remembered(facts.Cluster, uuids))
-	s.remember(found, uuids)
-	s.publish(facts.Cluster, found, uuids)
+	m := match(subjects(facts), hardware, s.remembered(facts.Cluster, uuids))
+	s.remember(m, uuids)
+	s.publish(facts.Cluster, m.found, uuids)
 	return func(id dra.DeviceID) string {
 		if uuid, known := s.known[id]; known {
 			return uuid
@@ -26,19 +28,16 @@ func (s *State) matchDevices(facts Facts) resolve {
 	}
 }
 
-// remember keeps what was found, and forgets who had the hardware before: it
-// is remembered for one device alone.
-func (s *State) remember(found map[dra.DeviceID]int, uuids []string) {
-	taken := make(map[string]dra.DeviceID, len(found))
-	for id, i := range found {
-		s.known[id] = uuids[i]
-		taken[uuids[i]] = id
-	}
-	for id, uuid := range s.known {
-		if by, isTaken := taken[uuid]; isTaken && by != id {
-			delete(s.known, id)
+// remember keeps what was found, and forgets who had the hardware before.
+func (s *State) remember(m *matching, uuids []string) {
+	now, taken := make(map[dra.DeviceID]bool, len(m.found)), make(map[string]bool, len(m.found))
+	for _, found := range []map[dra.DeviceID]int{m.found, m.twice} {
+		for id, i := range found {
+			s.known[id] = uuids[i]
+			now[id], taken[uuids[i]] = true, true
 		}
 	}
+	maps.DeleteFunc(s.known, func(id dra.DeviceID, uuid string) bool { return taken[uuid] && !now[id] })
 }
 
 // remembered is the hardware of held devices whose slices are gone: nobody
@@ -83,8 +82,10 @@ func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []str
 	for _, u := range s.units {
 		u.isPublished, u.inSlice = false, false
 	}
-	for id, i := range found {
-		s.name(s.units[uuids[i]], id)
+	for _, id := range slices.SortedFunc(maps.Keys(found), func(a, b dra.DeviceID) int { return cmp.Compare(a.String(), b.String()) }) {
+		if u := s.units[uuids[found[id]]]; !u.isPublished || u.published.ID == id {
+			s.name(u, id)
+		}
 	}
 }
 
@@ -122,7 +123,7 @@ func subjects(facts Facts) []subject {
 	}
 	for _, claim := range facts.Cluster.Claims {
 		for _, result := range claim.Results {
-			add(result.Device)
+			add(result.Device).claimed = true
 		}
 		for _, status := range claim.DeviceStatus {
 			s := add(status.Device)
@@ -143,6 +144,7 @@ func addListed(facts Facts, add func(dra.DeviceID) *subject) {
 	}
 	for _, a := range facts.Listing.Assignments {
 		s := add(a.Device)
+		s.claimed = true
 		for _, name := range a.CDIDevices {
 			for _, path := range nodes[name] {
 				if !slices.Contains(s.nodes, path) {
@@ -163,7 +165,9 @@ func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 		s.reorder = true
 	}
 	u.seen = now
-	s.name(u, d.id)
+	if !u.isPublished || u.published.ID == d.id {
+		s.name(u, d.id)
+	}
 	return u
 }
 
@@ -176,17 +180,30 @@ func unidentified() device.Device {
 }
 
 // countUnmatched counts allocated devices without hardware, and hardware
-// that the vendor's own driver, which publishes here, does not name. It also
-// forgets matches that nobody needs any more.
-func (s *State) countUnmatched(facts Facts) {
+// that the vendor's own driver, which publishes here, does not name.
+func (s *State) countUnmatched(facts Facts, events []Event) []Event {
+	before := s.unmatched.conflicting
 	s.unmatched = unmatched{}
-	held := make(map[dra.DeviceID]bool)
+	held, names := make(map[dra.DeviceID]bool), make(map[string]dra.DeviceID)
 	for _, view := range s.views {
 		for _, d := range view.devices {
 			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
 				s.unmatched.published++
 			}
 			held[d.id] = true
+			switch first, named := names[d.uuid]; {
+			case !named:
+				names[d.uuid] = d.id
+			case first != d.id && !s.unmatched.conflicting[d.uuid]:
+				if s.unmatched.conflicting == nil {
+					s.unmatched.conflicting = make(map[string]bool)
+				}
+				s.unmatched.conflicting[d.uuid] = true
+				if !before[d.uuid] {
+					events = append(events, Event{slog.LevelWarn, "claims hold one piece of hardware under two published devices", []slog.Attr{
+						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
+				}
+			}
 		}
 	}
 	drivers, cut := make(map[string]bool), make(map[string]bool)
@@ -207,9 +224,5 @@ func (s *State) countUnmatched(facts Facts) {
 			s.unmatched.hardware++
 		}
 	}
-	for id := range s.known {
-		if !held[id] {
-			delete(s.known, id)
-		}
-	}
+	return events
 }

@@ -32,8 +32,8 @@ type families struct {
 	devicePrice, namespaceCost *metric.Family
 	podLabels                  int // of claimConsumerInfo, the last ones
 
-	sampleTime, unmatched, resets, processes *metric.Family
-	self                                     *self.Families
+	sampleTime, unmatched, conflicting, uncounted, resets, processes *metric.Family
+	self                                                             *self.Families
 }
 
 // Families returns every family that the node role can show, for the
@@ -48,7 +48,7 @@ func Families() []*metric.Family {
 		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
 		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
 		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy, f.namespaceCost, f.devicePrice,
-		f.sampleTime, f.unmatched, f.resets, f.processes, self.ReadDuration(),
+		f.sampleTime, f.unmatched, f.conflicting, f.uncounted, f.resets, f.processes, self.ReadDuration(),
 	}
 	list = append(list, f.self.All()...)
 	list = append(list, f.quantity[:]...)
@@ -233,6 +233,8 @@ func (f *families) addExporter() {
 	f.self = self.NewFamilies()
 	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
+	f.conflicting = gauge("dra_exporter_conflicting_devices", "", "Pieces of hardware that claims hold under more than one published device", nil)
+	f.uncounted = gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access (no_api_server) or the other nodes' pods (pod_group) are not known", []string{"reason"})
 	f.processes = gauge("dra_exporter_process_attribution", "", "Whether the use of shared devices is split by processes: 1 for ok, or for the reason why it is not, 0 for the others", []string{"reason"})
-	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that were seen to fall", nil)
+	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that began again at zero", nil)
 }

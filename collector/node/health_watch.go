@@ -175,7 +175,7 @@ func (w *watches) watchThrottling(u *unit, limit time.Duration) {
 	for i := range u.reason {
 		g := &u.reason[i]
 		switch {
-		case g.since == 0:
+		case !g.grew:
 		case thermal(g.reason):
 			hot = max(hot, g.amount)
 		case powerBrake(g.reason):

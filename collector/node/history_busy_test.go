@@ -14,8 +14,8 @@ type useKey struct {
 }
 
 // checkBusy accrues, from what pages say, the busy time of every claim: from a
-// read to the next one, if the use went on under the same attribution all the
-// while and the reads are near enough.
+// read to the next one if they are near enough, as long as the use has gone on
+// under the same attribution.
 func (w *working) checkBusy(said map[string]map[string]float64) {
 	w.t.Helper()
 	began := map[useKey]time.Duration{}
@@ -29,11 +29,11 @@ func (w *working) checkBusy(said map[string]map[string]float64) {
 			since = w.now.Elapsed
 		}
 		began[key] = since
-		last, gap := w.read[key.tenure.uuid], w.now.Elapsed-w.read[key.tenure.uuid]
-		if !w.quiet[key.tenure.uuid] && since <= last && gap <= 10*time.Second {
-			w.busy[key] += row.Value * gap.Seconds()
+		last := w.read[key.tenure.uuid]
+		if over := w.now.Elapsed - max(last, since); !w.quiet[key.tenure.uuid] && w.now.Elapsed-last <= 10*time.Second && over > 0 {
+			w.busy[key] += row.Value * over.Seconds()
 			if key.attribution != "shared" {
-				w.total += row.Value * gap.Seconds()
+				w.total += row.Value * over.Seconds()
 			}
 			w.seen["busy as "+key.attribution]++
 		}

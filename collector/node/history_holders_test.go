@@ -12,7 +12,9 @@ type holdersNow struct {
 	uses    map[string]map[string][]string // pod UID → container → claims; the empty container is the pod itself
 	pods    map[string]string              // UID → name, of pods that hold it
 	blurred map[string]bool
-	several bool // holders
+	idle    map[string]bool // containers of pods that hold it, which do not
+	mixed   map[string]bool // UIDs of pods whose containers hold different things
+	several bool            // holders
 	unnamed bool
 }
 
@@ -24,7 +26,7 @@ func (h *holdersNow) attribution() string {
 }
 
 func (w *working) holdersOf(uuid string) *holdersNow {
-	h := &holdersNow{uses: map[string]map[string][]string{}, pods: map[string]string{}, blurred: map[string]bool{}}
+	h := &holdersNow{uses: map[string]map[string][]string{}, pods: map[string]string{}, blurred: map[string]bool{}, idle: map[string]bool{}, mixed: map[string]bool{}}
 	for _, row := range w.last.Rows {
 		if row.Family.Name == "dra_claim_held" && row.Labels.Get("uuid") == uuid {
 			h.claims = append(h.claims, row.Labels.Get("resourceclaim"))
@@ -40,6 +42,15 @@ func (w *working) holdersOf(uuid string) *holdersNow {
 				if slices.ContainsFunc(c.Uses, func(u dra.Use) bool { return u.Claim == claim }) {
 					h.use(pod.UID, pod.Ref.Name, c.Name+"-of-"+pod.Ref.Name, claim)
 				}
+			}
+		}
+	}
+	for _, pod := range w.facts.Cluster.Pods {
+		if uses := h.uses[pod.UID]; uses != nil {
+			for _, c := range pod.Containers {
+				own := uses[c.Name+"-of-"+pod.Ref.Name]
+				h.idle[c.Name+"-of-"+pod.Ref.Name] = c.ID != "" && len(own) == 0
+				h.mixed[pod.UID] = h.mixed[pod.UID] || len(own) != len(uses[""])
 			}
 		}
 	}

@@ -210,15 +210,24 @@ func (w *working) give(s *sums, owner dra.Owner, amount float64, h *holdersNow) 
 		s.nobody += amount
 		return
 	}
-	s.pods[owner.PodUID] += amount
-	claims := holds[""]
-	if used := holds[owner.ContainerID]; len(claims) > 1 && len(used) > 0 {
-		w.seen["by container"]++
+	claims, unclear := holds[""], false
+	switch used := holds[owner.ContainerID]; {
+	case len(used) > 0:
+		if len(claims) > 1 {
+			w.seen["by container"]++
+		}
 		claims = used
+	case h.idle[owner.ContainerID]:
+		w.seen["by a container that holds nothing"]++
+		s.nobody += amount
+		return
+	default:
+		unclear = h.mixed[owner.PodUID]
 	}
+	s.pods[owner.PodUID] += amount
 	for _, claim := range claims {
 		s.claims[claim] += amount
-		if len(claims) > 1 {
+		if len(claims) > 1 || unclear {
 			w.seen["ambiguous"]++
 			s.unclear[claim] = true
 		}

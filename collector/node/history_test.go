@@ -184,7 +184,10 @@ func (h *history) drop(claim string) {
 // list is what the kubelet lists: every entry twice, as after a retried
 // preparation.
 func (h *history) list() dra.PodResources {
-	listing := dra.PodResources{Pods: []dra.PodRef{{Namespace: "kube-system", Name: "always-there"}}}
+	always := dra.PodRef{Namespace: "kube-system", Name: "always-there"}
+	listing := dra.PodResources{Pods: []dra.PodRef{always}, Assignments: []dra.Assignment{
+		{Pod: always, Container: "main", Claim: dra.ClaimRef{Namespace: "kube-system", Name: "always-there"}, Device: dra.DeviceID{Driver: "nic.example.com", Pool: sceneNode, Name: "nic-0"}},
+	}}
 	for _, pod := range h.facts.Cluster.Pods {
 		listing.Pods = append(listing.Pods, pod.Ref)
 	}

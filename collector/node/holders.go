@@ -18,6 +18,9 @@ func (s *State) countHolders(now clock.Instant) {
 			u := s.unitOf(d, now)
 			if !d.admin {
 				u.holdBy(s.views[i].ref, d.consumed)
+				u.holders.missing = u.holders.missing || s.views[i].missing
+				u.holders.listedOnly = u.holders.listedOnly || s.views[i].listedOnly
+				u.holders.inGroup = u.holders.inGroup || s.views[i].charge == chargedNowhere
 			}
 		}
 	}
@@ -31,8 +34,8 @@ func (s *State) countHolders(now clock.Instant) {
 			u.holders.pods = append(u.holders.pods, p.pod)
 		}
 	}
-	for _, uuid := range s.doubtful {
-		if u, known := s.units[uuid]; known {
+	for _, d := range s.doubtful {
+		if u, known := s.units[d.uuid]; known {
 			u.holders.related++
 		}
 	}
@@ -67,9 +70,37 @@ func added(a, b map[string]float64) map[string]float64 {
 	return sum
 }
 
-// relate makes holders of partitions and of their parent know each other:
-// the parent's quantities contain the partitions'.
+// uncounted says why device-seconds of a unit are not known.
+func (h *holders) uncounted() (because uncountedReason, is bool) {
+	switch {
+	case h.listedOnly && h.claims > 1:
+		return uncountedNoAPIServer, true
+	case h.inGroup:
+		return uncountedPodGroup, true
+	default:
+		return 0, false
+	}
+}
+
+// uncountedReason is why the device-seconds of a held device are not counted.
+type uncountedReason uint8
+
+const (
+	uncountedNoAPIServer uncountedReason = iota // several claims, each of which may have admin access
+	uncountedPodGroup                           // pods on other nodes may use it, and a pod group names none
+	uncountedReasons
+)
+
+// String is the reason as dra_exporter_uncounted_devices names it.
+func (r uncountedReason) String() string {
+	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group"}[r]
+}
+
+// relate makes holders of partitions and of their parent know each other: the
+// parent's quantities contain the partitions'. The compute instances of one GPU
+// instance have its memory and its share of the buses together.
 func (s *State) relate() {
+	s.relateInstances()
 	for _, u := range s.units {
 		if !u.device.IsPartition() {
 			continue
@@ -81,5 +112,30 @@ func (s *State) relate() {
 		parent.holders.cut = parent.holders.cut || u.present || u.isHeld()
 		parent.holders.related += u.holders.claims + u.holders.plugins
 		u.holders.related += parent.holders.claims + parent.holders.plugins
+	}
+}
+
+// relateInstances makes the holders of compute instances of one GPU instance
+// know each other. Mostly a GPU instance is one compute instance, number 0.
+func (s *State) relateInstances() {
+	var divided map[string]int // holders by GPU instance
+	for _, u := range s.units {
+		if placed(u.device) && u.device.ComputeInstance > 0 && u.isHeld() {
+			divided = make(map[string]int)
+			break
+		}
+	}
+	if divided == nil {
+		return
+	}
+	for _, u := range s.units {
+		if placed(u.device) {
+			divided[gpuInstance(u.device)] += u.holders.claims + u.holders.plugins
+		}
+	}
+	for _, u := range s.units {
+		if placed(u.device) {
+			u.holders.related += divided[gpuInstance(u.device)] - u.holders.claims - u.holders.plugins
+		}
 	}
 }

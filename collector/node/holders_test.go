@@ -3,7 +3,6 @@ package node
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -24,18 +23,17 @@ func TestAnEmptyListFreesNoPlugin(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
 	s.facts.Listing, s.facts.ListedAt = s.legacyPod(), s.now
+	s.facts.Cluster.PluginPods = []dra.Pod{{Ref: s.facts.Listing.Pods[0], UID: "uid-of-legacy", Node: sceneNode}}
 	s.run(5)
 	s.facts.Listing, s.facts.ListedAt = dra.PodResources{}, s.now
 	s.run(3)
 	if got, shown := s.value("dra_claim_energy_joules_total", "attribution", "exclusive"); shown && got > 0 {
 		t.Errorf("%v J were credited as exclusive", got)
 	}
-	s.facts.ListedAt = s.now.Add(10 * time.Second)
-	s.run(1)
-	s.facts.ListedAt = s.now.Add(20 * time.Second)
+	s.facts.Cluster.PluginPods = nil
 	s.run(1)
 	if got, _ := s.value("dra_device_holders", "kind", "device_plugin"); got != 0 {
-		t.Errorf("%v holders by device plugin after two Lists without the pod", got)
+		t.Errorf("%v holders by device plugin once the API server does not have the pod either", got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -11,8 +13,8 @@ type resolve func(dra.DeviceID) string
 // joinCluster says who holds what while the pod watch is synced: a claim
 // that is allocated and reserved for a pod that is bound here and not
 // finished, whether the kubelet lists it or not. The fallback answers for
-// claims that have not been read.
-func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.ClaimRef) (claimView, bool)) []claimView {
+// claims that have not been read. Devices have no uuids yet.
+func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (claimView, bool)) []claimView {
 	claims := make(map[dra.ClaimRef]*dra.Claim, len(cluster.Claims))
 	for i := range cluster.Claims {
 		claims[cluster.Claims[i].Ref] = &cluster.Claims[i]
@@ -33,7 +35,7 @@ func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.C
 				if !seen {
 					at = len(views)
 					index[ref] = at
-					views = append(views, viewOf(claim, named.Template, uuid))
+					views = append(views, viewOf(claim, named.Template))
 				}
 				views[at].join(pod)
 			case !known:
@@ -44,17 +46,18 @@ func joinCluster(node string, cluster Cluster, uuid resolve, fallback func(dra.C
 		}
 	}
 	for i := range views {
-		views[i].settle()
+		if claim, known := claims[views[i].ref]; known {
+			views[i].charge = chargingOf(claim, views[i].podUIDs)
+		}
 	}
-	sortClaims(views)
 	return views
 }
 
-func viewOf(claim *dra.Claim, template string, uuid resolve) claimView {
+func viewOf(claim *dra.Claim, template string) claimView {
 	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
 	for _, result := range claim.Results {
 		view.devices = append(view.devices, claimDevice{
-			id: result.Device, uuid: uuid(result.Device), request: result.Request,
+			id: result.Device, request: result.Request,
 			class: claim.ClassOf(result.Request), shareID: result.ShareID,
 			admin: result.AdminAccess, consumed: result.Consumed,
 		})
@@ -66,7 +69,7 @@ func viewOf(claim *dra.Claim, template string, uuid resolve) claimView {
 // join adds a pod that the claim is reserved for, and those of its
 // containers that use the claim.
 func (v *claimView) join(pod dra.Pod) {
-	v.pods = append(v.pods, pod.Ref)
+	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
 	for _, container := range pod.Containers {
 		for _, use := range container.Uses {
 			if use.Claim == v.ref.Name {
@@ -74,4 +77,28 @@ func (v *claimView) join(pod dra.Pod) {
 			}
 		}
 	}
+}
+
+// chargingOf says whether this node counts the device-seconds of a claim. A
+// claim on devices of one node is counted there. Pods on several nodes may
+// share a claim on network-attached devices, and every agent must come to the
+// same answer without asking the others: the node counts them on which the
+// first pod runs that the claim is reserved for. That pod stays the first for
+// as long as the claim is reserved for it, so an agent that has read the claim
+// long ago is not wrong. The members of a pod group are not in the claim.
+func chargingOf(claim *dra.Claim, here []string) charging {
+	if claim.Node != "" {
+		return chargedHere
+	}
+	for _, consumer := range claim.ReservedFor {
+		switch {
+		case consumer.Resource != "pods":
+			return chargedNowhere
+		case slices.Contains(here, consumer.UID):
+			return chargedHere
+		default:
+			return chargedElsewhere
+		}
+	}
+	return chargedHere
 }

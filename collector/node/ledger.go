@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -25,10 +26,11 @@ type tenure struct {
 	held     bool
 	released clock.Instant // when it let go; meaningless while held
 
-	heldSince   uint64 // step that first saw the present hold
+	seen        time.Duration // elapsed time of the last step in which it certainly held the device
+	stretches   []stretch     // the newest last, of which it is not known yet what grew in them
 	attribution attribution
-	activeSince uint64      // step since which the attribution has been this one
-	uses        [usages]use // of what processes may split, each with its own attribution
+	uses        [usages]use           // of what processes may split, each with its own attribution
+	pending     [attributions]float64 // busy seconds of a hold that may have ended, since seen
 	weight      float64
 	allocated   float64   // memory, bytes; 0: unknown
 	idling      bool      // it does nothing at present
@@ -36,9 +38,22 @@ type tenure struct {
 
 	heldSeconds   tally // elapsed seconds
 	deviceSeconds tally // weighted seconds
+	uncounted     bool  // device-seconds are not known at present
 	accounts      [attributions]account
 	labels        *metric.Labels
 }
+
+// A stretch is a time, in elapsed time, through which a claim held a device
+// under one attribution. What happened between two stretches is not known.
+type stretch struct {
+	from, to    time.Duration
+	attribution attribution
+}
+
+// mostStretches bounds what is remembered of a hold while a quantity of its
+// device is not measured. What grew in stretches that are forgotten belongs to
+// nobody.
+const mostStretches = 32
 
 // An account is what accrued under one attribution. While another
 // attribution is in force it is frozen, never moved.
@@ -56,80 +71,144 @@ type reasonTally struct {
 	labels *metric.Labels
 }
 
-// hold notes that the claim holds the device in this step.
-func (t *tenure) hold(u *unit, step uint64) {
-	now := u.attribution()
+// hold notes that the claim holds the device in this step, and how long it has
+// done so since it was last seen.
+func (t *tenure) hold(u *unit, now time.Duration) (held time.Duration) {
+	present := u.attribution()
 	for q := range usages {
-		t.uses[q].take(u.use(t.key.claim, q, now), !t.held, step)
+		t.uses[q].take(u.use(t.key.claim, q, present), !t.held, now)
 	}
 	if !t.held {
-		t.heldSince, t.activeSince, t.idleSince = step, step, time.Time{}
-	} else if t.attribution != now {
-		t.activeSince = step
+		t.idleSince, t.pending = time.Time{}, [attributions]float64{}
+	} else {
+		held = now - t.seen
 	}
-	t.held, t.attribution = true, now
+	if last := len(t.stretches) - 1; t.held && t.attribution == present {
+		t.stretches[last].to = now
+	} else {
+		t.stretches = append(t.stretches, stretch{now, now, present})
+	}
+	t.held, t.attribution, t.seen = true, present, now
+	return held
 }
 
-// accrue credits the tenure with what it got since the step before: elapsed
-// seconds if it held at both ends, and each growth of the device that began
-// when it was already active. The totals of its namespace rise with it.
-func (t *tenure) accrue(u *unit, step uint64, elapsed time.Duration, now time.Time, totals *namespaceTotals) {
-	t.heldSeconds.open(now)
-	t.deviceSeconds.open(now)
+// doubt is for a step in which the hold may have ended: its uses go on, and
+// what it accrues waits.
+func (t *tenure) doubt(u *unit, now time.Duration) {
+	for q := range usages {
+		t.uses[q].take(u.use(t.key.claim, q, t.attribution), false, now)
+	}
+	use := &t.uses[usedTime]
+	t.pending[use.attribution] += use.busy(&u.growth[meterBusy])
+}
+
+// accrue credits the tenure with the time that it has held the device since
+// it was last seen. The totals of its namespace rise with it.
+func (t *tenure) accrue(u *unit, held time.Duration, now time.Time, totals *namespaceTotals) {
+	t.heldSeconds.add(held.Seconds(), now)
 	totals.device.open(now)
 	totals.sharedDevice.open(now)
 	totals.charge(u, t.class, 0, now)
-	if t.heldSince < step {
-		weighted := t.weight * elapsed.Seconds()
-		t.heldSeconds.total += elapsed.Seconds()
-		t.deviceSeconds.total += weighted
-		totals.device.total += weighted
-		totals.charge(u, t.class, weighted, now)
-		if t.uses[usedTime].attribution == shared {
-			totals.sharedDevice.total += weighted
-		}
+	if t.uncounted {
+		return
 	}
+	weighted := t.weight * held.Seconds()
+	t.deviceSeconds.add(weighted, now)
+	totals.device.total += weighted
+	totals.charge(u, t.class, weighted, now)
+	if t.uses[usedTime].attribution == shared {
+		totals.sharedDevice.total += weighted
+	}
+}
+
+// open begins the accounts of what the device is known to count.
+func (t *tenure) open(u *unit, now time.Time, totals *namespaceTotals) {
 	current := &t.accounts[t.attribution]
 	for m := meterBusy + 1; m < meters; m++ {
-		if g := &u.growth[m]; g.known {
-			current.tallies[m].add(g.share(t.activeSince), now)
+		if u.growth[m].known {
+			current.tallies[m].open(now)
+		}
+	}
+	for i := range u.reason {
+		current.reason(u.reason[i].reason).open(now)
+	}
+	if u.growth[meterEnergy].known && t.attribution != shared {
+		totals.energy.open(now)
+	}
+}
+
+// settle credits the tenure with its share of what the device's counters have
+// grown by since they were measured before: a hold that has ended, too, for a
+// counter may be measured after that.
+func (t *tenure) settle(u *unit, now time.Time, totals *namespaceTotals) {
+	for m := meterBusy + 1; m < meters; m++ {
+		g := &u.growth[m]
+		if !g.grew || g.amount == 0 {
+			continue
+		}
+		for i := range t.stretches {
+			s := &t.stretches[i]
+			if part := g.amount * g.share(s.from, s.to); part > 0 {
+				t.accounts[s.attribution].tallies[m].add(part, now)
+				if m == meterEnergy && s.attribution != shared {
+					totals.energy.add(part, now)
+				}
+			}
 		}
 	}
 	for i := range u.reason {
 		g := &u.reason[i]
-		account := current.reason(g.reason)
-		account.open(now)
-		account.total += g.share(t.activeSince)
+		if !g.grew || g.amount == 0 {
+			continue
+		}
+		for i := range t.stretches {
+			s := &t.stretches[i]
+			if part := g.amount * g.share(s.from, s.to); part > 0 {
+				t.accounts[s.attribution].reason(g.reason).add(part, now)
+			}
+		}
 	}
-	if g := &u.growth[meterEnergy]; g.known && t.attribution != shared {
-		totals.energy.add(g.share(t.activeSince), now)
+	t.forget(u)
+}
+
+// forget drops the stretches that no counter's next growth can reach.
+func (t *tenure) forget(u *unit) {
+	last := len(t.stretches)
+	if t.held {
+		last--
 	}
-	t.accrueBusy(&u.growth[meterBusy], now, totals)
+	if last <= 0 {
+		return
+	}
+	oldest := u.oldest()
+	past := max(0, len(t.stretches)-mostStretches)
+	for past < last && t.stretches[past].to <= oldest {
+		past++
+	}
+	t.stretches = slices.Delete(t.stretches, 0, past)
 }
 
 // accrueBusy credits the tenure with the integral of its own utilization, over
-// the same time as the device's.
+// the same time as the device's, and with what waited while it was in doubt.
 func (t *tenure) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
 	if !g.known {
 		return
 	}
 	use := &t.uses[usedTime]
-	busy := 0.0
-	if use.known && g.since > 0 && use.activeSince <= g.since {
-		busy = use.value * g.over
-	}
-	t.accounts[use.attribution].tallies[meterBusy].add(busy, now)
+	t.pending[use.attribution] += use.busy(g)
+	t.accounts[use.attribution].tallies[meterBusy].open(now)
 	if use.attribution != shared {
-		totals.busy.add(busy, now)
+		totals.busy.open(now)
 	}
-}
-
-// share is what a holder that has been active since the given step gets.
-func (g *growth) share(activeSince uint64) float64 {
-	if g.since == 0 || activeSince > g.since {
-		return 0
+	for a, busy := range t.pending {
+		if busy > 0 {
+			t.accounts[a].tallies[meterBusy].add(busy, now)
+			if attribution(a) != shared {
+				totals.busy.add(busy, now)
+			}
+			t.pending[a] = 0
+		}
 	}
-	return g.amount
 }
 
 func (a *account) reason(name string) *reasonTally {
@@ -159,7 +238,7 @@ func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
 
 // release notes that the claim let go.
 func (t *tenure) release(now clock.Instant) {
-	t.held, t.idling, t.released, t.idleSince = false, false, now, time.Time{}
+	t.held, t.idling, t.released, t.idleSince, t.uncounted = false, false, now, time.Time{}, false
 }
 
 // namespaceKey is the labels of the totals that outlive claims.

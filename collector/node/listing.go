@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,40 +11,48 @@ import (
 )
 
 // absenceSpan is how far apart two Lists must be that both miss a pod until
-// it is believed gone: after its own restart the kubelet lists nothing for
-// about a second.
+// the pod is taken for gone, where a List may not be complete.
 const absenceSpan = 5 * time.Second
+
+// complete reports whether a List names all pods of the node that hold
+// devices. A kubelet that has just restarted lists nothing for about a second,
+// then perhaps the pods of its manifest folder alone, and after that all pods
+// of the API server at once. So one assignment to a pod of the API server
+// proves that the List is complete. The kubelet names the pods of manifests
+// <name>-<node>; they cannot have claims.
+func complete(listing dra.PodResources, node string) bool {
+	ofAPI := func(pod dra.PodRef) bool { return !strings.HasSuffix(pod.Name, "-"+node) }
+	return slices.ContainsFunc(listing.Assignments, func(a dra.Assignment) bool { return ofAPI(a.Pod) }) ||
+		slices.ContainsFunc(listing.Plugins, func(a dra.PluginAssignment) bool { return ofAPI(a.Pod) })
+}
 
 // absences remembers since which List each pod has been missing.
 type absences map[dra.PodRef]clock.Instant
 
-// note takes in one more List and returns which of the pods are gone. It may
-// be told of the same List again.
-func (a absences) note(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) map[dra.PodRef]bool {
+// note takes in one more List that may not be complete, and returns which of
+// the pods are missing from it, and which of those are gone. It may be given
+// the same List again.
+func (a absences) note(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) (missing, gone map[dra.PodRef]bool) {
 	listed := make(map[dra.PodRef]bool, len(listing.Pods))
 	for _, pod := range listing.Pods {
 		listed[pod] = true
 	}
-	gone := make(map[dra.PodRef]bool)
-	tracked := make(map[dra.PodRef]bool)
+	missing, gone = make(map[dra.PodRef]bool), make(map[dra.PodRef]bool)
 	for _, pod := range pods {
-		tracked[pod] = true
-		since, missing := a[pod]
+		if listed[pod] {
+			continue
+		}
+		missing[pod] = true
+		since, before := a[pod]
 		switch {
-		case listed[pod]:
-			delete(a, pod)
-		case !missing:
+		case !before:
 			a[pod] = listedAt
 		case listedAt.Since(since) >= absenceSpan:
 			gone[pod] = true
 		}
 	}
-	for pod := range a {
-		if !tracked[pod] || gone[pod] {
-			delete(a, pod)
-		}
-	}
-	return gone
+	maps.DeleteFunc(a, func(pod dra.PodRef, _ clock.Instant) bool { return !missing[pod] || gone[pod] })
+	return missing, gone
 }
 
 // podsOf are the pods of all the views.
@@ -57,45 +66,73 @@ func podsOf(views []claimView) []dra.PodRef {
 
 // joinListing says who holds what by the kubelet's List alone, or by it and
 // what was known before: known claims stay until their pods are gone, and a
-// claim that is newly listed holds with unknown class.
-func joinListing(known []claimView, gone map[dra.PodRef]bool, listing dra.PodResources, uuid resolve) []claimView {
-	listed := listedClaims(listing, uuid)
+// claim that is newly listed holds with unknown class. Devices that are new
+// have no uuids yet.
+func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing dra.PodResources) []claimView {
+	listed := listedClaims(listing)
 	views := make([]claimView, 0, len(known)+len(listed))
 	for _, view := range known {
 		fresh, isListed := listed[view.ref]
 		delete(listed, view.ref)
-		view = view.without(gone).resolved(uuid)
+		view = view.without(gone)
 		switch {
 		case isListed && !view.covers(fresh):
 			views = append(views, fresh)
 		case isListed:
 			views = append(views, view.with(fresh))
 		case len(view.pods) > 0:
+			view.missing = !slices.ContainsFunc(view.pods, func(pod dra.PodRef) bool { return !missing[pod] })
 			views = append(views, view)
 		}
 	}
 	for _, view := range listed {
 		views = append(views, view)
 	}
-	for i := range views {
-		views[i].settle()
-	}
-	sortClaims(views)
 	return views
+}
+
+// replaced adds to the pods that are gone those that the List shows to be
+// others under their names: they have a claim that the pod of before did not
+// name, and a pod's claims never change. The other pod keeps what the List
+// says that it has.
+func replaced(gone map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
+	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
+	name := func(pod dra.PodRef, claim dra.ClaimRef) {
+		if named[pod] == nil {
+			named[pod] = make(map[dra.ClaimRef]bool)
+		}
+		named[pod][claim] = true
+	}
+	for i := range known {
+		for _, pod := range known[i].pods {
+			name(pod, known[i].ref)
+		}
+	}
+	unnamed := make(map[dra.PodRef]bool) // its claims had not all been made yet
+	for i := range pods {
+		for _, claim := range pods[i].Claims {
+			name(pods[i].Ref, dra.ClaimRef{Namespace: pods[i].Ref.Namespace, Name: claim.Claim})
+			unnamed[pods[i].Ref] = unnamed[pods[i].Ref] || claim.Claim == ""
+		}
+	}
+	for _, a := range listing.Assignments {
+		if claims, known := named[a.Pod]; known && !claims[a.Claim] && !unnamed[a.Pod] {
+			gone[a.Pod] = true
+		}
+	}
 }
 
 // listedClaims turns a List into claims. A claim that is named without
 // devices is not prepared yet and holds nothing that is known.
-func listedClaims(listing dra.PodResources, uuid resolve) map[dra.ClaimRef]claimView {
+func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
 	views := make(map[dra.ClaimRef]claimView)
 	for _, a := range listing.Assignments {
 		view, seen := views[a.Claim]
 		if !seen {
-			view = claimView{ref: a.Claim, info: claimInfo{sharing: sharingNone}}
+			view = claimView{ref: a.Claim, info: claimInfo{sharing: sharingNone}, listedOnly: true}
 		}
-		id := uuid(a.Device)
-		view.devices = append(view.devices, claimDevice{id: a.Device, uuid: id, shareID: a.ShareID})
-		view.consumers = append(view.consumers, claimConsumer{uuid: id, pod: a.Pod.Name, container: a.Container})
+		view.devices = append(view.devices, claimDevice{id: a.Device, shareID: a.ShareID})
+		view.consumers = append(view.consumers, claimConsumer{device: a.Device, pod: a.Pod.Name, container: a.Container})
 		view.pods = append(view.pods, a.Pod)
 		if a.ShareID != "" {
 			view.info.sharing = sharingCapacity
@@ -122,30 +159,6 @@ func claimUID(a dra.Assignment) string {
 	return ""
 }
 
-// resolved names the view's devices as they are named now: the hardware of
-// some may have been found only later.
-func (v claimView) resolved(uuid resolve) claimView {
-	renamed := make(map[string]string)
-	for _, d := range v.devices {
-		if now := uuid(d.id); now != d.uuid {
-			renamed[d.uuid] = now
-		}
-	}
-	if len(renamed) == 0 {
-		return v
-	}
-	v.devices, v.consumers = slices.Clone(v.devices), slices.Clone(v.consumers)
-	for i := range v.devices {
-		v.devices[i].uuid = uuid(v.devices[i].id)
-	}
-	for i, c := range v.consumers {
-		if now, ok := renamed[c.uuid]; ok {
-			v.consumers[i].uuid = now
-		}
-	}
-	return v
-}
-
 // without leaves out the pods that are gone and their containers.
 func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	if len(gone) == 0 {
@@ -167,8 +180,11 @@ func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 }
 
 // covers reports whether every device that is listed is known to the claim.
-// If not, it is another claim under the same name.
+// If not, or if their UIDs differ, it is another claim under the same name.
 func (v claimView) covers(listed claimView) bool {
+	if v.info.uid != "" && listed.info.uid != "" && v.info.uid != listed.info.uid {
+		return false
+	}
 	for _, d := range listed.devices {
 		if !v.has(d.id) {
 			return false
@@ -194,6 +210,7 @@ func (v claimView) with(listed claimView) claimView {
 	for _, pod := range v.pods {
 		known[pod] = true
 	}
+	v.missing = false
 	v.pods, v.consumers = slices.Clone(v.pods), slices.Clone(v.consumers)
 	for _, pod := range listed.pods {
 		if !known[pod] {

@@ -18,6 +18,7 @@ type subject struct {
 	isPublished bool
 	status      dra.DeviceStatus // what the driver wrote into a claim's status
 	nodes       []string         // device nodes of its own CDI entry
+	claimed     bool             // a claim here names it, or the kubelet lists it
 }
 
 // A rule leads from a subject to hardware: both have the same key. An empty
@@ -29,6 +30,7 @@ type rule struct {
 	subject   func(subject) string
 	hardware  func(device.Device, hardwareIndex) []string
 	exclusion bool
+	identity  bool // the key is the identity of the hardware itself
 }
 
 // hardwareIndex finds parents by UUID.
@@ -37,48 +39,78 @@ type hardwareIndex map[string]device.Device
 // rules are asked in this order; see docs/architecture.md.
 func rules() []rule {
 	return []rule{
-		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID},
+		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
 		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
 		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},
-		{name: "pci", subject: subjectAddress, hardware: deviceAddress},
-		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID},
-		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress},
+		{name: "pci", subject: subjectAddress, hardware: deviceAddress, identity: true},
+		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID, identity: true},
+		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
 		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
 		{name: "device node", subject: subjectNode, hardware: deviceNodes},
 		{name: "name", subject: subjectName, hardware: deviceName},
 	}
 }
 
-// match finds the hardware of each subject: an index into hardware. A rule
-// applies only where it leads to exactly one partner on both sides; where
-// several subjects name one device, its vendor's own driver goes first. What
-// is known already stays as it is. Subjects without a match are not in the
-// result.
-func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) map[dra.DeviceID]int {
-	index := make(hardwareIndex, len(hardware))
-	for _, d := range hardware {
-		if d.UUID != "" {
-			index[d.UUID] = d
-		}
-	}
-	found := make(map[dra.DeviceID]int, len(subjects))
-	taken := make([]bool, len(hardware))
-	for id, i := range known {
-		found[id], taken[i] = i, true
-	}
-	for _, r := range rules() {
-		if len(found) == len(subjects) {
-			break
-		}
-		r.apply(subjects, hardware, index, found, taken)
-	}
-	return found
+// matching pairs subjects with hardware, rule by rule.
+type matching struct {
+	subjects []subject
+	hardware []device.Device
+	index    hardwareIndex
+	found    map[dra.DeviceID]int // index into hardware
+	taken    []bool               // hardware that has a partner
+	twice    map[dra.DeviceID]int // further subjects that name hardware with a partner, see conflicts
 }
 
-func (r rule) apply(subjects []subject, hardware []device.Device, index hardwareIndex, found map[dra.DeviceID]int, taken []bool) {
-	keys := make(map[string][]int, len(subjects))
-	for i, s := range subjects {
-		if _, done := found[s.id]; done && !r.exclusion {
+func newMatching(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
+	m := &matching{
+		subjects: subjects, hardware: hardware,
+		index: make(hardwareIndex, len(hardware)),
+		found: make(map[dra.DeviceID]int, len(subjects)),
+		taken: make([]bool, len(hardware)),
+		twice: make(map[dra.DeviceID]int),
+	}
+	for _, d := range hardware {
+		if d.UUID != "" {
+			m.index[d.UUID] = d
+		}
+	}
+	for id, i := range known {
+		m.found[id], m.taken[i] = i, true
+	}
+	return m
+}
+
+// match finds the hardware of each subject. A rule applies only where it leads
+// to exactly one partner on both sides; where several subjects name one
+// device, its vendor's own driver goes first. What is known already stays as
+// it is. Subjects without a match are not in the result.
+func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
+	m := newMatching(subjects, hardware, known)
+	for _, r := range rules() {
+		if !m.open() {
+			break
+		}
+		m.apply(r)
+	}
+	m.conflicts()
+	return m
+}
+
+// open reports whether a subject has no partner yet. What is known may be of
+// devices that are not among the subjects.
+func (m *matching) open() bool {
+	return slices.ContainsFunc(m.subjects, func(s subject) bool { return !m.matched(s) })
+}
+
+func (m *matching) matched(s subject) bool {
+	_, matched := m.found[s.id]
+	return matched
+}
+
+func (m *matching) apply(r rule) {
+	keys := make(map[string][]int, len(m.subjects))
+	for i, s := range m.subjects {
+		if s.published.Passthrough || m.matched(s) && !r.exclusion {
 			continue
 		}
 		if key := r.subject(s); key != "" {
@@ -88,12 +120,77 @@ func (r rule) apply(subjects []subject, hardware []device.Device, index hardware
 	if len(keys) == 0 {
 		return
 	}
-	for i, candidates := range r.partners(keys, hardware, index, taken) {
-		s, ok := only(subjects, candidates, hardware[i], index)
-		if _, done := found[s.id]; ok && !done && !taken[i] {
-			found[s.id], taken[i] = i, true
+	for i, candidates := range r.partners(keys, m.hardware, m.index, m.taken) {
+		if s, ok := only(m.subjects, candidates, m.hardware[i], m.index); ok && !m.matched(s) && !m.taken[i] {
+			m.found[s.id], m.taken[i] = i, true
 		}
 	}
+}
+
+// conflicts is for claimed subjects that are still without a partner because
+// others, of their driver or of another one, name the same hardware by its
+// identity. Where none of these is its partner, the first of them becomes it.
+// Where a claimed one is, both are: two claims hold that hardware, whatever
+// their drivers believe, and neither is alone on it.
+func (m *matching) conflicts() {
+	var open []subject
+	for _, s := range m.subjects {
+		if s.claimed && !s.published.Passthrough && !m.matched(s) {
+			open = append(open, s)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	slices.SortFunc(open, func(a, b subject) int { return strings.Compare(a.id.String(), b.id.String()) })
+	for _, s := range open {
+		i, named := m.named(s)
+		switch {
+		case !named:
+		case !m.taken[i]:
+			m.found[s.id], m.taken[i] = i, true
+		case m.claimedPartner(i):
+			m.twice[s.id] = i
+		}
+	}
+}
+
+// named is the one device whose identity the subject names.
+func (m *matching) named(s subject) (int, bool) {
+	for _, r := range rules() {
+		key := r.subject(s)
+		if !r.identity || key == "" {
+			continue
+		}
+		at, several := -1, false
+		for i, d := range m.hardware {
+			if slices.Contains(r.hardware(d, m.index), key) {
+				at, several = i, at >= 0
+			}
+		}
+		if at < 0 || several {
+			continue
+		}
+		d := m.hardware[at]
+		own := s.id.Driver == ownDriver(d.Vendor)
+		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !(own && contradicts(s.published.UUID, d.UUID)) {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// claimedPartner reports whether a claim here names the partner of a device.
+// A partner that is remembered is held, or it would have been forgotten.
+func (m *matching) claimedPartner(device int) bool {
+	for id, i := range m.found {
+		if i != device {
+			continue
+		}
+		at := slices.IndexFunc(m.subjects, func(s subject) bool { return s.id == id })
+		return at < 0 || m.subjects[at].claimed
+	}
+	return false
 }
 
 // partners returns, for each device that the rule counts, the subjects whose

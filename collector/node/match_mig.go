@@ -177,3 +177,8 @@ func placeUUID(d device.Device) string {
 
 // spellsPlace reports whether a UUID is one of the older spelling.
 func spellsPlace(uuid string) bool { return strings.HasPrefix(uuid, "MIG-GPU-") }
+
+// gpuInstance tells the GPU instance of a partition apart from all others.
+func gpuInstance(d device.Device) string {
+	return d.ParentUUID + "|" + strconv.Itoa(d.GPUInstance)
+}

@@ -161,7 +161,7 @@ func TestExclusionCountsThoseThatAreMatched(t *testing.T) {
 		{"one of those that are published has a partner", []subject{onDemand(0, three, 0), offered}, []device.Device{gpu(0), unnamed, first}},
 	} {
 		known := map[dra.DeviceID]int{test.subjects[0].id: 1}
-		if got := match(test.subjects, test.hardware, maps.Clone(known)); !maps.Equal(got, known) {
+		if got := match(test.subjects, test.hardware, maps.Clone(known)).found; !maps.Equal(got, known) {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

@@ -128,7 +128,7 @@ type matchTest struct {
 }
 
 func (test matchTest) run(t *testing.T) {
-	got := match(test.subjects, test.hardware, nil)
+	got := match(test.subjects, test.hardware, nil).found
 	if len(got) != len(test.want) {
 		t.Errorf("%d matches, want %d: %v", len(got), len(test.want), got)
 	}
@@ -139,7 +139,7 @@ func (test matchTest) run(t *testing.T) {
 	}
 	backwards := slices.Clone(test.subjects)
 	slices.Reverse(backwards)
-	if again := match(backwards, test.hardware, nil); !maps.Equal(again, got) {
+	if again := match(backwards, test.hardware, nil).found; !maps.Equal(again, got) {
 		t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
 	}
 }

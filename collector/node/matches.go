@@ -18,31 +18,29 @@ type Match struct {
 // order of the rules.
 func Matches(facts Facts) []Match {
 	hardware := make([]device.Device, len(facts.Samples))
-	index := make(hardwareIndex, len(hardware))
 	for i, sample := range facts.Samples {
 		hardware[i] = sample.Device
-		if sample.Device.UUID != "" {
-			index[sample.Device.UUID] = sample.Device
-		}
 	}
-	named := subjects(facts)
-	found, taken := make(map[dra.DeviceID]int, len(named)), make([]bool, len(hardware))
+	m := newMatching(subjects(facts), hardware, nil)
 	var matches []Match
-	for _, r := range rules() {
-		before := len(matches)
-		r.apply(named, hardware, index, found, taken)
-		if len(found) == before {
-			continue
-		}
-		known := make(map[dra.DeviceID]bool, before)
-		for _, earlier := range matches {
-			known[earlier.Device] = true
-		}
-		for _, s := range named {
+	known := make(map[dra.DeviceID]bool)
+	add := func(found map[dra.DeviceID]int, rule string) {
+		for _, s := range m.subjects {
 			if i, matched := found[s.id]; matched && !known[s.id] {
-				matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: r.name})
+				known[s.id] = true
+				matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: rule})
 			}
 		}
 	}
+	for _, r := range rules() {
+		m.apply(r)
+		add(m.found, r.name)
+	}
+	m.conflicts()
+	add(m.found, ruleConflict)
+	add(m.twice, ruleConflict)
 	return matches
 }
+
+// ruleConflict is what a match is called that several published devices have.
+const ruleConflict = "the same identity as another device"

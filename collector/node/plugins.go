@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,14 +33,15 @@ type pluginCauses struct {
 	hardware uint64
 }
 
-// updatePlugins takes in what the kubelet lists. A List without any pod is
-// not believed before a second one says so: the kubelet may have restarted.
+// updatePlugins takes in what the kubelet lists. Where a List may not be
+// complete, the API server says which of the missing pods are gone, or, without
+// it, a second List does.
 func (s *State) updatePlugins(facts Facts, now clock.Instant) {
 	p := &s.plugins
 	switch {
 	case facts.ListedAt.IsZero():
 		return
-	case len(facts.Listing.Pods) > 0:
+	case complete(facts.Listing, s.config.Node):
 		clear(p.absent)
 		causes := pluginCauses{spanOf(facts.Listing.Plugins), s.hardwareChanges}
 		if causes == p.causes {
@@ -48,8 +50,13 @@ func (s *State) updatePlugins(facts Facts, now clock.Instant) {
 		p.causes, p.consumers = causes, s.pluginConsumers(facts.Listing.Plugins)
 	default:
 		p.causes = pluginCauses{}
-		gone := p.absent.note(p.pods(), facts.Listing, facts.ListedAt)
-		p.consumers = slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return gone[c.pod] })
+		missing, gone := p.absent.note(p.pods(), facts.Listing, facts.ListedAt)
+		if facts.Cluster.Enabled && facts.Cluster.Fresh {
+			gone = withoutPods(missing, facts.Cluster.Pods, facts.Cluster.PluginPods)
+		}
+		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return !missing[c.pod] || gone[c.pod] })
+		p.consumers = append(kept, s.pluginConsumers(facts.Listing.Plugins)...)
+		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
 	p.rows.update(p.consumers, now,
 		func(a, b pluginConsumer) bool { return a == b },
@@ -91,8 +98,23 @@ func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginCons
 			}
 		}
 	}
-	slices.SortFunc(consumers, func(a, b pluginConsumer) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
-	})
+	slices.SortFunc(consumers, comparePluginConsumers)
 	return slices.Compact(consumers)
+}
+
+func comparePluginConsumers(a, b pluginConsumer) int {
+	return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
+}
+
+// withoutPods leaves those pods that no list of the API server's has as running.
+func withoutPods(pods map[dra.PodRef]bool, lists ...[]dra.Pod) map[dra.PodRef]bool {
+	left := maps.Clone(pods)
+	for _, list := range lists {
+		for i := range list {
+			if !list[i].Terminal {
+				delete(left, list[i].Ref)
+			}
+		}
+	}
+	return left
 }

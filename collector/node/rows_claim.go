@@ -22,7 +22,9 @@ func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config
 	}
 	b.In(f.claimDeviceSeconds)
 	for _, t := range tenures {
-		b.addTally(t.labels, t.deviceSeconds)
+		if !t.uncounted {
+			b.addTally(t.labels, t.deviceSeconds)
+		}
 	}
 	b.In(f.claimAllocated)
 	for _, t := range tenures {
@@ -102,31 +104,30 @@ func (t *tenure) label(f *families, u *unit, node string) {
 	if t.labels == nil {
 		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
 	}
-	a := t.account()
-	more := func(family *metric.Family, values ...string) *metric.Labels {
-		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, t.attribution.String()}, values...)...)
+	more := func(family *metric.Family, of attribution, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, of.String()}, values...)...)
 	}
-	if a.labels == nil {
-		a.labels = more(f.claimUtilization)
-	}
-	for q := range t.uses {
-		if used := &t.accounts[t.uses[q].attribution]; used.labels == nil {
-			used.labels = metric.NewLabels(f.claimUtilization.Labels, node, claim.Namespace, claim.Name, t.key.uuid, t.uses[q].attribution.String())
+	for of := range attributions {
+		account := &t.accounts[of]
+		used := of == t.attribution || of == t.uses[usedTime].attribution || of == t.uses[usedMemory].attribution
+		if used && account.labels == nil {
+			account.labels = more(f.claimUtilization, of)
 		}
-	}
-	for i := range a.throttled {
-		if a.throttled[i].labels == nil {
-			a.throttled[i].labels = more(f.claimThrottled, a.throttled[i].reason)
+		for i := range account.throttled {
+			if account.throttled[i].labels == nil {
+				account.throttled[i].labels = more(f.claimThrottled, of, account.throttled[i].reason)
+			}
 		}
 	}
 	if !t.held {
 		return
 	}
+	a := t.account()
 	for i, reading := range u.of(device.EngineActive) {
 		if i < len(a.engines) && sameReading(a.slotted[i], reading) {
 			continue
 		}
 		a.engines, a.slotted = a.engines[:min(i, len(a.engines))], a.slotted[:min(i, len(a.slotted))]
-		a.engines, a.slotted = append(a.engines, more(f.claimEngine, reading.Details[0])), append(a.slotted, reading)
+		a.engines, a.slotted = append(a.engines, more(f.claimEngine, t.attribution, reading.Details[0])), append(a.slotted, reading)
 	}
 }

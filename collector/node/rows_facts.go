@@ -58,6 +58,18 @@ func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	b.In(f.unmatched)
 	b.Add(metric.NewLabels(f.unmatched.Labels, "published"), float64(s.unmatched.published))
 	b.Add(metric.NewLabels(f.unmatched.Labels, "hardware"), float64(s.unmatched.hardware))
+	b.In(f.conflicting)
+	b.Add(metric.NewLabels(nil), float64(len(s.unmatched.conflicting)))
+	uncounted := [uncountedReasons]int{}
+	for _, u := range s.units {
+		if because, is := u.holders.uncounted(); is {
+			uncounted[because]++
+		}
+	}
+	b.In(f.uncounted)
+	for because := range uncountedReasons {
+		b.Add(metric.NewLabels(f.uncounted.Labels, because.String()), float64(uncounted[because]))
+	}
 	b.In(f.resets)
 	b.addTally(metric.NewLabels(nil), s.resets)
 	f.self.DroppedRows(b.Builder)

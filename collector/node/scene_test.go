@@ -32,6 +32,8 @@ type scene struct {
 	quiet   map[string]bool                       // devices that cannot be read
 	works   map[string][]device.Process           // of each device; without an entry they cannot be listed
 
+	measured map[string]map[device.Quantity]device.Window // of what is not measured when it is read
+
 	immutable bool // lists are replaced, never changed in place
 }
 
@@ -83,7 +85,7 @@ func sceneID(name string) dra.DeviceID {
 func (s *scene) allocate(claim string, names ...string) *dra.Claim {
 	namespace, name, _ := strings.Cut(claim, "/")
 	c := dra.Claim{
-		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-of-" + name, Allocated: true,
+		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-of-" + name, Allocated: true, Node: sceneNode,
 		Requests:    []dra.Request{{Name: "gpu", DeviceClass: "gpu.nvidia.com"}},
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: name, UID: "pod-uid-of-" + name}},
 	}
@@ -207,7 +209,7 @@ func (s *scene) read(uuid string) []device.Reading {
 	var readings []device.Reading
 	for q := range device.Quantity(device.Quantities) {
 		if value, ok := s.sampled[uuid][q]; ok {
-			reading := device.Reading{Quantity: q, Value: value}
+			reading := device.Reading{Quantity: q, Value: value, Measured: s.measured[uuid][q]}
 			for i, name := range device.Specs()[q].Details {
 				reading.Details[i] = "some " + name
 			}

@@ -140,15 +140,19 @@ func (s *split) credit(by *user, owner *dra.Owner, q usage, amount float64) {
 	case by == nil:
 		s.nobody[q] += amount
 	default:
+		through, certain := by.through(owner.ContainerID)
+		if len(through) == 0 {
+			s.nobody[q] += amount
+			return
+		}
 		by.amounts[q] += amount
-		through := by.through(owner.ContainerID)
 		for _, hold := range through {
 			if hold == throughPlugin {
 				continue
 			}
 			part := &s.parts[hold]
 			part.amounts[q] += amount
-			part.unclear = part.unclear || len(through) > 1
+			part.unclear = part.unclear || len(through) > 1 || !certain
 		}
 	}
 }

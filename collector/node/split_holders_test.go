@@ -29,7 +29,8 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 			s.facts.Cluster.Pods[1].Containers[1].Uses = []dra.Use{{Claim: "two"}, {Claim: "one", Request: "far"}}
 		}, apart},
 		{"a container uses both", func(s *scene) { grant(&s.facts.Cluster.Pods[1], "none", "one", "two") }, blurred},
-		{"a process of a container that uses neither", func(s *scene) { s.own(1, ofPod("both/none")) }, blurred},
+		{"a process of a container that uses neither is nobody's", func(s *scene) { s.own(1, ofPod("both/none")) },
+			map[string]float64{"one process time": 0, "two process time": 0.2, "other process time": 0.1, "nobody time": 0.3, "pod both time": 0.2, "pod other time": 0.1}},
 		{"a process whose container is not told", func(s *scene) { s.own(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, blurred},
 		{"a container that is not created, so far as is known", func(s *scene) { s.facts.Cluster.Pods[1].Containers[0].ID = "" }, blurred},
 	} {

@@ -2,7 +2,8 @@ package node
 
 import (
 	"log/slog"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -23,7 +24,7 @@ type State struct {
 	views     []claimView
 	absent    absences
 	plugins   plugins
-	doubtful  []string   // uuids that claims hold, perhaps, which nobody has read yet
+	doubtful  []doubt    // devices that claims hold, perhaps, which nobody has read yet
 	strangers []stranger // in the order of the views
 
 	records map[dra.ClaimRef]*record
@@ -50,7 +51,16 @@ type State struct {
 }
 
 // unmatched counts what has no partner.
-type unmatched struct{ published, hardware int }
+type unmatched struct {
+	published, hardware int
+	conflicting         map[string]bool // hardware that claims hold under several published names
+}
+
+// doubt is a device that a claim holds, perhaps.
+type doubt struct {
+	device dra.DeviceID
+	uuid   string
+}
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
@@ -89,24 +99,21 @@ type Event struct {
 // same state, facts and now give the same result.
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.step++
-	elapsed := time.Duration(0)
-	if !s.last.IsZero() {
-		elapsed = now.Since(s.last)
-	}
 	var events []Event
-	events = s.takeSamples(facts.Samples, now, events)
+	s.takeSamples(facts.Samples, now)
 	joined := s.join(facts)
 	s.updatePlugins(facts, now)
 	s.countHolders(now)
+	events = s.grow(now, events)
 	if joined {
 		events = s.describeClaims(now, events)
-		s.countUnmatched(facts)
+		events = s.countUnmatched(facts, events)
 		s.hearKubelet(facts)
 	}
 	events = s.warnOfStrangers(now, events)
 	s.splitUse(facts, joined, now)
 	s.priceDevices(now)
-	s.keepLedger(now, elapsed)
+	s.keepLedger(now)
 	events = s.judge(facts.Cluster, now, events)
 	s.evict(now)
 	s.last = now
@@ -121,16 +128,29 @@ func (s *State) join(facts Facts) bool {
 		return false
 	}
 	s.doubtful = nil
-	s.views = s.joinClaims(facts, s.matchDevices(facts))
-	s.causes, s.settled = causes, timeless
+	views := s.joinClaims(facts)
+	held := make(map[dra.DeviceID]bool)
+	for i := range views {
+		for _, d := range views[i].devices {
+			held[d.id] = true
+		}
+	}
+	uuid := s.matchDevices(facts, held)
+	for i := range views {
+		views[i].resolve(uuid)
+	}
+	for i, id := range s.doubtful {
+		s.doubtful[i].uuid = uuid(id.device)
+	}
+	sortClaims(views)
+	s.views, s.causes, s.settled = views, causes, timeless
 	return true
 }
 
-func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events []Event) []Event {
+func (s *State) takeSamples(samples []device.Sample, now clock.Instant) {
 	for _, u := range s.units {
 		u.present, u.wasPresent = false, u.present
 	}
-	s.resets.open(now.Wall)
 	for _, sample := range samples {
 		uuid := hardwareUUID(s.config.Node, sample.Device)
 		u, known := s.units[uuid]
@@ -145,51 +165,57 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant, events [
 		u.seen = now
 		s.listed = s.listed || !sample.ProcessesAt.IsZero()
 		u.xids.hear(sample, s.xidCodes, s.step, s.last.Wall, now.Wall)
-		if resets := u.take(sample, s.step, s.config); resets > 0 {
-			s.resets.total += float64(resets)
-			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", uuid), slog.Int("counters", resets)}})
-		}
-		u.accrueBusy(s.step, now.Wall)
+		u.take(sample)
 	}
 	for _, u := range s.units {
 		if !u.present {
 			u.newer = false
 			u.xids.rest()
-			u.restGrowth()
 			if u.wasPresent {
 				s.hardwareChanges++
 			}
 		}
 		u.fresh = u.present && !u.at.IsZero() && now.Since(u.at) <= s.config.Staleness()
 	}
-	return events
 }
 
-// accrueBusy keeps the device's own integral of utilization.
-func (u *unit) accrueBusy(step uint64, now time.Time) {
-	if g := &u.growth[meterBusy]; g.known {
-		u.busy.open(now)
-		if g.since > 0 {
-			u.busy.total += g.amount
+// grow takes in what the readings of this step add to what devices accrue. It
+// comes after it is known who holds them.
+func (s *State) grow(now clock.Instant, events []Event) []Event {
+	s.resets.open(now.Wall)
+	before := len(events)
+	for uuid, u := range s.units {
+		if resets := u.grow(s.config.Staleness()); resets > 0 {
+			s.resets.total += float64(resets)
+			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", uuid), slog.Int("counters", resets)}})
+		}
+		// The device's own integral of utilization.
+		if g := &u.growth[meterBusy]; g.known {
+			u.busy.add(g.amount, now.Wall)
 		}
 	}
+	slices.SortFunc(events[before:], func(a, b Event) int {
+		return strings.Compare(a.Attrs[0].Value.String(), b.Attrs[0].Value.String())
+	})
+	return events
 }
 
 // joinClaims asks whoever decides at the moment: the API server while the
 // pod watch is fresh, else the kubelet and what was known before.
-func (s *State) joinClaims(facts Facts, uuid resolve) []claimView {
+func (s *State) joinClaims(facts Facts) []claimView {
 	switch {
 	case facts.Cluster.Enabled && facts.Cluster.Fresh:
 		clear(s.absent)
-		return joinCluster(s.config.Node, facts.Cluster, uuid, s.unreadClaims(facts, uuid))
+		return joinCluster(s.config.Node, facts.Cluster, s.unreadClaims(facts))
 	case facts.ListedAt.IsZero():
-		return s.views
-	case !facts.Cluster.Enabled && len(facts.Listing.Pods) > 0:
+		return slices.Clone(s.views)
+	case !facts.Cluster.Enabled && complete(facts.Listing, s.config.Node):
 		clear(s.absent)
-		return joinListing(nil, nil, facts.Listing, uuid)
+		return joinListing(nil, nil, nil, facts.Listing)
 	default:
-		gone := s.absent.note(podsOf(s.views), facts.Listing, facts.ListedAt)
-		return joinListing(s.views, gone, facts.Listing, uuid)
+		missing, gone := s.absent.note(podsOf(s.views), facts.Listing, facts.ListedAt)
+		replaced(gone, s.views, facts.Cluster.Pods, facts.Listing)
+		return joinListing(s.views, missing, gone, facts.Listing)
 	}
 }
 
@@ -199,7 +225,7 @@ func (s *State) joinClaims(facts Facts, uuid resolve) []claimView {
 // A claim of which only the List tells, while others can be read, is in doubt:
 // it may have admin access. It holds nothing yet, but nobody is alone with its
 // devices.
-func (s *State) unreadClaims(facts Facts, uuid resolve) func(dra.ClaimRef) (claimView, bool) {
+func (s *State) unreadClaims(facts Facts) func(dra.ClaimRef) (claimView, bool) {
 	if len(facts.Cluster.Unread) == 0 {
 		return func(dra.ClaimRef) (claimView, bool) { return claimView{}, false }
 	}
@@ -209,9 +235,10 @@ func (s *State) unreadClaims(facts Facts, uuid resolve) func(dra.ClaimRef) (clai
 	}
 	before := make(map[dra.ClaimRef]claimView, len(s.views))
 	for _, view := range s.views {
-		before[view.ref] = view.resolved(uuid)
+		view.missing = false
+		before[view.ref] = view
 	}
-	for ref, view := range listedClaims(facts.Listing, uuid) {
+	for ref, view := range listedClaims(facts.Listing) {
 		_, known := before[ref]
 		switch {
 		case known || !unread[ref]:
@@ -219,7 +246,7 @@ func (s *State) unreadClaims(facts Facts, uuid resolve) func(dra.ClaimRef) (clai
 			before[ref] = view
 		default:
 			for _, d := range view.devices {
-				s.doubtful = append(s.doubtful, d.uuid)
+				s.doubtful = append(s.doubtful, doubt{device: d.id})
 			}
 		}
 	}
@@ -231,7 +258,7 @@ func (s *State) unreadClaims(facts Facts, uuid resolve) func(dra.ClaimRef) (clai
 }
 
 // keepLedger credits every hold with what it got since the last step.
-func (s *State) keepLedger(now clock.Instant, elapsed time.Duration) {
+func (s *State) keepLedger(now clock.Instant) {
 	held := make(map[tenureKey]bool, len(s.tenures))
 	for i := range s.views {
 		view := &s.views[i]
@@ -241,21 +268,28 @@ func (s *State) keepLedger(now clock.Instant, elapsed time.Duration) {
 				continue
 			}
 			held[key] = true
-			s.keepTenure(key, view, now, elapsed)
+			s.keepTenure(key, view, now)
 		}
 	}
 	for key, t := range s.tenures {
-		if t.held && !held[key] {
+		if held[key] {
+			continue
+		}
+		u, known := s.units[key.uuid]
+		if t.held {
 			t.release(now)
-			if u, known := s.units[key.uuid]; known {
+			s.reorder = true
+			if known {
 				u.holders.changed = true
 			}
-			s.reorder = true
+		}
+		if known && len(t.stretches) > 0 {
+			t.settle(u, now.Wall, s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model}))
 		}
 	}
 }
 
-func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, elapsed time.Duration) {
+func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant) {
 	t, known := s.tenures[key]
 	if !known {
 		t = &tenure{key: key}
@@ -269,9 +303,21 @@ func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant, el
 		s.reorder = true
 	}
 	t.class, t.model = class, u.model()
-	t.hold(u, s.step)
 	t.weight, t.allocated = u.weight(key.claim), u.allocated(key.claim)
-	t.accrue(u, s.step, elapsed, now.Wall, s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model}))
+	if view.charge == chargedElsewhere {
+		t.weight = 0
+	}
+	_, t.uncounted = u.holders.uncounted()
+	if t.held && view.missing {
+		t.doubt(u, now.Elapsed)
+		t.idle(u, s.config.IdleThreshold, now.Wall)
+		return
+	}
+	totals := s.totalsOf(namespaceKey{key.claim.Namespace, t.class, t.model})
+	t.accrue(u, t.hold(u, now.Elapsed), now.Wall, totals)
+	t.open(u, now.Wall, totals)
+	t.settle(u, now.Wall, totals)
+	t.accrueBusy(&u.growth[meterBusy], now.Wall, totals)
 	t.idle(u, s.config.IdleThreshold, now.Wall)
 }
 

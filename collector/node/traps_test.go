@@ -109,14 +109,15 @@ func (s *stage) trainClaim(containers ...dra.Container) {
 	s.facts.Cluster.Pods[0].Containers = containers
 }
 
-// showAlone steps without the API server: what the List alone says.
+// showAlone steps an agent that never asked the API server: what the List
+// alone says.
 func (s *stage) showAlone(heading string) {
 	s.t.Helper()
-	cluster := s.facts.Cluster
-	s.facts.Cluster = Cluster{}
+	cluster, state := s.facts.Cluster, s.state
+	s.facts.Cluster, s.state = Cluster{}, NewState(state.config)
 	s.listed(10)
 	s.pages.show(heading)
-	s.facts.Cluster = cluster
+	s.facts.Cluster, s.state = cluster, state
 }
 
 func playInitContainers(s *stage) {

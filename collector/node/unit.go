@@ -57,9 +57,13 @@ type holders struct {
 	related int  // holders of the parent, or of any partition; claims that may be holders
 	cut     bool // it is made into partitions, or will be: somebody holds one
 	shares  []consumption
-	changed bool         // a claim has begun or ceased to hold it
-	pods    []dra.PodRef // with device plugins, sorted
-	before  []dra.PodRef // and those of the step before
+	changed bool // a claim has begun or ceased to hold it
+	missing bool // the pods of a claim that holds it may have ended, see claimView
+
+	listedOnly bool         // a claim of which the kubelet's List alone tells: it may have admin access
+	inGroup    bool         // a claim whose device-seconds no node counts, see charging
+	pods       []dra.PodRef // with device plugins, sorted
+	before     []dra.PodRef // and those of the step before
 }
 
 // consumption is what one claim consumes of a device that several may share.
@@ -68,18 +72,17 @@ type consumption struct {
 	consumed map[string]float64
 }
 
-// A growth is how much a quantity that accrues has grown between two reads,
-// the earlier of which happened at the step named since. Only who held the
-// device all the way from there gets it.
+// A growth is how much a quantity that accrues has grown between two of its
+// measurements.
 type growth struct {
-	known  bool // the quantity has been read on this device
-	based  bool // value is where the next growth begins
-	value  float64
-	at     clock.Instant // of the read that value is from
-	step   uint64        // of that read
+	known  bool          // the quantity has been read on this device
+	based  bool          // value is where the next growth begins
+	value  float64       // of a counter: the highest since its last reset
+	at     device.Window // when value was measured
+	grew   bool          // there is a newer measurement in this step
+	reset  bool          // the counter began again at zero between the two
 	amount float64
-	over   float64 // seconds over which a gauge was integrated
-	since  uint64  // 0: nothing has grown in this step
+	from   device.Window // the measurement before
 }
 
 type reasonGrowth struct {
@@ -87,38 +90,70 @@ type reasonGrowth struct {
 	growth
 }
 
-// observe takes in a newer reading of a hardware counter. A counter that
-// fell has counted from zero. It reports whether the hardware counter was
+// noise is how far a hardware counter may fall, as a part of its value,
+// without having been reset: a counter that began again at zero is not nearly
+// where it was. Counters of energy that are interpolated do so.
+const noise = 0.01
+
+// observe takes in a measurement of a hardware counter. One that is not newer
+// than the last says nothing. A counter that fell has counted from zero, unless
+// it fell by next to nothing. It reports whether the hardware counter was
 // reset.
-func (g *growth) observe(value float64, at clock.Instant, step uint64) (reset bool) {
+func (g *growth) observe(value float64, at device.Window) (reset bool) {
+	if g.based && at.To <= g.at.To {
+		return false
+	}
+	g.grew, g.reset, g.from = g.based, false, g.at
 	switch {
 	case !g.based:
-		g.known, g.based, g.amount, g.since = true, true, 0, 0
-	case value < g.value:
-		g.amount, g.since, reset = value, g.step, true
+		g.amount = 0
+	case value >= g.value:
+		g.amount = value - g.value
+	case value > g.value*(1-noise):
+		g.amount, value = 0, g.value
 	default:
-		g.amount, g.since = value-g.value, g.step
+		g.amount, g.reset = value, true
 	}
-	g.value, g.at, g.step = value, at, step
-	return reset
+	g.known, g.based, g.value, g.at = true, true, value, at
+	return g.reset
 }
 
-// integrate takes in a newer reading of a gauge and grows by its value over
-// the time since the last one, unless that is longer than the limit.
-func (g *growth) integrate(value float64, at clock.Instant, step uint64, limit time.Duration) {
-	g.amount, g.since = 0, 0
-	if elapsed := at.Since(g.at); g.based && elapsed <= limit {
-		g.over = elapsed.Seconds()
-		g.amount, g.since = value*g.over, g.step
+// integrate takes in a measurement of a gauge and grows by its value over the
+// time since the last one, unless that is longer than the limit.
+func (g *growth) integrate(value float64, at device.Window, limit time.Duration) {
+	if g.based && at.To <= g.at.To {
+		return
 	}
-	g.known, g.based, g.value, g.at, g.step = true, true, value, at, step
+	g.grew, g.from = g.based && at.To-g.at.To <= limit, g.at
+	if g.grew {
+		g.amount = value * (at.To - g.at.To).Seconds()
+	}
+	g.known, g.based, g.value, g.at = true, true, value, at
 }
 
-// rest is what a growth does in a step without a new reading.
-func (g *growth) rest() { g.amount, g.since = 0, 0 }
+// rest is what a growth does in a step without a new measurement.
+func (g *growth) rest() { g.amount, g.grew, g.reset = 0, false, false }
+
+// share is the part of the growth, 0 to 1, that certainly falls into a time:
+// all of it where the time covers both measurements, else as much as it has of
+// the time between them. A counter that began again at zero says nothing of
+// parts.
+func (g *growth) share(from, to time.Duration) float64 {
+	switch {
+	case from <= g.from.From && g.at.To <= to:
+		return 1
+	case g.reset:
+		return 0
+	}
+	between := min(to, g.at.From) - max(from, g.from.To)
+	if between <= 0 {
+		return 0
+	}
+	return between.Seconds() / (g.at.To - g.from.From).Seconds()
+}
 
 // take moves the unit to a sample of this step.
-func (u *unit) take(sample device.Sample, step uint64, config Config) (resets int) {
+func (u *unit) take(sample device.Sample) {
 	if u.source != sample.Source {
 		u.forgetBases()
 	}
@@ -126,15 +161,13 @@ func (u *unit) take(sample device.Sample, step uint64, config Config) (resets in
 	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
 	u.newer = !sample.At.IsZero() && sample.At != u.at
 	if !u.newer {
-		u.restGrowth()
-		return 0
+		return
 	}
 	u.at, u.readings = sample.At, sample.Readings
 	u.index()
 	if size, ok := u.reading(device.MemorySize); ok {
 		u.size = size
 	}
-	return u.grow(step, config.Staleness())
 }
 
 // forgetBases is for a device that another source reads from now on: its
@@ -158,22 +191,57 @@ func (u *unit) restGrowth() {
 	}
 }
 
-func (u *unit) grow(step uint64, limit time.Duration) (resets int) {
+// grow takes in what the readings of this step add to what the unit accrues.
+// While a holder may have ended, hardware counters wait: what they count
+// meanwhile is shared out once that is known.
+func (u *unit) grow(limit time.Duration) (resets int) {
 	u.restGrowth()
-	if value, ok := u.reading(device.Utilization); ok {
-		u.growth[meterBusy].integrate(value, u.at, step, limit)
+	if !u.newer {
+		return 0
+	}
+	if readings := u.of(device.Utilization); len(readings) > 0 {
+		u.growth[meterBusy].integrate(readings[0].Value, u.measured(&readings[0]), limit)
+	}
+	if u.holders.missing {
+		return 0
 	}
 	for m := meterBusy + 1; m < meters; m++ {
-		if value, ok := u.reading(m.quantity()); ok && u.growth[m].observe(value, u.at, step) {
+		if readings := u.of(m.quantity()); len(readings) > 0 && u.growth[m].observe(readings[0].Value, u.measured(&readings[0])) {
 			resets++
 		}
 	}
-	for _, reading := range u.of(device.Throttled) {
-		if u.throttled(reading.Details[0]).observe(reading.Value, u.at, step) {
+	throttled := u.of(device.Throttled)
+	for i := range throttled {
+		if u.throttled(throttled[i].Details[0]).observe(throttled[i].Value, u.measured(&throttled[i])) {
 			resets++
 		}
 	}
 	return resets
+}
+
+// measured is when a reading was measured: when the sample was taken, if its
+// source does not say.
+func (u *unit) measured(r *device.Reading) device.Window {
+	if r.Measured.IsZero() {
+		return device.Window{From: u.at.Elapsed, To: u.at.Elapsed}
+	}
+	return r.Measured
+}
+
+// oldest is the earliest measurement from which something is yet to grow.
+func (u *unit) oldest() time.Duration {
+	oldest := u.at.Elapsed
+	for i := range u.growth {
+		if g := &u.growth[i]; g.based {
+			oldest = min(oldest, g.at.From)
+		}
+	}
+	for i := range u.reason {
+		if g := &u.reason[i]; g.based {
+			oldest = min(oldest, g.at.From)
+		}
+	}
+	return oldest
 }
 
 func (u *unit) throttled(reason string) *growth {

@@ -1,12 +1,16 @@
 package node
 
-import "github.com/dra-exporter/dra-exporter/collector/dra"
+import (
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
 
 // A use is what a claim does with a device, of one quantity that processes
 // may split.
 type use struct {
 	attribution attribution
-	activeSince uint64 // step since which the attribution has been this one
+	since       time.Duration // elapsed time since which the attribution has been this one
 	value       float64
 	known       bool
 }
@@ -28,10 +32,21 @@ func (u *unit) use(claim dra.ClaimRef, q usage, held attribution) use {
 
 // take notes what the use is in this step. begun says that the claim has not
 // held the device before.
-func (was *use) take(now use, begun bool, step uint64) {
-	now.activeSince = was.activeSince
-	if begun || was.attribution != now.attribution {
-		now.activeSince = step
+func (was *use) take(present use, begun bool, now time.Duration) {
+	present.since = was.since
+	if begun || was.attribution != present.attribution {
+		present.since = now
 	}
-	*was = now
+	*was = present
+}
+
+// busy is how long the claim kept the device busy between the last two
+// measurements of its utilization: the later one says it of the time since the
+// use began.
+func (u *use) busy(g *growth) float64 {
+	over := g.at.To - max(g.from.To, u.since)
+	if !u.known || !g.grew || over <= 0 {
+		return 0
+	}
+	return u.value * over.Seconds()
 }

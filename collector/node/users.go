@@ -60,18 +60,20 @@ func (u *users) userOf(owner *dra.Owner) *user {
 	return &u.pods[at]
 }
 
-// through is the holds by which a container of the pod works on the unit:
-// more than one if they cannot be told apart.
-func (u *user) through(container string) []int {
-	if len(u.holds) == 1 {
-		return u.holds
-	}
+// through is the holds by which a container of the pod works on the unit: none
+// where it has the unit otherwise, with admin access for one, and more than one
+// if they cannot be told apart. It is not certain where the container is not
+// known and the pod's containers hold different things.
+func (u *user) through(container string) (holds []int, certain bool) {
+	alike := true
 	for i := range u.containers {
-		if c := &u.containers[i]; c.id == container && c.id != "" {
-			return c.holds
+		c := &u.containers[i]
+		if c.id == container && c.id != "" {
+			return c.holds, true
 		}
+		alike = alike && len(c.holds) == len(u.holds)
 	}
-	return u.holds
+	return u.holds, alike
 }
 
 // reset begins a count.
@@ -115,8 +117,8 @@ func (s *State) findUsers(cluster Cluster, joined bool) {
 			u.split.user(c.pod, pods).use(throughPlugin, c.name)
 		}
 	}
-	for _, uuid := range s.doubtful {
-		if u := s.units[uuid]; u != nil && u.split != nil {
+	for _, d := range s.doubtful {
+		if u := s.units[d.uuid]; u != nil && u.split != nil {
 			u.split.unnamed = true
 		}
 	}
@@ -214,7 +216,6 @@ func (u *users) settle(before users) {
 				u.blur(c.holds)
 			}
 		}
-		pod.containers = slices.DeleteFunc(pod.containers, func(c containerUse) bool { return len(c.holds) == 0 })
 	}
 }
 
