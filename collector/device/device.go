@@ -35,6 +35,11 @@ func (d Device) IsPartition() bool { return d.ParentUUID != "" }
 // details; what could not be read is not in them. A device of which nothing
 // could be read is still observed: its identity stays known. An observation
 // belongs to whom it was returned to.
+//
+// A source that knows when a reading was measured says so in Measured, in
+// elapsed time of the sampler's clock. A reading without it was measured while
+// it was read: the sampler sets the time from the beginning of the read to its
+// end.
 type Observation struct {
 	Device    Device
 	Readings  []Reading
@@ -43,12 +48,16 @@ type Observation struct {
 }
 
 // Sample is what is known of a device now: its identity, and the newest
-// readings of both tiers. It is never changed once it has been published.
+// readings of both tiers. Each reading has its own time of measurement, which
+// is not that of the sample: a slow reading keeps the time of the slow read
+// that found it, and a reading of another source, or of a library that samples
+// by itself, may be older than At. A Sample is never changed once it has been
+// published.
 type Sample struct {
 	Device    Device
 	Source    string        // name of the source that saw it, the first in precedence
 	At        clock.Instant // the newest successful fast read; zero: none yet
-	Readings  []Reading     // sorted by quantity, then details
+	Readings  []Reading     // sorted by quantity, then details; Measured is set
 	XIDs      []XID         // sorted by code; nil: nobody listens for them
 	XIDSource string        // name of the source that heard them, set by Merge; empty: nobody listens
 

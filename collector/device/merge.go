@@ -20,9 +20,10 @@ func StaleAfter(interval time.Duration) time.Duration { return max(3*interval, 1
 //
 // The first source to see a device gives its identity, its time and its
 // readings. Later ones add the quantities that it has never read, but only
-// where their own read is at most stale older: a quantity never passes from
-// one source to another and back, because two sources may count the same
-// thing from different origins. XIDs are those of the first source that tells
+// where their own read is at most stale older. These readings keep their own
+// times of measurement, which may be older than the time of the sample. A
+// quantity never passes from one source to another and back, because two
+// sources may count the same thing from different origins. XIDs are those of the first source that tells
 // of them, which XIDSource names, and are never added up for the same reason.
 // Processes are those of the first source that has ever listed them.
 //

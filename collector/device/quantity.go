@@ -127,7 +127,8 @@ func Specs() [Quantities]Spec {
 }
 
 // Reading is one value of one quantity. Details are the values of the
-// quantity's details (engine, sensor …), empty where it has none.
+// quantity's details (engine, sensor …), empty where it has none. Measured is
+// when the value was measured; in a Sample it is always set.
 type Reading struct {
 	Quantity Quantity
 	Details  [2]string

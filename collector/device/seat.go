@@ -81,9 +81,10 @@ func (s *seat) take(a answer) {
 		return
 	}
 	devices := make([]record, len(a.observations))
+	during := Window{From: s.began.Elapsed, To: a.at.Elapsed}
 	for i, observation := range a.observations {
 		devices[i] = s.known(observation.Device, i)
-		devices[i].take(observation, a)
+		devices[i].take(observation, a, during)
 	}
 	s.devices = devices
 }
@@ -130,15 +131,16 @@ func (s *seat) known(d Device, at int) record {
 	return record{}
 }
 
-// take learns what one read has found of the device. Where it found nothing
-// for a failure, what was known before stays, as old as it is.
-func (r *record) take(o Observation, a answer) {
+// take learns what one read has found of the device, and when it measured
+// what the source does not know the time of: during the read. Where it found
+// nothing for a failure, what was known before stays, as old as it is.
+func (r *record) take(o Observation, a answer, during Window) {
 	r.device, r.made = o.Device, nil
 	if len(o.Readings) > 0 || a.err == nil {
-		r.at, r.fast = a.at, tidy(o.Readings)
+		r.at, r.fast = a.at, timed(tidy(o.Readings), during)
 	}
 	if a.tier == Slow && (len(o.Slow) > 0 || a.err == nil) {
-		r.slowAt, r.slow = a.at, tidy(o.Slow)
+		r.slowAt, r.slow = a.at, timed(tidy(o.Slow), during)
 	}
 	r.answers = r.answers.with(o.Readings).with(o.Slow)
 	if o.Processes != nil {
@@ -155,6 +157,16 @@ func tidy(readings []Reading) []Reading {
 		slices.SortStableFunc(readings, Reading.compare)
 	}
 	return slices.CompactFunc(readings, func(a, b Reading) bool { return a.compare(b) == 0 })
+}
+
+// timed gives the readings that have no time of measurement that of their read.
+func timed(readings []Reading, during Window) []Reading {
+	for i := range readings {
+		if readings[i].Measured.IsZero() {
+			readings[i].Measured = during
+		}
+	}
+	return readings
 }
 
 // appendSamples appends the sample of each device. Slow readings are left out
@@ -176,8 +188,8 @@ func (s *seat) appendSamples(samples []Sample, source string, now clock.Instant,
 	return samples
 }
 
-// both merges the readings of both tiers. Where a reading is in both, the
-// fast one is newer.
+// both merges the readings of both tiers, each with its own time of
+// measurement. Where a reading is in both, the fast one is newer.
 func both(fast, slow []Reading) []Reading {
 	merged := make([]Reading, 0, len(fast)+len(slow))
 	for len(fast) > 0 && len(slow) > 0 {

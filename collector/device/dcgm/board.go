@@ -12,7 +12,7 @@ import (
 type board struct {
 	whole, partition *table
 	interval         time.Duration // of fast fields
-	fastLimit        time.Duration // how long a value may stay the same one
+	fastLimit        time.Duration // for how long a value may stay the same one
 	slowLimit        time.Duration
 	memories         map[string]*memory // by UUID
 
@@ -34,9 +34,14 @@ func newBoard(o Options) *board {
 // adopt begins a new plan. Whole devices are remembered for as long as the
 // source lives, because what was added up of them must not fall.
 func (b *board) adopt(p plan) {
+	places := b.plan.places
 	b.plan = p
 	fields := append(b.whole.fields(every), b.partition.fields(every)...)
-	b.grid = newGrid(append(append([]entity{}, p.gpus...), p.partitions...), fields)
+	before := b.grid
+	b.grid = newGrid(append(append([]entity{}, p.gpus...), p.partitions...), fields, b.limitOf)
+	if before != nil {
+		b.grid.inherit(before, func(e entity) bool { return p.places[e] == places[e] })
+	}
 	there := make(map[string]bool)
 	for i := range p.targets {
 		uuid := p.targets[i].device.UUID
@@ -114,11 +119,27 @@ func (b *board) observe(t *target, tier device.Tier, now time.Duration) *found {
 
 // aged reports whether the engine has not sampled the field for too long.
 func (b *board) aged(c *cell, r *row, now time.Duration) bool {
-	limit := b.fastLimit
+	return c.status == statusOK && now-c.changed > b.limit(r)
+}
+
+// limit is for how long a value of a row may stay the same one.
+func (b *board) limit(r *row) time.Duration {
 	if r.tier == device.Slow {
-		limit = b.slowLimit
+		return b.slowLimit
 	}
-	return c.status == statusOK && now-c.changed > limit
+	return b.fastLimit
+}
+
+// limitOf is that of the rows of a field, the longest.
+func (b *board) limitOf(field uint16) (limit time.Duration) {
+	for _, t := range []*table{b.whole, b.partition} {
+		for i := range t.rows {
+			if t.rows[i].field == field {
+				limit = max(limit, b.limit(&t.rows[i]))
+			}
+		}
+	}
+	return limit
 }
 
 // take adds what a row says to what was found.
@@ -148,7 +169,7 @@ func (r *row) tell(readings []device.Reading, m *memory, i int, c *cell, interva
 		if o != present {
 			return readings, o
 		}
-		return append(readings, r.reading(m.integral(i).add(truth(mask&r.bit != 0), c.at, interval))), present
+		return append(readings, r.reading(m.integral(i).add(truth(mask&r.bit != 0), c.at, interval), c)), present
 	}
 	n, o := c.number()
 	if o == present && n < 0 && r.quantity != device.Temperature {
@@ -159,20 +180,22 @@ func (r *row) tell(readings []device.Reading, m *memory, i int, c *cell, interva
 	}
 	switch r.how {
 	case rate:
-		return append(readings, r.reading(m.integral(i).add(n, c.at, interval)*r.scale)), present
+		return append(readings, r.reading(m.integral(i).add(n, c.at, interval)*r.scale, c)), present
 	case stateSet:
-		return r.set(readings, n)
+		return r.set(readings, n, c)
 	default:
-		return append(readings, r.reading(n*r.scale)), present
+		return append(readings, r.reading(n*r.scale, c)), present
 	}
 }
 
-func (r *row) reading(v float64) device.Reading {
-	return device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: v}
+// reading is a number that a value means. What is added up over time was
+// measured when the value was that ended the last interval.
+func (r *row) reading(n float64, of *cell) device.Reading {
+	return device.Reading{Quantity: r.quantity, Details: [2]string{r.detail}, Value: n, Measured: of.measured}
 }
 
 // set appends all states, of which one is present.
-func (r *row) set(readings []device.Reading, n float64) ([]device.Reading, outcome) {
+func (r *row) set(readings []device.Reading, n float64, of *cell) ([]device.Reading, outcome) {
 	last := float64(len(r.states) - 1)
 	if n > last && r.states[len(r.states)-1] == "other" {
 		n = last
@@ -183,7 +206,7 @@ func (r *row) set(readings []device.Reading, n float64) ([]device.Reading, outco
 	for i, state := range r.states {
 		if state != "" {
 			readings = append(readings, device.Reading{
-				Quantity: r.quantity, Details: [2]string{state}, Value: truth(i == int(n)),
+				Quantity: r.quantity, Details: [2]string{state}, Value: truth(i == int(n)), Measured: of.measured,
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
@@ -29,6 +30,11 @@ func (b *bench) begin() {
 	b.adopt(makePlan([]uint{0}, nil, map[entity]identity{{wholeGPU, 0}: {uuid: "GPU-a"}}))
 }
 
+// asking is a call that takes no time. The engine's clock is ours.
+func (b *bench) asking() asking {
+	return asking{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
+}
+
 // tell takes a second later what an engine says in a read.
 func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
 	b.now, b.at = b.now+time.Second, b.at+1e6
@@ -38,7 +44,7 @@ func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
 		if v.status == statusOK {
 			v.at = b.at
 		}
-		b.grid.put(v, b.now)
+		b.grid.put(v, b.asking())
 	}
 	return b.observe(&b.plan.targets[0], tier, b.now)
 }
@@ -272,7 +278,7 @@ func TestStaleValues(t *testing.T) {
 			b.grid.begin()
 			for field, v := range map[uint16]value{gpuUtilization: frozen, eccCorrected: frozen} {
 				v.entity, v.field, v.at = entity{wholeGPU, 0}, field, 1e15
-				b.grid.put(v, b.now)
+				b.grid.put(v, b.asking())
 			}
 			f = b.observe(&b.plan.targets[0], device.Slow, b.now)
 		}

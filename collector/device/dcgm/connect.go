@@ -12,6 +12,7 @@ import (
 
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -28,6 +29,7 @@ type engine struct {
 	version string
 	latest  unsafe.Pointer // dcgmEntitiesGetLatestValues
 	page    page
+	now     clock.Clock
 }
 
 // connect makes the connection.
@@ -52,7 +54,7 @@ func connect(o Options) (*engine, error) {
 		taken.Store(false)
 		return nil, unreachable(o.HostEngine, err)
 	}
-	e := &engine{library: l, latest: l.symbol("dcgmEntitiesGetLatestValues")}
+	e := &engine{library: l, latest: l.symbol("dcgmEntitiesGetLatestValues"), now: o.Clock}
 	if err := e.greet(); err != nil {
 		e.close()
 		return nil, err

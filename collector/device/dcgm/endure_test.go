@@ -187,9 +187,10 @@ func TestUnderTheSampler(t *testing.T) {
 	node := stubs.NewNode(t, 2)
 	node.SetNode("dcgm.event_interval_ms", "1")
 	engine := startEngine(t, node)
-	s := New(Options{HostEngine: engine.Address, Library: stubs.Build(t).DCGM, Interval: pace})
+	now := clock.System()
+	s := New(Options{HostEngine: engine.Address, Library: stubs.Build(t).DCGM, Interval: pace, Clock: now})
 	sampler := device.NewSampler(device.Options{
-		Sources: []device.Source{s}, Interval: pace, SlowInterval: 10 * pace, Clock: clock.System(),
+		Sources: []device.Source{s}, Interval: pace, SlowInterval: 10 * pace, Clock: now,
 	})
 	ended := make(chan struct{})
 	stop := run(sampler, ended)
@@ -232,14 +233,57 @@ func TestUnderTheSampler(t *testing.T) {
 	})
 }
 
+// What an engine on the same node tells was measured when it says: between two
+// reads, and before the answer. All else that the source tells was measured
+// while it was asked for. The clock is the sampler's.
+func TestTimesUnderTheSampler(t *testing.T) {
+	node := stubs.NewNode(t, 2)
+	node.CreateMIG(1, "1g.10gb", -1)
+	now := clock.System()
+	s := New(Options{HostEngine: startEngine(t, node).Address, Library: stubs.Build(t).DCGM, Profiling: true, Interval: pace, SlowInterval: 10 * pace, Clock: now})
+	sampler := device.NewSampler(device.Options{Sources: []device.Source{s}, Interval: pace, SlowInterval: 10 * pace, Clock: now})
+	ended := make(chan struct{})
+	stop := run(sampler, ended)
+	defer func() {
+		stop()
+		<-ended
+	}()
+	told := make(map[device.Quantity]bool)
+	energy := make(map[device.Window]bool)
+	check := func(sample device.Sample) {
+		for _, r := range sample.Readings {
+			w := r.Measured
+			if w.IsZero() || w.From > w.To || w.To > now().Elapsed {
+				t.Errorf("%s of %s was measured at %v", device.Specs()[r.Quantity].Name, sample.Device.UUID, w)
+			}
+			told[r.Quantity] = true
+			if r.Quantity == device.Energy && w.From == w.To {
+				energy[w] = true
+			}
+		}
+	}
+	eventually(t, "the energy is measured at ten times", func() bool {
+		for _, sample := range sampler.Latest() {
+			check(sample)
+		}
+		return t.Failed() || len(energy) >= 10
+	})
+	for _, q := range []device.Quantity{device.NVLinks, device.HealthCheck, device.Lost, device.PCIeTransmit, device.Throttled, device.MemoryUsed} {
+		if !told[q] {
+			t.Errorf("%s was not told", device.Specs()[q].Name)
+		}
+	}
+}
+
 // A call that hangs parks the source and nothing else: the sampler says so and
 // ends without it.
 func TestHangUnderTheSampler(t *testing.T) {
 	node := stubs.NewNode(t, 1)
 	engine := startEngine(t, node)
-	s := New(Options{HostEngine: engine.Address, Library: stubs.Build(t).DCGM, Interval: pace})
+	now := clock.System()
+	s := New(Options{HostEngine: engine.Address, Library: stubs.Build(t).DCGM, Interval: pace, Clock: now})
 	sampler := device.NewSampler(device.Options{
-		Sources: []device.Source{s}, Interval: pace, SlowInterval: 10 * pace, Clock: clock.System(),
+		Sources: []device.Source{s}, Interval: pace, SlowInterval: 10 * pace, Clock: now,
 	})
 	ended := make(chan struct{})
 	stop := run(sampler, ended)

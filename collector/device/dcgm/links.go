@@ -5,6 +5,8 @@ package dcgm
 import (
 	"errors"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
 // linkPause is how long the state of the NVLinks is good for: to tell it, an
@@ -14,14 +16,17 @@ const linkPause = 5 * time.Second
 // askLinks asks for the state of the NVLinks, if it is time to. An answer by
 // which fewer links are up than before is good for this read alone, so that
 // links that are merely trained anew are not told as down for the whole pause.
+// An answer that is told again keeps the time at which it was asked for.
 func (s *Source) askLinks(now time.Duration) error {
 	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
 		return nil
 	}
+	began := s.elapsed()
 	told, err := s.session.links()
 	if err == nil {
 		told, err = s.session.outsideMIG(told, s.board.plan.gpus)
 	}
+	s.linksMeasured = device.Window{From: began, To: s.elapsed()}
 	before := s.links
 	s.links, s.linksAt = told, now
 	if fewer(told, before) {
@@ -53,7 +58,7 @@ func fewer(now, before map[entity]links) bool {
 func (e *engine) outsideMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
 	outside := make(map[entity]links, len(told))
 	q := newQuestion(gpus, []uint16{migMode})
-	err := e.ask(&q, liveData, func(v *value) {
+	err := e.ask(&q, liveData, func(v *value, _ asking) {
 		l, has := told[v.entity]
 		mode, o := v.number()
 		if has && (o == unsupported || o == present && mode == 0) {

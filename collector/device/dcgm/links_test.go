@@ -47,6 +47,22 @@ func TestLinksAreAskedForNowAndThen(t *testing.T) {
 	}
 }
 
+// Links that are told again have the time at which the engine was asked for
+// them.
+func TestLinksHaveTheTimeOfTheirQuestion(t *testing.T) {
+	node := stubs.NewNode(t, 1)
+	r, elapsed := linked(t, node)
+	for _, step := range []struct{ after, want time.Duration }{
+		{0, 0}, {time.Second, 0}, {linkPause - time.Second, linkPause}, {linkPause / 2, linkPause},
+	} {
+		*elapsed += step.after
+		at, is := measured(read(t, r, device.Fast)[0], device.NVLinks, "active")
+		if want := (device.Window{From: time.Hour + step.want, To: time.Hour + step.want}); at != want || !is {
+			t.Errorf("at %v links were asked for at %v (%v), want %v", *elapsed, at, is, want)
+		}
+	}
+}
+
 // In MIG mode the driver reports every link as down: that is no reading, from
 // the switch on, and without any instance.
 func TestLinksInMIGMode(t *testing.T) {

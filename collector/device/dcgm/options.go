@@ -17,7 +17,7 @@ type Options struct {
 	Interval     time.Duration // at which the engine samples fast quantities: 1 s
 	SlowInterval time.Duration // likewise slow ones: 30 s
 	Log          *slog.Logger  // nil: none
-	Clock        clock.Clock   // nil: the system's
+	Clock        clock.Clock   // the sampler's: readings have times of it; nil: one of its own
 }
 
 // complete returns the options with what was left out.

@@ -123,21 +123,24 @@ func (p *page) free() {
 	p.values, p.room = nil, 0
 }
 
-// ask asks for the newest values and hands on each. What it hands on is good
-// for the call alone.
-func (e *engine) ask(q *question, flags uint, take func(*value)) error {
+// ask asks for the newest values and hands on each, with when it asked for it.
+// What it hands on is good for the call alone.
+func (e *engine) ask(q *question, flags uint, take func(*value, asking)) error {
 	var v value
+	var a asking
 	for _, p := range q.parts {
 		told := e.page.reserve(len(p.entities) * len(p.fields))
+		a.began = e.now().Elapsed
 		code := status(C.latest(e.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
 			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
+		a.ended = e.now()
 		if code != statusOK {
 			return fmt.Errorf("get the latest values: %w", code)
 		}
 		for i := range told {
 			if told[i].field != 0 {
 				v = valueOf(&told[i])
-				take(&v)
+				take(&v, a)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 	if s.session == nil {
 		return nil, s.down
 	}
-	now := s.options.Clock().Elapsed
-	if err := s.ask(tier, now); err != nil {
+	now := s.elapsed()
+	if err := s.ask(tier); err != nil {
 		return nil, s.fail(err)
 	}
 	return s.observe(tier, now)
@@ -43,8 +43,8 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 // is configured anew, and then what was told of them may have been told of
 // others: so the hierarchy is looked at after the values have come, and if it
 // is another, all is asked again.
-func (s *Source) ask(tier device.Tier, now time.Duration) error {
-	if err := s.askOnce(tier, now); err != nil {
+func (s *Source) ask(tier device.Tier) error {
+	if err := s.askOnce(tier); err != nil {
 		return err
 	}
 	hierarchy, err := s.session.hierarchy()
@@ -58,19 +58,19 @@ func (s *Source) ask(tier device.Tier, now time.Duration) error {
 	if err := s.rearrange(gpus, hierarchy); err != nil {
 		return err
 	}
-	return s.askOnce(tier, now)
+	return s.askOnce(tier)
 }
 
 // askOnce asks the questions of the present plan.
-func (s *Source) askOnce(tier device.Tier, now time.Duration) error {
+func (s *Source) askOnce(tier device.Tier) error {
 	s.board.grid.begin()
 	s.xids = s.xids[:0]
-	take := func(v *value) {
+	take := func(v *value, a asking) {
 		if v.field == xidError {
 			s.xids = append(s.xids, *v)
 			return
 		}
-		s.board.grid.put(*v, now)
+		s.board.grid.put(*v, a)
 	}
 	whole := &s.session.wholeFast
 	if tier == device.Slow {
@@ -114,11 +114,12 @@ func (s *Source) listen() {
 func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observation, error) {
 	errs := []error{s.askLinks(now)}
 	var incidents []incident
-	checked := false
+	checked, examined := false, device.Window{}
 	if tier == device.Slow && s.session.checks {
 		var err error
+		examined.From = s.elapsed()
 		incidents, err = s.session.checkHealth()
-		checked = err == nil
+		checked, examined.To = err == nil, s.elapsed()
 		errs = append(errs, err)
 	}
 	observations := make([]device.Observation, 0, len(s.board.plan.targets))
@@ -128,16 +129,24 @@ func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observat
 		if t.whole.kind == wholeGPU {
 			s.examine(f, t.whole)
 			if f.told {
-				f.Readings = append(f.Readings, linkReadings(s.links[t.whole])...)
+				f.Readings = append(f.Readings, timed(linkReadings(s.links[t.whole]), s.linksMeasured)...)
 			}
 			if checked && f.told {
-				f.Slow = append(f.Slow, healthReadings(t.whole, incidents)...)
+				f.Slow = append(f.Slow, timed(healthReadings(t.whole, incidents), examined)...)
 			}
 		}
 		observations = append(observations, f.Observation)
 		errs = append(errs, f.err())
 	}
 	return observations, errors.Join(errs...)
+}
+
+// timed gives readings the time at which they were asked for.
+func timed(readings []device.Reading, asked device.Window) []device.Reading {
+	for i := range readings {
+		readings[i].Measured = asked
+	}
+	return readings
 }
 
 // examine tells whether a GPU is lost: one of which nothing is known may be.

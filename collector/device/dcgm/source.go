@@ -32,6 +32,8 @@ type Source struct {
 	links     map[entity]links
 	linksAt   time.Duration // when, in elapsed time, the links were last asked for
 	xids      []value       // of the present read
+
+	linksMeasured device.Window // when the links were asked for
 }
 
 // New returns a source over the engine that the options name.
@@ -90,6 +92,9 @@ func (s *Source) enter(ctx context.Context) bool {
 }
 
 func (s *Source) leave() { <-s.calls }
+
+// elapsed is the present elapsed time.
+func (s *Source) elapsed() time.Duration { return s.options.Clock().Elapsed }
 
 // look makes sure that there is a connection, and that what there is is
 // watched.

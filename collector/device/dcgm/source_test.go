@@ -231,6 +231,9 @@ func TestHealthCheck(t *testing.T) {
 		if got := state(observations[0], "memory"); got != first {
 			t.Errorf("%s: memory of the first GPU is %q, want %q", what, got, first)
 		}
+		if at, _ := measured(observations[0], device.HealthCheck, "memory", "pass"); at.IsZero() || at.From > at.To {
+			t.Errorf("%s: it was checked at %v", what, at)
+		}
 		if got := state(observations[1], "memory") + state(observations[1], "thermal"); got != second {
 			t.Errorf("%s: the second GPU is %q, want %q", what, got, second)
 		}

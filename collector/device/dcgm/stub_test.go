@@ -122,6 +122,18 @@ func reading(o device.Observation, q device.Quantity, details ...string) (float6
 	return 0, false
 }
 
+// measured is when a reading of an observation was measured.
+func measured(o device.Observation, q device.Quantity, details ...string) (device.Window, bool) {
+	var want [2]string
+	copy(want[:], details)
+	for _, r := range append(slices.Clone(o.Readings), o.Slow...) {
+		if r.Quantity == q && r.Details == want {
+			return r.Measured, true
+		}
+	}
+	return device.Window{}, false
+}
+
 // eventually reads until a condition holds; how long it takes is not judged.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()

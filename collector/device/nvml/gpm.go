@@ -96,13 +96,14 @@ func (a *activity) read(o *device.Observation, now clock.Instant) error {
 func (a *activity) utilization() (device.Reading, bool) {
 	for _, r := range a.told {
 		if a.instance != device.Unknown && r.Quantity == device.EngineActive && r.Details[0] == "graphics" {
-			return device.Reading{Quantity: device.Utilization, Value: r.Value}, true
+			return device.Reading{Quantity: device.Utilization, Value: r.Value, Measured: r.Measured}, true
 		}
 	}
 	return device.Reading{}, false
 }
 
-// measure takes a sample, and what has been active since the one before.
+// measure takes a sample, and what has been active since the one before. What
+// is told again, because it cannot be renewed yet, keeps its time.
 func (a *activity) measure(now clock.Instant) nvml.Return {
 	if a.number != a.connection.number {
 		a.number, a.samples, a.at, a.told = a.connection.number, [2]nvml.GpmSample{}, clock.Instant{}, nil
@@ -124,7 +125,12 @@ func (a *activity) measure(now clock.Instant) nvml.Return {
 	if first {
 		return nvml.SUCCESS
 	}
-	return a.compare()
+	ret := a.compare()
+	during := device.Window{From: now.Elapsed, To: a.connection.now().Elapsed}
+	for i := range a.told {
+		a.told[i].Measured = during
+	}
+	return ret
 }
 
 // prepare allocates the samples, if the device has any use for them.

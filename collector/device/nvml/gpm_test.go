@@ -93,8 +93,19 @@ func TestEngineActivity(t *testing.T) {
 		}
 		// A read that comes too soon tells what the one before did.
 		before := len(gpu(s, 0).GpmSampleGetCalls())
-		if got := active(written(r.Read(t.Context(), device.Fast))); got != all || len(gpu(s, 0).GpmSampleGetCalls()) != before {
+		sampled := from.options.Clock().Elapsed
+		time.Sleep(gpmPause / 2)
+		again, err := r.Read(t.Context(), device.Fast)
+		if got := active(written(again, err)); got != all || len(gpu(s, 0).GpmSampleGetCalls()) != before {
 			t.Errorf("at once there are\n%s", got)
+		}
+		for _, o := range again {
+			for _, r := range o.Readings {
+				of := r.Quantity == device.EngineActive || r.Quantity == device.SMOccupancy || r.Quantity == device.Utilization && o.Device.IsPartition()
+				if want := (device.Window{From: sampled, To: sampled}); of && r.Measured != want || !of && !r.Measured.IsZero() {
+					t.Errorf("%s of %s was measured at %v, sampled at %v", device.Specs()[r.Quantity].Name, o.Device.UUID, r.Measured, sampled)
+				}
+			}
 		}
 		if held, allocated := board.state(); held != 6 || allocated != 6 {
 			t.Errorf("%d of %d samples are held, want two a device", held, allocated)

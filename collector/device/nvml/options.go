@@ -14,7 +14,7 @@ type Options struct {
 	Profiling bool          // read engine activity (GPM)
 	Interval  time.Duration // between two fast reads; 0: the sampler's default
 	Sysfs     string        // where sysfs is mounted; empty: /sys
-	Clock     clock.Clock   // nil: the system's
+	Clock     clock.Clock   // the sampler's: readings have times of it; nil: one of its own
 
 	// Processes says, at each read, whether to list the processes that use
 	// a GPU. It must be safe for concurrent use; nil: they are not listed.

@@ -42,6 +42,8 @@ func TestParseErrors(t *testing.T) {
 		"max below min":          {quantity("power: {curve: ramp, min: 2, max: 1, period: 1s}"), `quantities: power: a ramp has`},
 		"constant with a max":    {quantity("power: {value: 1, max: 1}"), `quantities: power: a constant has`},
 		"negative noise":         {quantity("power: {value: 1, noise: -1}"), `quantities: power: noise: -1`},
+		"sampled rate":           {quantity("energy: {rate: {value: 1, sampled: 1s}}"), `quantities: energy: rate: unknown field "sampled"`},
+		"sampled backwards":      {quantity("power: {value: 1, sampled: -1s}"), `quantities: power: "-1s" is not a duration`},
 		"duration":               {quantity("power: {curve: sine, period: 7}"), `quantities: power: 7 is not a duration`},
 		"negative duration":      {quantity("power: {curve: sine, period: -7s}"), `quantities: power: "-7s" is not a duration`},
 		"details":                {quantity("temperature: 3"), `quantities: temperature: is not a map with a key for each sensor`},

@@ -81,7 +81,7 @@ devices:
     nvlink_transmit: {rate: {curve: random, min: 0, max: 2e9, period: 7s}}
     nvlink_receive: {rate: {curve: square, min: 0, max: 2e9, period: 3s}}
 `)
-	u := newUnit(config.Devices[0], 0.3)
+	u := newUnit(config.Devices[0], 0.3, 0)
 	last := make([]float64, len(u.series))
 	for i := range 1_000_000 {
 		now := 1e6 + 7.4 + float64(i)*1e-6

@@ -17,6 +17,7 @@
 //	      energy: {rate: 400, idle: 75}
 //	      temperature: {gpu: 60, memory: 70}
 //	      nvlink_transmit: {rate: {curve: square, min: 0, max: 2e9, period: 30s}}
+//	      pcie_receive: {rate: 1e9, sampled: 10s}
 //	      nvlink_link_transmit: {"0": {switch: {rate: 1e9}}, "1": {switch: {rate: 1e9}}}
 //	      recovery_action: {none: 1, gpu_reset: 0}
 //	devices:
@@ -47,6 +48,10 @@
 // period). noise is added to a gauge, evenly between -noise and +noise. A
 // counter has a rate a second, which may be a curve, and a start; a bare
 // number is a counter that stands still.
+//
+// A quantity that is sampled every so often stands still in between, as where a
+// library samples it by itself. The first read of each period takes the sample,
+// and readings of it say when that was.
 //
 // The load of a device, 0 to 1, says how much of its curves shows: a quantity
 // is idle + load × (curve - idle). idle is 0 for activity (utilization,

@@ -23,9 +23,10 @@ type series struct {
 	start    float64 // of a counter
 	curve    curve
 	idle     float64
-	scaled   bool // by the load, down to idle
-	ratio    bool // never above 1
-	signed   bool // may be below 0
+	scaled   bool    // by the load, down to idle
+	ratio    bool    // never above 1
+	signed   bool    // may be below 0
+	sampled  float64 // seconds from one sample to the next; 0: each read measures it
 }
 
 // activity reports whether a quantity is by itself scaled by the load.
@@ -119,11 +120,16 @@ func (p *seriesParser) parse(raw json.RawMessage, details []string) error {
 }
 
 func (s *series) readGauge(raw json.RawMessage, seed uint64) error {
-	f, err := parseCurve(raw)
-	if err != nil {
+	var f struct {
+		curveFile
+		Sampled duration `json:"sampled"`
+	}
+	if err := parseCurve(raw, &f, &f.curveFile); err != nil {
 		return err
 	}
 	s.idleAt(f.Idle)
+	s.sampled = f.Sampled.seconds()
+	var err error
 	s.curve, err = f.compile(seed)
 	return err
 }
@@ -136,9 +142,10 @@ func (s *series) readCounter(raw json.RawMessage, seed uint64) (err error) {
 		return err
 	}
 	var f struct {
-		Rate  json.RawMessage `json:"rate"`
-		Start float64         `json:"start"`
-		Idle  *float64        `json:"idle"`
+		Rate    json.RawMessage `json:"rate"`
+		Start   float64         `json:"start"`
+		Idle    *float64        `json:"idle"`
+		Sampled duration        `json:"sampled"`
 	}
 	if err := strict(raw, &f); err != nil {
 		return err
@@ -146,14 +153,14 @@ func (s *series) readCounter(raw json.RawMessage, seed uint64) (err error) {
 	if f.Rate == nil {
 		return errors.New("a counter has a rate")
 	}
-	rate, err := parseCurve(f.Rate)
-	if err != nil {
+	var rate curveFile
+	if err := parseCurve(f.Rate, &rate, &rate); err != nil {
 		return fmt.Errorf("rate: %w", err)
 	}
 	if s.curve, err = rate.compile(seed); err != nil {
 		return fmt.Errorf("rate: %w", err)
 	}
-	s.start = f.Start
+	s.start, s.sampled = f.Start, f.Sampled.seconds()
 	s.idleAt(cmp.Or(f.Idle, rate.Idle))
 	if s.curve.noise != 0 || s.curve.min < 0 || s.start < 0 || s.idle < 0 {
 		return errors.New("a counter only counts up: its rate is neither noisy nor negative, nor is its start")
@@ -168,14 +175,15 @@ func (s *series) idleAt(idle *float64) {
 	}
 }
 
-// parseCurve reads a curve, or the number that stands for a constant.
-func parseCurve(raw json.RawMessage) (f curveFile, err error) {
+// parseCurve reads what has a curve in it, or the number that stands for a
+// constant.
+func parseCurve(raw json.RawMessage, into any, f *curveFile) error {
 	var constant *float64
 	if json.Unmarshal(raw, &constant) == nil && constant != nil {
-		return curveFile{Value: constant}, nil
+		f.Value = constant
+		return nil
 	}
-	err = strict(raw, &f)
-	return f, err
+	return strict(raw, into)
 }
 
 // strict decodes JSON that has no unknown keys.

@@ -96,7 +96,7 @@ func (s *Source) built(d Device, key string, old simulatedDevice, now float64) s
 		built.told = old.told
 	}
 	for _, part := range append([]Device{d}, d.Partitions...) {
-		u := newUnit(part, now)
+		u := newUnit(part, now, s.origin.Elapsed)
 		for i := range old.units {
 			if before := &old.units[i]; before.identity.UUID == part.Identity.UUID && before.identity.PCIBusID == part.Identity.PCIBusID {
 				before.settle(now, old.faults)
