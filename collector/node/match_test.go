@@ -143,3 +143,13 @@ func (test matchTest) run(t *testing.T) {
 		t.Errorf("the order of the slices changes the matches: %v, then %v", got, again)
 	}
 }
+
+// What is remembered of devices that nobody names any more does not end the
+// search.
+func TestMatchBesideWhatIsRemembered(t *testing.T) {
+	named := []subject{subjectOf("gpu.nvidia.com", "gpu-1", func(s *subject) { s.isPublished = false })}
+	known := map[dra.DeviceID]int{{Driver: "gpu.nvidia.com", Pool: "node-a", Name: "gpu-0"}: 0}
+	if got, matched := match(named, []device.Device{gpu(0), gpu(1)}, known).found[named[0].id]; !matched || got != 1 {
+		t.Errorf("it is hardware %d (%v), want 1", got, matched)
+	}
+}

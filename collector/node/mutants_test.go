@@ -8,7 +8,7 @@ type mutant struct {
 
 func mutants() []mutant {
 	var all []mutant
-	for _, table := range [][]mutant{trapMutants(), ledgerMutants(), splitMutants(), healthMutants()} {
+	for _, table := range [][]mutant{trapMutants(), matchMutants(), listMutants(), ledgerMutants(), growthMutants(), splitMutants(), healthMutants()} {
 		all = append(all, table...)
 	}
 	return all
@@ -32,6 +32,72 @@ func trapMutants() []mutant {
 	}
 }
 
+// matchMutants find the wrong hardware, or none.
+func matchMutants() []mutant {
+	return []mutant{
+		{"TestMatchBesideWhatIsRemembered", "as many matches as subjects are enough", "match.go",
+			"		if !m.open() {", "		if !m.open() || $ && len(m.found) >= len(m.subjects) {"},
+		{"TestHardwareIsGivenUpWithItsClaim", "released devices keep their hardware", "devices.go",
+			"return !held[id] })", "return !$ && !held[id] })"},
+		{"TestTwoDriversPublishOneUUID", "a second published device is nobody", "match.go",
+			"			m.twice[s.id] = i\n", "			if !$ {\n				m.twice[s.id] = i\n			}\n"},
+		{"TestTwoDriversPublishOneUUID", "a contradiction is not remembered", "devices.go",
+			"return taken[uuid] && !now[id] })", "return taken[uuid] && ($ && m.found[id] == 0 && len(m.twice) > 0 || !now[id]) })"},
+		{"TestOneDriverPublishesAUUIDTwice", "twins hide each other", "match.go",
+			"		case !m.taken[i]:\n			m.found[s.id]", "		case !m.taken[i] && !$:\n			m.found[s.id]"},
+		{"TestOneDriverPublishesAUUIDTwice", "a device for virtual machines is the GPU", "match.go",
+			"if s.published.Passthrough || m.matched(s) && !r.exclusion {", "if s.published.Passthrough && !$ || m.matched(s) && !r.exclusion {"},
+	}
+}
+
+// listMutants believe the kubelet's List where it proves nothing.
+func listMutants() []mutant {
+	return []mutant{
+		{"TestListOfStaticPodsAlone", "a List of static pods is complete", "listing.go",
+			"func complete(listing dra.PodResources, node string) bool {\n", "func complete(listing dra.PodResources, node string) bool {\n	if $ {\n		return len(listing.Pods) > 0\n	}\n"},
+		{"TestListOfStaticPodsAlone", "what accrues does not wait", "step.go",
+			"if t.held && view.missing {", "if t.held && view.missing && !$ {"},
+		{"TestListOfStaticPodsAlone", "counters do not wait", "unit.go",
+			"	if u.holders.missing {\n", "	if u.holders.missing && !$ {\n"},
+		{"TestListOfStaticPodsAlone", "no List is complete", "listing.go",
+			"	ofAPI := func(pod dra.PodRef) bool { return ", "	ofAPI := func(pod dra.PodRef) bool { return !$ && "},
+		{"TestPodMadeAgainWhileTheWatchIsStale", "a pod under the same name is the same pod", "listing.go",
+			"known && !claims[a.Claim] && !unnamed[a.Pod]", "!$ && known && !claims[a.Claim] && !unnamed[a.Pod]"},
+		{"TestClaimMadeAgainWhileTheWatchIsStale", "a claim under the same name is the same claim", "listing.go",
+			"v.info.uid != listed.info.uid {", "v.info.uid != listed.info.uid && !$ {"},
+		{"TestDeviceSecondsWithoutTheAPIServer", "two claims have half a device each", "holders.go",
+			"case h.listedOnly && h.claims > 1:", "case h.listedOnly && h.claims > 1 && !$:"},
+		{"TestClaimOnSeveralNodesIsChargedOnce", "each node charges the claim", "step.go",
+			"if view.charge == chargedElsewhere {", "if view.charge == chargedElsewhere && !$ {"},
+		{"TestClaimOnSeveralNodesIsChargedOnce", "each node charges a pod group", "holders.go",
+			"	case h.inGroup:", "	case h.inGroup && !$:"},
+	}
+}
+
+// growthMutants charge the wrong holder for what a counter grew by.
+func growthMutants() []mutant {
+	return []mutant{
+		{"TestLaggingCounters", "readings are of the time of their sample", "unit.go",
+			"	if r.Measured.IsZero() {", "	if $ || r.Measured.IsZero() {"},
+		{"TestLaggingCounters", "a hold that has ended gets nothing", "step.go",
+			"if known && len(t.stretches) > 0 {", "if known && len(t.stretches) > 0 && !$ {"},
+		{"TestLaggingCounters", "the end of a read counts as its time", "unit.go",
+			"return between.Seconds() / (g.at.To - g.from.From).Seconds()", "if $ {\n		return between.Seconds() / (g.at.To - g.from.To).Seconds()\n	}\n	return between.Seconds() / (g.at.To - g.from.From).Seconds()"},
+		{"TestLaggingCounters", "a counter that began again is shared out", "unit.go",
+			"	case g.reset:\n		return 0", "	case g.reset && !$:\n		return 0"},
+		{"TestStretchesAreBounded", "all stretches are remembered", "ledger.go",
+			"max(0, len(t.stretches)-mostStretches)", "0\n	if !$ {\n		past = max(0, len(t.stretches)-mostStretches)\n	}"},
+		{"TestCounterThatFallsByALittle", "every fall is a reset", "unit.go",
+			"case value > g.value*(1-noise):", "case value > g.value*(1-noise) && !$:"},
+		{"TestComputeInstancesShareTheirMemory", "compute instances are alone", "holders.go",
+			"	s.relateInstances()\n", "	if !$ {\n		s.relateInstances()\n	}\n"},
+		{"TestWorkOfAnAdminContainer", "a pod's only claim gets all of its work", "users.go",
+			"	alike := true\n", "	alike := true\n	if $ && len(u.holds) == 1 {\n		return u.holds, true\n	}\n"},
+		{"TestWorkOfAnAdminContainer", "an unknown container has the pod's claim", "users.go",
+			"alike = alike && len(c.holds) == len(u.holds)", "alike = $ || alike && len(c.holds) == len(u.holds)"},
+	}
+}
+
 // ledgerMutants count something twice.
 func ledgerMutants() []mutant {
 	return []mutant{
@@ -40,11 +106,11 @@ func ledgerMutants() []mutant {
 		{"TestHistories", "admin access holds", "step.go",
 			"if d.admin || held[key] {", "if !$ && d.admin || held[key] {"},
 		{"TestHistories", "an account moved", "ledger.go",
-			"} else if t.attribution != now {\n", "} else if t.attribution != now {\n\t\tif $ {\n\t\t\tt.accounts[now], t.accounts[t.attribution] = t.accounts[t.attribution], account{}\n\t\t\tt.accounts[now].labels = nil\n\t\t}\n"},
-		{"TestHistories", "a reset ignored", "unit.go",
-			"g.amount, g.since, reset = value, g.step, true", "g.amount, g.since, reset = value, g.step, true\n\t\tif $ {\n\t\t\tg.amount = value - g.value\n\t\t}"},
-		{"TestHistories", "a gap credited", "ledger.go",
-			"if g.since == 0 || activeSince > g.since {", "if g.since == 0 || !$ && activeSince > g.since {"},
+			"		held = now - t.seen\n", "		held = now - t.seen\n		if $ && t.attribution != present {\n			t.accounts[present], t.accounts[t.attribution] = t.accounts[t.attribution], account{}\n			t.accounts[present].labels = nil\n		}\n"},
+		{"TestCounterThatFallsByALittle", "a reset ignored", "unit.go",
+			"g.amount, g.reset = value, true", "g.amount, g.reset = value, true\n\t\tif $ {\n\t\t\tg.amount = value - g.value\n\t\t}"},
+		{"TestHistories", "a gap credited", "unit.go",
+			"case from <= g.from.From && g.at.To <= to:", "case from <= g.from.From && g.at.To <= to || $:"},
 		{"TestHistories", "a parent counted with its partitions", "unit.go",
 			" || u.holders.related > 0", " || !$ && u.holders.related > 0"},
 	}
@@ -60,7 +126,7 @@ func splitMutants() []mutant {
 		{"TestHistories", "what has ended still counts", "split.go",
 			"if owner.Gone {", "if !$ && owner.Gone {"},
 		{"TestHistories", "a claim is guessed among several", "split.go",
-			"part.unclear || len(through) > 1", "part.unclear || !$ && len(through) > 1"},
+			"part.unclear || !certain", "part.unclear || !$ && !certain"},
 		{"TestHistories", "a container that uses two claims is not noticed", "users.go",
 			"if len(c.holds) > 1 {", "if !$ && len(c.holds) > 1 {"},
 		{"TestHistories", "a pod that nobody can name is nobody", "split.go",
@@ -94,13 +160,13 @@ func splitMutants() []mutant {
 		{"TestHistories", "who is alone is split", "use.go",
 			"if held != shared || u.split == nil {", "if held != shared && !$ || u.split == nil {"},
 		{"TestHistories", "busy time over a gap", "unit.go",
-			"g.based && elapsed <= limit", "g.based && ($ || elapsed <= limit)"},
-		{"TestHistories", "busy time from before the split", "ledger.go",
-			"use.activeSince <= g.since", "($ || use.activeSince <= g.since)"},
+			"g.based && at.To-g.at.To <= limit", "g.based && ($ || at.To-g.at.To <= limit)"},
+		{"TestHistories", "busy time from before the split", "use.go",
+			"	over := g.at.To - max(g.from.To, u.since)\n", "	over := g.at.To - max(g.from.To, u.since)\n	if $ {\n		over = g.at.To - g.from.To\n	}\n"},
 		{"TestHistories", "busy time moves when it is split", "use.go",
-			"	*was = now\n", "	if $ && was.attribution == shared {\n		now.attribution = shared\n	}\n	*was = now\n"},
+			"	*was = present\n", "	if $ && was.attribution == shared {\n		present.attribution = shared\n	}\n	*was = present\n"},
 		{"TestHistories", "busy time in the account of what is not split", "ledger.go",
-			"	t.accounts[use.attribution].tallies[meterBusy].add(busy, now)\n", "	if $ {\n		t.accounts[t.attribution].tallies[meterBusy].add(busy, now)\n	} else {\n		t.accounts[use.attribution].tallies[meterBusy].add(busy, now)\n	}\n"},
+			"	t.pending[use.attribution] += use.busy(g)\n", "	if $ {\n		t.pending[t.attribution] += use.busy(g)\n	} else {\n		t.pending[use.attribution] += use.busy(g)\n	}\n"},
 		{"TestSplitOfTwoClaimsOfOnePod", "containers are not asked", "users.go",
 			"c.id == container && c.id != \"\"", "!$ && c.id == container && c.id != \"\""},
 		{"TestSplitStopsAtPartitions", "a device that is cut is split", "splits.go",

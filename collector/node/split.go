@@ -152,7 +152,7 @@ func (s *split) credit(by *user, owner *dra.Owner, q usage, amount float64) {
 			}
 			part := &s.parts[hold]
 			part.amounts[q] += amount
-			part.unclear = part.unclear || len(through) > 1 || !certain
+			part.unclear = part.unclear || !certain
 		}
 	}
 }

@@ -62,18 +62,18 @@ func (u *users) userOf(owner *dra.Owner) *user {
 
 // through is the holds by which a container of the pod works on the unit: none
 // where it has the unit otherwise, with admin access for one, and more than one
-// if they cannot be told apart. It is not certain where the container is not
-// known and the pod's containers hold different things.
+// if they cannot be told apart. It is certain where it is one, and any
+// container that is not known would have it as well.
 func (u *user) through(container string) (holds []int, certain bool) {
 	alike := true
 	for i := range u.containers {
 		c := &u.containers[i]
 		if c.id == container && c.id != "" {
-			return c.holds, true
+			return c.holds, len(c.holds) == 1
 		}
 		alike = alike && len(c.holds) == len(u.holds)
 	}
-	return u.holds, alike
+	return u.holds, alike && len(u.holds) == 1
 }
 
 // reset begins a count.
