@@ -17,6 +17,7 @@ type claimView struct {
 	consumers []claimConsumer // sorted, no container twice for one device
 	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
 
+	known      bool     // it is that of an earlier step
 	podUIDs    []string // of those of them that the API server knows
 	listedOnly bool     // the kubelet's List alone says so: admin access is not known
 	missing    bool     // the newest List names none of its pods, and may not be complete
@@ -102,9 +103,13 @@ func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
 }
 
 // resolve gives each device its uuid, and sorts: the hardware of some may have
-// been found only now. Slices that an earlier view has too are not changed.
+// been found only now. Slices that the view of an earlier step has, too, are
+// not changed.
 func (v *claimView) resolve(uuid resolve) {
-	v.devices, v.consumers = slices.Clone(v.devices), slices.Clone(v.consumers)
+	if v.known {
+		v.devices, v.consumers, v.pods = slices.Clone(v.devices), slices.Clone(v.consumers), slices.Clone(v.pods)
+	}
+	v.known = true
 	for i := range v.devices {
 		v.devices[i].uuid = uuid(v.devices[i].id)
 	}
@@ -133,7 +138,6 @@ func (v *claimView) settle() {
 	for i, d := range v.devices {
 		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
 	}
-	v.pods = slices.Clone(v.pods)
 	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	v.pods = slices.Compact(v.pods)
 }

@@ -82,11 +82,15 @@ func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []str
 	for _, u := range s.units {
 		u.isPublished, u.inSlice = false, false
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(found), func(a, b dra.DeviceID) int { return cmp.Compare(a.String(), b.String()) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(found), compareDevices) {
 		if u := s.units[uuids[found[id]]]; !u.isPublished || u.published.ID == id {
 			s.name(u, id)
 		}
 	}
+}
+
+func compareDevices(a, b dra.DeviceID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
 }
 
 // name notes by which name a driver published the unit. What the slice said

@@ -142,7 +142,7 @@ func (m *matching) conflicts() {
 	if len(open) == 0 {
 		return
 	}
-	slices.SortFunc(open, func(a, b subject) int { return strings.Compare(a.id.String(), b.id.String()) })
+	slices.SortFunc(open, func(a, b subject) int { return compareDevices(a.id, b.id) })
 	for _, s := range open {
 		i, named := m.named(s)
 		switch {
