@@ -98,7 +98,7 @@ func (r uncountedReason) String() string {
 
 // relate makes holders of partitions and of their parent know each other: the
 // parent's quantities contain the partitions'. The compute instances of one GPU
-// instance have its memory and its share of the buses together.
+// instance have its memory together, and each its own utilization.
 func (s *State) relate() {
 	s.relateInstances()
 	for _, u := range s.units {
@@ -135,7 +135,7 @@ func (s *State) relateInstances() {
 	}
 	for _, u := range s.units {
 		if placed(u.device) {
-			u.holders.related += divided[gpuInstance(u.device)] - u.holders.claims - u.holders.plugins
+			u.holders.siblings = divided[gpuInstance(u.device)] - u.holders.claims - u.holders.plugins
 		}
 	}
 }

@@ -348,6 +348,7 @@ func TestComputeInstancesShareTheirMemory(t *testing.T) {
 	s := newScene(t, append([]device.Device{gpu(0)}, parts...)...)
 	for i, part := range parts {
 		s.set(part.UUID, device.MemoryUsed, 6e9)
+		s.set(part.UUID, device.Utilization, 0.25)
 		s.facts.Cluster.Published = append(s.facts.Cluster.Published, dra.PublishedDevice{
 			ID: sceneID(part.UUID), UUID: part.UUID, ParentUUID: "GPU-0", Profile: part.Profile, Placement: dra.PlacementUnknown})
 		s.allocate(fmt.Sprint("ml/claim-", i), part.UUID)
@@ -355,6 +356,7 @@ func TestComputeInstancesShareTheirMemory(t *testing.T) {
 	s.run(2)
 	for i, want := range []string{"shared", "shared", "partition"} {
 		s.expectUse("dra_claim_memory_used_bytes", fmt.Sprint("claim-", i), parts[i].UUID, want, 6e9)
+		s.expectUse("dra_claim_utilization_ratio", fmt.Sprint("claim-", i), parts[i].UUID, "partition", 0.25)
 	}
 	s.release("ml/claim-1")
 	s.run(2)

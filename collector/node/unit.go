@@ -52,13 +52,14 @@ type unit struct {
 
 // holders is who holds a unit in the present step.
 type holders struct {
-	claims  int  // distinct claims, admin access not counted
-	plugins int  // distinct pods with device plugins
-	related int  // holders of the parent, or of any partition; claims that may be holders
-	cut     bool // it is made into partitions, or will be: somebody holds one
-	shares  []consumption
-	changed bool // a claim has begun or ceased to hold it
-	missing bool // the pods of a claim that holds it may have ended, see claimView
+	claims   int  // distinct claims, admin access not counted
+	plugins  int  // distinct pods with device plugins
+	related  int  // holders of the parent, or of any partition; claims that may be holders
+	siblings int  // holders of other compute instances of its GPU instance
+	cut      bool // it is made into partitions, or will be: somebody holds one
+	shares   []consumption
+	changed  bool // a claim has begun or ceased to hold it
+	missing  bool // the pods of a claim that holds it may have ended, see claimView
 
 	listedOnly bool         // a claim of which the kubelet's List alone tells: it may have admin access
 	inGroup    bool         // a claim whose device-seconds no node counts, see charging

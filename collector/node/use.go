@@ -21,6 +21,9 @@ type use struct {
 func (u *unit) use(claim dra.ClaimRef, q usage, held attribution) use {
 	own, known := u.reading(q.quantity())
 	now := use{attribution: held, value: own, known: known}
+	if q == usedMemory && u.holders.siblings > 0 {
+		now.attribution = shared
+	}
 	if held != shared || u.split == nil {
 		return now
 	}

@@ -31,8 +31,8 @@ func (b *bench) begin() {
 }
 
 // asking is a call that takes no time. The engine's clock is ours.
-func (b *bench) asking() asking {
-	return asking{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
+func (b *bench) asking() *asking {
+	return &asking{b.now, clock.Instant{Elapsed: b.now, Wall: time.UnixMicro(b.at)}}
 }
 
 // tell takes a second later what an engine says in a read.
@@ -44,7 +44,7 @@ func (b *bench) tell(tier device.Tier, values map[uint16]value) *found {
 		if v.status == statusOK {
 			v.at = b.at
 		}
-		b.grid.put(v, b.asking())
+		b.grid.put(&v, b.asking())
 	}
 	return b.observe(&b.plan.targets[0], tier, b.now)
 }
@@ -278,7 +278,7 @@ func TestStaleValues(t *testing.T) {
 			b.grid.begin()
 			for field, v := range map[uint16]value{gpuUtilization: frozen, eccCorrected: frozen} {
 				v.entity, v.field, v.at = entity{wholeGPU, 0}, field, 1e15
-				b.grid.put(v, b.asking())
+				b.grid.put(&v, b.asking())
 			}
 			f = b.observe(&b.plan.targets[0], device.Slow, b.now)
 		}

@@ -74,7 +74,7 @@ func (e *engine) identify(entities []entity) (map[entity]identity, error) {
 	who := make(map[entity]identity, len(entities))
 	driver := ""
 	q := newQuestion(entities, []uint16{driverVersion, gpuName, gpuUUID, gpuMinor, pciBusID})
-	err := e.ask(&q, liveData, func(v *value, _ asking) {
+	err := e.ask(&q, liveData, func(v *value, _ *asking) {
 		if v.field == driverVersion {
 			driver = v.string()
 			return

@@ -37,13 +37,10 @@ type asking struct {
 	ended clock.Instant
 }
 
-// window is when that was.
-func (a asking) window() device.Window { return device.Window{From: a.began, To: a.ended.Elapsed} }
-
 // moment is the elapsed time of a timestamp of the engine, if the engine's
 // clock is our wall clock. It is false of a timestamp that lies after the
 // answer or before our elapsed time began.
-func (a asking) moment(at int64) (time.Duration, bool) {
+func (a *asking) moment(at int64) (time.Duration, bool) {
 	// An engine may tell any number. Without a sign no difference is too large,
 	// and that of a timestamp after the answer is larger than any age.
 	age := uint64(a.ended.Wall.UnixMicro()) - uint64(at)
@@ -94,16 +91,16 @@ func (g *grid) begin() { g.round++ }
 // A value is another one than before when its timestamp is. How long it has
 // been the same is told by our clock alone, for the engine's may be another
 // machine's, or wrong.
-func (g *grid) put(v value, a asking) {
+func (g *grid) put(v *value, a *asking) {
 	c := g.at(v.entity, v.field)
 	if c == nil {
 		return
 	}
 	if v.status == statusOK && (!c.sampled || v.at != c.stamp) {
-		c.measured = c.window(&v, a, g.limit)
+		c.measured = c.window(v, a, g.limit)
 		c.sampled, c.stamp, c.changed = true, v.at, a.began
 	}
-	c.value, c.round, c.asked = v, g.round, a.began
+	c.value, c.round, c.asked = *v, g.round, a.began
 }
 
 // window is when a value was measured whose timestamp is seen for the first
@@ -119,7 +116,7 @@ func (g *grid) put(v value, a asking) {
 // value is then taken to be no older than the limit, because an older one does
 // not count as present, and no older than our elapsed time, in which whatever
 // the value is compared with lies.
-func (c *cell) window(v *value, a asking, limit func(field uint16) time.Duration) device.Window {
+func (c *cell) window(v *value, a *asking, limit func(field uint16) time.Duration) device.Window {
 	var from, least time.Duration // of a window, of a moment
 	if c.round == 0 {
 		from = max(a.ended.Elapsed-limit(v.field), 0)

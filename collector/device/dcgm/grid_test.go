@@ -18,8 +18,8 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // asked is a call between two elapsed times in seconds.
-func asked(began, ended float64) asking {
-	return asking{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
+func asked(began, ended float64) *asking {
+	return &asking{seconds(began), clock.Instant{Elapsed: seconds(ended), Wall: noon.Add(seconds(ended))}}
 }
 
 // stamped is the timestamp of a sample taken at an elapsed time in seconds, by
@@ -122,7 +122,7 @@ func TestWindows(t *testing.T) {
 					s.takes = 0.1
 				}
 				g.begin()
-				g.put(v, asked(s.began, s.began+s.takes))
+				g.put(&v, asked(s.began, s.began+s.takes))
 				w := g.get(gpu, totalEnergy).measured
 				if got := fmt.Sprintf("%g %g", w.From.Seconds(), w.To.Seconds()); got != s.want {
 					t.Errorf("told at %g s of a sample of %g s: measured at [%s], want [%s]", s.began, s.sampled, got, s.want)
@@ -157,7 +157,7 @@ func FuzzWindows(f *testing.F) {
 			if draw(8) == 0 {
 				jumped = time.Duration(draw(7200)-3600) * time.Second
 			}
-			a := asking{began: now}
+			a := &asking{began: now}
 			now += time.Duration(draw(4)*draw(500)) * time.Millisecond
 			a.ended = clock.Instant{Elapsed: now, Wall: noon.Add(now + jumped)}
 			v := integer(1)
@@ -175,7 +175,7 @@ func FuzzWindows(f *testing.F) {
 			}
 			v.at = stamp
 			g.begin()
-			g.put(v, a)
+			g.put(&v, a)
 			c := *g.get(gpu, totalEnergy)
 			checkWindow(t, &last, &c, a)
 			last = c
@@ -184,7 +184,7 @@ func FuzzWindows(f *testing.F) {
 }
 
 // checkWindow checks the window of a value against what was known before.
-func checkWindow(t *testing.T, last, c *cell, a asking) {
+func checkWindow(t *testing.T, last, c *cell, a *asking) {
 	t.Helper()
 	if !c.sampled {
 		return
@@ -236,7 +236,7 @@ func TestReadingsHaveTheTimesOfTheirValues(t *testing.T) {
 			if slices.Contains(fields, field) {
 				v.at = b.at - int64(lag*1e6)
 			}
-			b.grid.put(v, b.asking())
+			b.grid.put(&v, b.asking())
 		}
 		return b.observe(&b.plan.targets[0], tier, b.now)
 	}
@@ -284,7 +284,7 @@ func TestAnotherPlanMakesNoValueNew(t *testing.T) {
 		b.grid.begin()
 		v := integer(5000)
 		v.entity, v.field, v.at = entity{wholeGPU, 0}, totalEnergy, stamped(100, 3600)
-		b.grid.put(v, asked(at, at+0.1))
+		b.grid.put(&v, asked(at, at+0.1))
 		return b.observe(&b.plan.targets[0], device.Fast, seconds(at))
 	}
 	for i, step := range []struct {
@@ -320,7 +320,7 @@ func TestStandingValuesAgeThroughFailures(t *testing.T) {
 		if second%3 == 2 {
 			v.status, v.at = statusNoData, 0
 		}
-		b.grid.put(v, b.asking())
+		b.grid.put(&v, b.asking())
 		f := b.observe(&b.plan.targets[0], device.Fast, b.now)
 		if got, want := f.said(device.Energy) != "", second%3 != 2 && second <= 10; got != want {
 			t.Errorf("%d s after it was sampled the energy is %q", second, f.said(device.Energy))

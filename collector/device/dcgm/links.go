@@ -58,7 +58,7 @@ func fewer(now, before map[entity]links) bool {
 func (e *engine) outsideMIG(told map[entity]links, gpus []entity) (map[entity]links, error) {
 	outside := make(map[entity]links, len(told))
 	q := newQuestion(gpus, []uint16{migMode})
-	err := e.ask(&q, liveData, func(v *value, _ asking) {
+	err := e.ask(&q, liveData, func(v *value, _ *asking) {
 		l, has := told[v.entity]
 		mode, o := v.number()
 		if has && (o == unsupported || o == present && mode == 0) {

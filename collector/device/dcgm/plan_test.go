@@ -92,7 +92,7 @@ func TestPartitionsInheritNothing(t *testing.T) {
 		for _, r := range append(wholeRows(), partitionRows()...) {
 			v := integer(1)
 			v.entity, v.field = e, r.field
-			b.grid.put(v, asking{})
+			b.grid.put(&v, &asking{})
 		}
 	}
 	own := map[device.Quantity]bool{

@@ -125,7 +125,7 @@ func (p *page) free() {
 
 // ask asks for the newest values and hands on each, with when it asked for it.
 // What it hands on is good for the call alone.
-func (e *engine) ask(q *question, flags uint, take func(*value, asking)) error {
+func (e *engine) ask(q *question, flags uint, take func(*value, *asking)) error {
 	var v value
 	var a asking
 	for _, p := range q.parts {
@@ -140,7 +140,7 @@ func (e *engine) ask(q *question, flags uint, take func(*value, asking)) error {
 		for i := range told {
 			if told[i].field != 0 {
 				v = valueOf(&told[i])
-				take(&v, a)
+				take(&v, &a)
 			}
 		}
 	}

@@ -65,12 +65,12 @@ func (s *Source) ask(tier device.Tier) error {
 func (s *Source) askOnce(tier device.Tier) error {
 	s.board.grid.begin()
 	s.xids = s.xids[:0]
-	take := func(v *value, a asking) {
+	take := func(v *value, a *asking) {
 		if v.field == xidError {
 			s.xids = append(s.xids, *v)
 			return
 		}
-		s.board.grid.put(*v, a)
+		s.board.grid.put(v, a)
 	}
 	whole := &s.session.wholeFast
 	if tier == device.Slow {

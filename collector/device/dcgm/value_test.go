@@ -151,7 +151,7 @@ func FuzzValues(f *testing.F) {
 			binary.NativeEndian.PutUint64(v.raw[:], raw)
 			_ = v.string()
 			b.grid.begin()
-			b.grid.put(v, asking{})
+			b.grid.put(&v, &asking{})
 			found := b.observe(&b.plan.targets[0], device.Slow, time.Duration(i)*time.Second)
 			for _, r := range append(found.Readings, found.Slow...) {
 				if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Value < 0 && r.Quantity != device.Temperature {

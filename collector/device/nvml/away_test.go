@@ -157,7 +157,9 @@ func TestLostAndRefused(t *testing.T) {
 					t.Fatalf("%v, %s: the samples are %+v", refusal, when, samples)
 				}
 				age := clock.System()().Wall.Sub(samples[1].At.Wall)
-				told := slices.Contains(samples[1].Readings, device.Reading{Quantity: device.Lost, Value: lost})
+				told := slices.ContainsFunc(samples[1].Readings, func(r device.Reading) bool {
+					return r.Quantity == device.Lost && r.Value == lost && r.Measured.To == samples[1].At.Elapsed
+				})
 				if !told || age > device.StaleAfter(time.Second) {
 					t.Fatalf("%v, %s: after %s it says %v", refusal, when, age, samples[1].Readings)
 				}
