@@ -11,8 +11,8 @@ type ClusterView struct {
 	At      time.Time // when the view was made
 	Sources []Source  // by name
 
-	Waiting  []Waiting  // those that wait longest first
-	Gated    []Waiting  // likewise: somebody holds their pods back on purpose
+	Waiting  []Waiting  // pending claims, those that are pending longest first
+	Gated    []Waiting  // likewise: references of pods with scheduling gates, which are not pending
 	Underway []Underway // likewise: allocated, and not running yet
 
 	Claims  map[string]float64 // by state

@@ -141,7 +141,7 @@ func TestClaimThatHasLetGo(t *testing.T) {
 func TestSickDevicesOnThePage(t *testing.T) {
 	_, text := get(t, handler(t, scene(t)), "/")
 	for _, want := range []string{
-		"<title>(2 sick) node-a", "2 of 8 devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
+		"<title>(2 sick) node-a", "2 of 8 whole devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
 		`data-field="health" data-value="sick" data-hardware="0" data-driver="0" data-kubelet="1"`,
 		`<span class="why critical">XID 79 <span class="when">112 s ago</span></span>`, `<span class="why note">XID 13 <span class="when">×7 · 60 s ago</span></span>`,
 		`<span class="why critical">its whole device is sick</span><span class="why critical">ECC uncorrected</span>`,

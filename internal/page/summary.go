@@ -6,11 +6,11 @@ import "slices"
 // devices whose use is known; what it is a part of is known only where it is
 // known for each of them.
 type Summary struct {
-	Devices, Partitions, Free int
-	ClaimsHeld                int
-	Utilization               Mean
-	Memory, Power             Sum
-	Sick                      int // whole devices that are sick, or have a sick partition
+	Devices, Free int // whole ones
+	ClaimsHeld    int
+	Utilization   Mean
+	Memory, Power Sum
+	Sick          int // whole devices that are sick, or have a sick partition
 }
 
 // SickDevice is a device that is sick, and who suffers.
@@ -56,7 +56,6 @@ func (v View) Summary() Summary {
 	var s Summary
 	for _, device := range v.Devices {
 		s.Devices++
-		s.Partitions += len(device.Partitions)
 		if device.Free() {
 			s.Free++
 		}
