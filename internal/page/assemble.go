@@ -13,6 +13,7 @@ func (r *reader) finish() View {
 	for _, device := range r.devices {
 		device.Health.tidy()
 	}
+	r.recover()
 	for _, claim := range r.claims {
 		finished := claim.finish()
 		r.addFacts(&finished)

@@ -11,6 +11,7 @@ type Summary struct {
 	Utilization   Mean
 	Memory, Power Sum
 	Sick          int // whole devices that are sick, or have a sick partition
+	Recovering    int // likewise, of those that are not sick
 }
 
 // SickDevice is a device that is sick, and who suffers.
@@ -59,8 +60,11 @@ func (v View) Summary() Summary {
 		if device.Free() {
 			s.Free++
 		}
-		if device.Severity() == Sick {
+		switch device.Severity() {
+		case Sick:
 			s.Sick++
+		case Recovering:
+			s.Recovering++
 		}
 		s.Utilization.add(device.Utilization)
 		s.Memory.add(device.MemoryUsed, device.MemorySize)

@@ -87,8 +87,8 @@ func marks(rows []*Row) string {
 	if has(func(r *Row) bool { return r.wholeUtilization() || r.wholeMemory() || r.wholePower() }) {
 		texts = append(texts, "* of the whole device, which several share")
 	}
-	if has(func(r *Row) bool { return r.Health == "sick" || r.Health == "warned" }) {
-		texts = append(texts, "! sick or warned of")
+	if has((*Row).amiss) {
+		texts = append(texts, "! sick, recovering or warned of")
 	}
 	return strings.Join(texts, "   ")
 }
