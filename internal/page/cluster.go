@@ -34,9 +34,6 @@ type Waiting struct {
 	Funnel    []Funnel  `json:"funnel,omitempty"` // by request
 }
 
-// Command is what tells a person more about the wait.
-func (w Waiting) Command() string { return "dra-exporter explain pod " + w.Namespace + "/" + w.Pod }
-
 // Underway is a phase that a pod with an allocated claim is in.
 type Underway struct {
 	Namespace, Pod, Claim string

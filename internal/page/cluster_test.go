@@ -30,7 +30,7 @@ func clusterScene(t testing.TB) []metric.Row {
 func clusterHandler(t testing.TB, rows []metric.Row) http.Handler {
 	t.Helper()
 	handlers, err := ClusterHandlers(Config{
-		MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
+		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
 		Rows: func() []metric.Row { return rows },
 		Now:  func() time.Time { return noon },
 		Troubles: func() map[string]string {
