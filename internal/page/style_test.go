@@ -89,7 +89,7 @@ func luminance(t *testing.T, colour string) float64 {
 
 // graphic reports whether a selector is of something drawn, which is no text.
 func graphic(selector string) bool {
-	return regexp.MustCompile(`(\.dot|\.swatch\S*|\.fill|\.part\S*|\.bar|\.branch|\.half|\.spent|\.track|\.old|::before|\.sign|\.tick)$`).MatchString(selector)
+	return regexp.MustCompile(`(\.dot|\.swatch\S*|\.fill|\.part\S*|\.bar\S*|\.branch|\.half|\.spent|\.track|\.old|::before|\.sign|\.tick)$`).MatchString(selector)
 }
 
 // Text is legible in both schemes: each colour of text has a contrast of 4.5 to
@@ -189,6 +189,9 @@ func TestSwatchesAndBarsHaveTheSameColours(t *testing.T) {
 		}
 	}
 	for _, rule := range rules {
+		if rule.declares["opacity"] != "" && strings.HasSuffix(rule.selector, ".bar") {
+			t.Errorf("%s makes the parts of a bar paler than their swatches", rule.selector)
+		}
 		if regexp.MustCompile(`^\.(load|memory) \.part$`).MatchString(rule.selector) {
 			t.Errorf("%s has a colour that no swatch has", rule.selector)
 		}
