@@ -120,11 +120,12 @@ type watcher struct {
 	runner    *cluster.Runner
 	push      *otlp.Pusher // nil: nothing is pushed
 	wake      chan struct{}
+	explain   string // the command that the page offers, as in page.Config
 }
 
 func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, now clock.Clock, log *slog.Logger) (*watcher, error) {
 	registry, observe := liveMetrics()
-	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
+	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1), explain: "dra-exporter explain"}
 	var err error
 	w.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: config, Keeper: w.inventory, Log: log, Clock: now,
@@ -229,7 +230,7 @@ func (w *watcher) listen(ctx context.Context) {
 // told before anything runs.
 func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 	pages, err := page.ClusterHandlers(page.Config{
-		MetricsPath: flags.path, Rows: w.rows, Log: log,
+		MetricsPath: flags.path, Rows: w.rows, Log: log, Explain: w.explain,
 		Now: func() time.Time { return w.clock().Wall }, Troubles: func() map[string]string { return troubles(w.cluster.Statuses()) },
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,17 +69,17 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	defer simulated.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, simulated.Config()); err != nil {
+		return err
+	}
 	node, err := demoNode(simulated, flags, push, now, log)
 	if err != nil {
 		return err
 	}
-	cluster, err := demoCluster(simulated, flags, push, now, log)
+	cluster, err := demoCluster(simulated, flags, explainDemo(flags.second, kubeconfig), push, now, log)
 	if err != nil {
 		return errors.Join(err, node.server.Close())
-	}
-	kubeconfig := filepath.Join(directory, "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, simulated.Config()); err != nil {
-		return errors.Join(err, node.server.Close(), cluster.server.Close())
 	}
 	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
 	var running errgroup.Group
@@ -114,11 +115,12 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Sett
 	return role{server, agent.run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
 	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), push, now, log.With("role", "cluster"))
 	if err != nil {
 		return role{}, err
 	}
+	watcher.explain = explain
 	server, err := watcher.server(flags.web.at(flags.second), log)
 	return role{server, watcher.run}, err
 }
@@ -132,6 +134,34 @@ func demoAgentFlags(prices, dcgm string) *agentFlags {
 		healthHold: 30 * time.Second, throttle: 0.25,
 		processes: true, podLabels: []string{"team"}, prices: prices, dcgm: dcgm,
 	}
+}
+
+// explainDemo is the command that the demo's page offers: this program, wherever
+// the reader's shell is, over the simulated cluster. Who reads the page from
+// another machine, or from outside of the demo's container, has neither the
+// kubeconfig nor the simulated API server, which listens on the loopback
+// interface alone: nothing is offered unless the page is there alone, too.
+func explainDemo(address, kubeconfig string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return ""
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return quoted(program) + " explain --kubeconfig=" + quoted(kubeconfig)
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // writeKubeconfig lets people ask the simulated cluster by other means, such as

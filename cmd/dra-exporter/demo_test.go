@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// runningDemo starts the demo as a program and returns where its node role is.
-func runningDemo(t *testing.T) string {
+// runningDemo starts the demo as a program and returns where its roles are.
+func runningDemo(t *testing.T) (node, cluster string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(stop)
@@ -38,12 +38,16 @@ func runningDemo(t *testing.T) string {
 		}
 	})
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if address, is := strings.CutPrefix(strings.TrimSpace(lines.Text()), "the node     "); is {
-			return strings.TrimSuffix(address, "/")
+		line := strings.TrimSpace(lines.Text())
+		if address, is := strings.CutPrefix(line, "the node     "); is {
+			node = strings.TrimSuffix(address, "/")
+		}
+		if address, is := strings.CutPrefix(line, "the cluster  "); is {
+			return node, strings.TrimSuffix(address, "/")
 		}
 	}
 	t.Fatalf("the demo does not say where it is:\n%s", log.String())
-	return ""
+	return "", ""
 }
 
 // scraped is a page by family, as text is read.
@@ -77,7 +81,7 @@ func sums(family *dto.MetricFamily, by string, counts func(labels map[string]str
 // namespaces have had is priced.
 func TestDemoSplitsAndPrices(t *testing.T) {
 	const shared, free, plugged = "GPU-a92c4e68-35d1-4f7b-8e09-6c1b7d5a0f43", "GPU-d40f81b5-92e6-4a3c-b158-7e2a9c6d3f08", "GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986"
-	address := runningDemo(t)
+	address, _ := runningDemo(t)
 	eventually(t, address+"/metrics",
 		`dra_exporter_process_attribution{reason="ok"} 1`,
 		`dra_claim_utilization_ratio{attribution="process",namespace="search"`,

@@ -104,7 +104,7 @@ func TestExplainEachReason(t *testing.T) {
 		specification string
 		want          []string
 	}{
-		"insufficient_devices": {one("count: 6"), []string{"waits", "asks for 6 devices, and only 5 of the", "add 1 device that matches", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
+		"insufficient_devices": {one("count: 6"), []string{"pending since", "asks for 6 devices, and only 5 of the", "add 1 device that matches", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
 		"fragmented":           {one("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
 		"tainted": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
 			"taint example.com/cooling=broken:NoSchedule of the driver", "`tolerations: [{key: example.com/cooling, operator: Exists, effect: NoSchedule}]`", "such as gpu.example.com/node-c/gpu-0"}},
@@ -133,7 +133,7 @@ func TestExplainEachReason(t *testing.T) {
 			kubeconfig := small(t, waiter(t, test.specification)...)
 			code, stdout, stderr := asked(kubeconfig, "claim", "team-a/train")
 			reason, _, _ := strings.Cut(name, ",")
-			for _, want := range append(test.want, "Waits: "+reason) {
+			for _, want := range append(test.want, "Pending: "+reason) {
 				if !strings.Contains(flat(stdout), want) {
 					t.Errorf("no word of %q", want)
 				}
@@ -200,7 +200,7 @@ func TestExplainAClaimOfManyPods(t *testing.T) {
 		objects = append(objects, waitingPod(fmt.Sprintf("train-%d", i+1), "train"))
 	}
 	_, stdout, _ := asked(small(t, objects...), "claim", "team-a/train")
-	if strings.Count(stdout, "Waits: insufficient_devices") != 1 || strings.Contains(stdout, "unknown") || !strings.Contains(flat(stdout), "and 37 more wait since") {
+	if strings.Count(stdout, "Pending: insufficient_devices") != 1 || strings.Contains(stdout, "unknown") || !strings.Contains(flat(stdout), "and 37 more: pending since") {
 		t.Errorf("not told once:\n%s", stdout)
 	}
 }
@@ -227,7 +227,7 @@ func TestExplainATaintRule(t *testing.T) {
 	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/maintenance", Value: "planned", Effect: resourcev1.DeviceTaintEffectNoSchedule}
 	_, stdout, _ := asked(small(t, append(waiter(t, one("count: 2")), rule)...), "claim", "team-a/train")
 	for _, want := range []string{
-		"Waits: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "keeps 5 of 5 devices from request gpu",
+		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "keeps 5 of 5 devices from request gpu",
 		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
 	} {
 		if !strings.Contains(flat(stdout), want) {
@@ -246,7 +246,7 @@ func TestExplainDoesNotGuessWhatIsFree(t *testing.T) {
 		return 0
 	}}
 	code, stdout, stderr := asked(smallWith(t, confined, waiter(t, one("count: 2"))...), "claim", "team-a/train")
-	for _, want := range []string{"Waits: unknown", "3 cannot allocate all claims", "the claims of other namespaces could not be read", "gpu 2 6 5 5 4 4 2"} {
+	for _, want := range []string{"Pending: unknown", "3 cannot allocate all claims", "the claims of other namespaces could not be read", "gpu 2 6 5 5 4 4 2"} {
 		if !strings.Contains(flat(stdout), want) {
 			t.Errorf("no word of %q", want)
 		}

@@ -97,7 +97,7 @@ func TestExplainARealCluster(t *testing.T) {
 		code int
 		want []string // of standard output, or of standard error where the code is 1
 	}{
-		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine waits", "the cluster has too few for request gpu, in use or not: add 1 device that matches"}},
+		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine: pending since", "the cluster has too few for request gpu, in use or not: add 1 device that matches"}},
 		"its pod, in context": {[]string{"pod", "wants-nine"}, 0, []string{`Reference "gpu", ResourceClaim too-many: insufficient_devices`}},
 		"missing":             {[]string{"pod", "h-pending/claim-missing"}, 0, []string{"claim_missing", "does-not-exist"}},
 		"no class":            {[]string{"pod", "noclass", "-n", "i-noclass"}, 0, []string{"no_device_class", "create DeviceClass gpu.acme.com"}},

@@ -51,7 +51,7 @@ func runTopProgram(t testing.TB, args ...string) (stdout, stderr string, code in
 // are told of in it.
 func TestTopOnce(t *testing.T) {
 	stdout, stderr, code := runTopProgram(t, "--url="+answering(t, ""), "--url=127.0.0.1:1", "--cluster-url="+answering(t, ""), "--sort=name")
-	for _, want := range []string{" of 1 node, ", "waiting: 11", "debug-session", "127.0.0.1:1: ", "connection refused"} {
+	for _, want := range []string{", on 1 node, ", "pending claims: 10 (and 1 gated)", "debug-session", "127.0.0.1:1: ", "connection refused"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not there", want)
 		}

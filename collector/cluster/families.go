@@ -67,7 +67,7 @@ func (f *families) addDurations() {
 
 func (f *families) addPending() {
 	f.pendingSince = family(metric.Gauge, "dra_claim_pending_since_timestamp_seconds", "seconds",
-		"Since when a pod's claim reference, or request of an extended resource, has been waiting; resourceclaim is empty until the claim exists. A cap keeps those that wait longest",
+		"Since when a pod's claim reference, or request of an extended resource, is not satisfied, those of gated pods included; resourceclaim is empty until the claim exists. A cap keeps the oldest",
 		"namespace", "pod", "pod_claim", "resourceclaim", "deviceclass")
 	f.pendingReason = family(metric.Gauge, "dra_claim_pending_reason_info", "",
 		"Why the reference waits: the one reason of docs/pending.md that comes first",
@@ -82,7 +82,7 @@ func (f *families) addPending() {
 
 func (f *families) addClaims() {
 	f.claims = family(metric.Gauge, "dra_claims", "",
-		"ResourceClaims by state: unused (no pod names it, not allocated), pending, allocated (reserved by nobody), reserved, terminating",
+		"ResourceClaims by state: unused (no pod names it, not allocated), pending (a pod names it, not allocated), allocated (reserved by nobody), reserved, terminating",
 		"namespace", "deviceclass", "state")
 	f.phaseSince = family(metric.Gauge, "dra_claim_phase_since_timestamp_seconds", "seconds",
 		"Since when a pod whose claim is allocated has been in the phase that is under way, until its first container starts: binding, scheduling, preparation, start, preparation_start",

@@ -78,17 +78,24 @@ func (a account) phaseOf(report *Report) string {
 	}
 }
 
-// waits tells of the reference that waits for longest.
+// waits tells of the claim that is pending for longest; of a gated one only
+// where no other is pending.
 func (a account) waits(report *Report) string {
 	oldest := report.Waiting[0]
 	for _, waiting := range report.Waiting[1:] {
+		if waiting.gated() != oldest.gated() {
+			if oldest.gated() {
+				oldest = waiting
+			}
+			continue
+		}
 		if waiting.Since.Before(oldest.Since) {
 			oldest = waiting
 		}
 	}
-	text := fmt.Sprintf("waits %s: %s", since(oldest.Since, report.At), oldest.Meaning)
+	text := fmt.Sprintf("is %s %s: %s", oldest.status(), since(oldest.Since, report.At), oldest.Meaning)
 	if more := len(report.Waiting) - 1; more > 0 && report.Kind == KindPod {
-		text += fmt.Sprintf("; %s more", counted(more, "reference waits", "references wait"))
+		text += "; " + counted(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")
 	}
 	return text
 }

@@ -35,10 +35,10 @@ func sentenceStart(kind Kind) string {
 	return kind.Object()
 }
 
-// waitingText tells of one waiting reference. A claim's report has the claim's
+// waitingText tells of one reference that is not satisfied. A claim's report has the claim's
 // name on top, so that only who waits is new.
 func (r *Report) waitingText(p *printer, w *Waiting) {
-	title := "Waits: " + w.Reason
+	title := capital(w.status()) + ": " + w.Reason
 	if r.Kind == KindPod {
 		title = capital(w.where()) + ": " + w.Reason
 	}
@@ -50,9 +50,9 @@ func (r *Report) waitingText(p *printer, w *Waiting) {
 	}
 	switch {
 	case r.Kind == KindClaim:
-		p.paragraph(2, pods(w.Pods)+" "+verb(len(w.Pods), "waits", "wait")+" "+since(w.Since, r.At))
+		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
 	case len(r.Waiting) > 1:
-		p.paragraph(2, "waits "+since(w.Since, r.At))
+		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
 	}
 	helpText(p, w.Help)
 	specText(p, w.Asked)

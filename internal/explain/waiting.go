@@ -186,6 +186,18 @@ func meaning(reason dra.PendingReason) string {
 	}
 }
 
+// gated reports whether the reference's pod has scheduling gates.
+func (w *Waiting) gated() bool { return w.Reason == string(dra.ReasonGated) }
+
+// status is what docs/glossary.md calls a reference that is not satisfied. One
+// of a gated pod is not pending.
+func (w *Waiting) status() string {
+	if w.gated() {
+		return "gated"
+	}
+	return "pending"
+}
+
 // where names a reference in a sentence.
 func (w *Waiting) where() string {
 	switch {

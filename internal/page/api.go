@@ -17,7 +17,10 @@ type ClaimsAnswer struct {
 
 	ProcessAttribution string `json:"processAttribution,omitempty"`
 
-	Claims []Claim `json:"claims"`
+	// Devices counts those of the node, whatever namespaces the query names.
+	// Documents of older agents have none.
+	Devices *DeviceCount `json:"deviceCount,omitempty"`
+	Claims  []Claim      `json:"claims"`
 }
 
 // totalsAnswer is the document of /api/v1/namespaces.
@@ -44,8 +47,10 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 	s.serveView(w, func(view View) any {
 		claims := wanted(r, view.Claims, func(c Claim) string { return c.Namespace })
 		slices.SortFunc(claims, compareClaims)
+		count := view.Count()
 		return ClaimsAnswer{
-			APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution, Claims: claims,
+			APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, ProcessAttribution: view.ProcessAttribution,
+			Devices: &count, Claims: claims,
 		}
 	})
 }

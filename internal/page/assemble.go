@@ -13,6 +13,7 @@ func (r *reader) finish() View {
 	for _, device := range r.devices {
 		device.Health.tidy()
 	}
+	r.recover()
 	for _, claim := range r.claims {
 		finished := claim.finish()
 		r.addFacts(&finished)
@@ -25,6 +26,7 @@ func (r *reader) finish() View {
 		r.addHolder(&r.view.Claims[i])
 	}
 	r.view.Devices = r.nested()
+	r.view.nameParents()
 	slices.SortFunc(r.view.Totals, compareTotals)
 	return r.view
 }
@@ -194,8 +196,9 @@ func (r *reader) nested() []Device {
 // devices before others, and goes by the published name, then by the place on
 // the bus.
 func compareDevices(a, b Device) int {
-	return cmp.Or(cmp.Compare(a.Severity().Rank(), b.Severity().Rank()), first(a.Matched, b.Matched), first(a.Published.Device != "", b.Published.Device != ""),
-		cmp.Compare(a.Published.Driver, b.Published.Driver), natural(a.Published.Device, b.Published.Device),
+	x, y := a.name(), b.name()
+	return cmp.Or(cmp.Compare(a.Severity().Rank(), b.Severity().Rank()), first(a.Matched, b.Matched), first(x.Device != "", y.Device != ""),
+		cmp.Compare(x.Driver, y.Driver), natural(x.Device, y.Device),
 		cmp.Compare(a.PCIBusID, b.PCIBusID), cmp.Compare(a.UUID, b.UUID))
 }
 

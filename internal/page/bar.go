@@ -26,7 +26,7 @@ func newBar(kind string, ratio *float64) *bar {
 }
 
 // shades is how many holders a bar tells apart by colour; then they repeat.
-const shades = 3
+const shades = 6
 
 // newShares is the bar of a device's utilization or memory, with what each
 // holder has of it and what belongs to none, as far as that is told apart.

@@ -11,8 +11,8 @@ type ClusterView struct {
 	At      time.Time // when the view was made
 	Sources []Source  // by name
 
-	Waiting  []Waiting  // those that wait longest first
-	Gated    []Waiting  // likewise: somebody holds their pods back on purpose
+	Waiting  []Waiting  // pending claims, those that are pending longest first
+	Gated    []Waiting  // likewise: references of pods with scheduling gates, which are not pending
 	Underway []Underway // likewise: allocated, and not running yet
 
 	Claims  map[string]float64 // by state
@@ -33,9 +33,6 @@ type Waiting struct {
 	Reason    string    `json:"reason,omitempty"`
 	Funnel    []Funnel  `json:"funnel,omitempty"` // by request
 }
-
-// Command is what tells a person more about the wait.
-func (w Waiting) Command() string { return "dra-exporter explain pod " + w.Namespace + "/" + w.Pod }
 
 // Underway is a phase that a pod with an allocated claim is in.
 type Underway struct {

@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// gated is the reason of references whose pods somebody holds back on purpose.
-const gated = "scheduling_gated"
-
 // finish puts together what the rows said, and in order.
 func (r *clusterReader) finish() ClusterView {
 	r.view.Sources = r.byName()
@@ -18,7 +15,7 @@ func (r *clusterReader) finish() ClusterView {
 			continue
 		}
 		slices.SortFunc(w.Funnel, func(a, b Funnel) int { return cmp.Compare(a.Request, b.Request) })
-		if w.Reason == gated {
+		if w.gated() {
 			r.view.Gated = append(r.view.Gated, w.Waiting)
 		} else {
 			r.view.Waiting = append(r.view.Waiting, w.Waiting)

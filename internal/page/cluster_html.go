@@ -29,7 +29,7 @@ type clusterSite struct {
 // page itself, its styles and scripts, and the JSON. Of the Config, Node means
 // nothing.
 func ClusterHandlers(config Config) (map[string]http.Handler, error) {
-	parsed, err := parse(clusterHTML, clusterFunctions())
+	parsed, err := parse(clusterHTML, clusterFunctions(config.Explain))
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ const (
 	shownItems = 25
 )
 
-// clusterFunctions are those that the template calls.
-func clusterFunctions() template.FuncMap {
+// clusterFunctions are those that the template calls; explain is that of Config.
+func clusterFunctions(explain string) template.FuncMap {
 	return template.FuncMap{
 		"phase":    phaseText,
 		"stages":   stagesOf,
@@ -79,7 +79,7 @@ func clusterFunctions() template.FuncMap {
 		"percent":  percent,
 		"bar":      newBar,
 		"share":    share,
-		"waits":    newWaitRows,
+		"waits":    func(view ClusterView) shown[waitRow] { return newWaitRows(view, explain) },
 		"underway": func(all []Underway) shown[Underway] { return showing(all, shownItems) },
 		"items":    func(all []Oddity) shown[Oddity] { return showing(all, shownItems) },
 		"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
@@ -99,15 +99,20 @@ type waitRow struct {
 	Key            string
 	Age            string
 	Because, Claim string
+	Command        string // tells a person more; empty where none can
 }
 
-// newWaitRows are the first of those that wait.
-func newWaitRows(view ClusterView) shown[waitRow] {
+// newWaitRows are the first of the pending claims; explain is what the commands
+// about their pods begin with, empty for none.
+func newWaitRows(view ClusterView, explain string) shown[waitRow] {
 	unjudged := view.Unread("resourceslices", "deviceclasses")
 	waiting := showing(view.Waiting, shownWaits)
 	rows := make([]waitRow, len(waiting.First))
 	for i, w := range waiting.First {
-		rows[i] = waitRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText()}
+		rows[i] = waitRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
+		if explain != "" {
+			rows[i].Command = explain + " pod " + w.Namespace + "/" + w.Pod
+		}
 	}
 	return shown[waitRow]{rows, waiting.More}
 }

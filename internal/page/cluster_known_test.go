@@ -45,13 +45,13 @@ func TestTilesOfWhatIsNotKnown(t *testing.T) {
 		slow                  string
 		claims, devices, odds string
 	}{
-		{"all is known", nil, []metric.Row{reserved, unused, free}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "5 of 5", "0 nothing does"},
+		{"all is known", nil, []metric.Row{reserved, unused, free}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "5 of 5 published", "0 nothing does"},
 		{"nothing is there", nil, nil, "0 allocated for 10 s, not running", "0 0 in use · 0 unused", "0 none published", "0 nothing does"},
-		{"pods are not known", []string{"pods"}, []metric.Row{reserved, free}, "– not known", "– 9 in use · unused not known", "5 of 5", "– not known without pods"},
+		{"pods are not known", []string{"pods"}, []metric.Row{reserved, free}, "– not known", "– 9 in use · unused not known", "5 of 5 published", "– not known without pods"},
 		{"claims are not", []string{"resourceclaims"}, nil, "– not known", "– not known", "– not known", "– not known without resourceclaims"},
 		{"slices are not", []string{"resourceslices"}, []metric.Row{reserved, unused}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "– not known", "– not known without resourceslices"},
 		{"nothing is", []string{"pods", "resourceclaims", "resourceslices"}, nil, "– not known", "– not known", "– not known", "– not known without pods, resourceclaims, resourceslices"},
-		{"some looks wrong anyway", []string{"pods"}, []metric.Row{reserved, free, incomplete}, "– not known", "– 9 in use · unused not known", "5 of 5", "1 see below · at least: without pods"},
+		{"some looks wrong anyway", []string{"pods"}, []metric.Row{reserved, free, incomplete}, "– not known", "– 9 in use · unused not known", "5 of 5 published", "1 see below · at least: without pods"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, page := get(t, clusterHandler(t, append(test.rows, sourcesBut(test.unread...)...)), "/")

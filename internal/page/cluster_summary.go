@@ -1,33 +1,9 @@
 package page
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
-
-// ReasonCount is how many references wait for a reason.
-type ReasonCount struct {
-	Reason string
-	Count  int
-}
-
-// Reasons counts why references wait, the most frequent first.
-func (v ClusterView) Reasons() []ReasonCount {
-	var counts []ReasonCount
-	for _, w := range v.Waiting {
-		i := slices.IndexFunc(counts, func(c ReasonCount) bool { return c.Reason == w.Reason })
-		if i < 0 {
-			i = len(counts)
-			counts = append(counts, ReasonCount{Reason: w.Reason})
-		}
-		counts[i].Count++
-	}
-	slices.SortFunc(counts, func(a, b ReasonCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
-	})
-	return counts
-}
 
 // Devices are those of all drivers.
 func (v ClusterView) Devices() DeviceStates {

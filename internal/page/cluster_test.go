@@ -30,7 +30,7 @@ func clusterScene(t testing.TB) []metric.Row {
 func clusterHandler(t testing.TB, rows []metric.Row) http.Handler {
 	t.Helper()
 	handlers, err := ClusterHandlers(Config{
-		MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
+		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
 		Rows: func() []metric.Row { return rows },
 		Now:  func() time.Time { return noon },
 		Troubles: func() map[string]string {
@@ -96,17 +96,17 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 		pods, claims, slices bool
 		wait, left           string // what the page says
 	}{
-		"all is known":     {true, true, true, "No pod waits for a claim.", "No driver publishes devices."},
-		"pods are not":     {false, true, true, "Who waits is not known: pods: permission_denied.", "No driver publishes devices."},
-		"claims are not":   {true, false, true, "Who waits is not known: resourceclaims: permission_denied.", "What is left is not known: resourceclaims: permission_denied."},
-		"slices are not":   {true, true, false, "No pod waits for a claim.", "What is left is not known: resourceslices: permission_denied."},
-		"nothing is known": {false, false, false, "Who waits is not known: pods: permission_denied, resourceclaims: permission_denied.", "What is left is not known: resourceslices: permission_denied, resourceclaims: permission_denied."},
+		"all is known":     {true, true, true, "No claim is pending.", "No driver publishes devices."},
+		"pods are not":     {false, true, true, "Which claims are pending is not known: pods: permission_denied.", "No driver publishes devices."},
+		"claims are not":   {true, false, true, "Which claims are pending is not known: resourceclaims: permission_denied.", "What is left is not known: resourceclaims: permission_denied."},
+		"slices are not":   {true, true, false, "No claim is pending.", "What is left is not known: resourceslices: permission_denied."},
+		"nothing is known": {false, false, false, "Which claims are pending is not known: pods: permission_denied, resourceclaims: permission_denied.", "What is left is not known: resourceslices: permission_denied, resourceclaims: permission_denied."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := append(append(source("pods", test.pods), source("resourceclaims", test.claims)...), source("resourceslices", test.slices)...)
 			site := clusterHandler(t, rows)
 			_, text := get(t, site, "/")
-			if got := strings.Count(text, "No pod waits") + strings.Count(text, "Who waits is not known"); got != 1 || !strings.Contains(text, test.wait) {
+			if got := strings.Count(text, "No claim is pending") + strings.Count(text, "Which claims are pending is not known"); got != 1 || !strings.Contains(text, test.wait) {
 				t.Errorf("the page does not say %q", test.wait)
 			}
 			if got := strings.Count(text, "No driver publishes") + strings.Count(text, "What is left is not known"); got != 1 || !strings.Contains(text, test.left) {
@@ -135,7 +135,7 @@ func TestPending(t *testing.T) {
 func TestPendingOfNamespaces(t *testing.T) {
 	for query, want := range map[string]string{
 		"?namespace=llm":                   "pretrain-0 blackwell-7d9f8b6c5-qwlkz",
-		"?namespace=kueue&namespace=batch": "sweep-11 etl-3",
+		"?namespace=kueue&namespace=batch": "etl-3 gated:sweep-11",
 		"?namespace=nobody":                "",
 	} {
 		_, text := get(t, clusterHandler(t, clusterScene(t)), "/api/v1/pending"+query)
@@ -147,7 +147,10 @@ func TestPendingOfNamespaces(t *testing.T) {
 		for _, w := range got.Pending {
 			pods = append(pods, w.Pod)
 		}
-		if strings.Join(pods, " ") != want || got.Pending == nil {
+		for _, w := range got.Gated {
+			pods = append(pods, "gated:"+w.Pod)
+		}
+		if strings.Join(pods, " ") != want || got.Pending == nil || got.Gated == nil {
 			t.Errorf("%s gives %q, want %q", query, pods, want)
 		}
 	}
@@ -177,7 +180,7 @@ func TestAThousandWaits(t *testing.T) {
 	if n := strings.Count(text, `class="wait"`); n != 100 {
 		t.Errorf("%d references are shown", n)
 	}
-	for _, want := range []string{"pod-0000", "pod-0099", "and 900 more", `data-field="waiting" data-value="1000"`, "<b>1000</b> insufficient_devices"} {
+	for _, want := range []string{"pod-0000", "pod-0099", "and 900 more", `data-field="pending" data-value="1000"`, "<b>1000</b> insufficient_devices"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

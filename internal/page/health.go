@@ -16,6 +16,10 @@ type Health struct {
 	Signals  []Signal `json:"signals,omitempty"`  // that are present, critical ones first
 	Taints   []Taint  `json:"taints,omitempty"`
 	XIDs     []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
+
+	// Recovering is there while the device is not sick any more, and was a
+	// moment ago by what its driver reported.
+	Recovering *Recovery `json:"recovering,omitempty"`
 }
 
 // Signal is something that speaks against a device's health.
@@ -44,16 +48,19 @@ type Severity int
 
 // The severities, the worst first.
 const (
-	Sick    Severity = iota // a voice says so
-	Warned                  // something is amiss with which the device goes on working
-	Quiet                   // nothing is
-	Unknown                 // nobody says anything
+	Sick       Severity = iota // a voice says so
+	Recovering                 // nobody says so any more, and something fatal happened lately
+	Warned                     // something is amiss with which the device goes on working
+	Quiet                      // nothing is
+	Unknown                    // nobody says anything
 )
 
 // Rank is the severity's place among those that are sorted by.
 func (s Severity) Rank() int { return int(min(s, Quiet)) }
 
-func (s Severity) String() string { return [...]string{"sick", "warned", "well", "unknown"}[s] }
+func (s Severity) String() string {
+	return [...]string{"sick", "recovering", "warned", "well", "unknown"}[s]
+}
 
 // Severity is the worst of what is said.
 func (h Health) Severity() Severity {
@@ -64,6 +71,8 @@ func (h Health) Severity() Severity {
 	switch {
 	case says(false):
 		return Sick
+	case h.Recovering != nil:
+		return Recovering
 	case len(h.Signals) > 0 || len(h.Taints) > 0:
 		return Warned
 	case says(true):
@@ -124,8 +133,14 @@ const shownFor = time.Hour
 func (h Health) Reasons(at time.Time) []Reason {
 	var reasons []Reason
 	named := map[string]bool{}
+	if h.Recovering != nil && h.Recovering.Whole {
+		reasons = append(reasons, Reason{Warning, "its whole device: " + XID{Code: h.Recovering.XID}.title(), 1, h.Recovering.Last})
+	}
 	for _, xid := range h.XIDs {
 		grade := h.gradeOf("xid_" + xid.Code)
+		if of := h.Recovering; of != nil && !of.Whole && of.XID == xid.Code {
+			grade = Warning
+		}
 		if grade == Note && at.Sub(xid.Last) > shownFor {
 			continue
 		}
@@ -164,10 +179,13 @@ func (s Signal) title() string {
 	if s.Name == parentSignal {
 		return "its whole device is sick"
 	}
+	if code, is := strings.CutPrefix(s.Name, "xid_"); is {
+		return XID{Code: code}.title()
+	}
 	words := strings.Split(s.Name, "_")
 	for i, word := range words {
 		switch word {
-		case "ecc", "dcgm", "xid":
+		case "ecc", "dcgm":
 			words[i] = strings.ToUpper(word)
 		case "nvlink":
 			words[i] = "NVLink"
@@ -195,12 +213,16 @@ func (t Taint) grade() Grade {
 	return Warning
 }
 
-// title is "XID 79", or what stands for codes that have no name of their own.
+// title is "Xid 31", with what it means where it is fatal, or what stands for
+// codes that have no name of their own.
 func (x XID) title() string {
 	if x.Code == "other" {
-		return "other XID"
+		return "other Xid"
 	}
-	return "XID " + x.Code
+	if meaning, fatal := fatalXids()[x.Code]; fatal {
+		return "Xid " + x.Code + " (" + meaning + ")"
+	}
+	return "Xid " + x.Code
 }
 
 // tidy puts what the rows said in order.

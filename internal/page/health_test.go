@@ -51,8 +51,8 @@ func TestHealth(t *testing.T) {
 		}, "sick by [hardware]; critical DCGM memory; critical ECC uncorrected; critical NVLink down; critical its whole device is sick; critical taint k=v:NoExecute; warning row remap pending"},
 		"XIDs": {slices.Concat([]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical"), said(signal, "a", "signal", "xid_94", "severity", "warning")},
 			xids("a", "13", 2, time.Minute), xids("a", "31", 1, 2*time.Hour), xids("a", "48", 0, 0), xids("a", "79", 1, 3*time.Hour), xids("a", "94", 1, time.Hour), xids("a", "other", 5, time.Hour)),
-			"sick by [hardware]; critical XID 79 1x 3h0m0s; warning XID 94 1x 1h0m0s; note XID 13 2x 1m0s; note other XID 5x 1h0m0s"},
-		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "sick by [hardware]; critical XID 79"},
+			"sick by [hardware]; critical Xid 79 (GPU fell off the bus) 1x 3h0m0s; warning Xid 94 1x 1h0m0s; note Xid 13 2x 1m0s; note other Xid 5x 1h0m0s"},
+		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "sick by [hardware]; critical Xid 79 (GPU fell off the bus)"},
 	} {
 		// The order of the families is of no account.
 		for range 2 {
@@ -141,9 +141,9 @@ func TestClaimThatHasLetGo(t *testing.T) {
 func TestSickDevicesOnThePage(t *testing.T) {
 	_, text := get(t, handler(t, scene(t)), "/")
 	for _, want := range []string{
-		"<title>(2 sick) node-a", "2 of 8 devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
+		"<title>(2 sick) node-a", "2 of 8 whole devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
 		`data-field="health" data-value="sick" data-hardware="0" data-driver="0" data-kubelet="1"`,
-		`<span class="why critical">XID 79 <span class="when">112 s ago</span></span>`, `<span class="why note">XID 13 <span class="when">×7 · 60 s ago</span></span>`,
+		`<span class="why critical">Xid 79 (GPU fell off the bus) <span class="when">112 s ago</span></span>`, `<span class="why note">Xid 13 <span class="when">×7 · 60 s ago</span></span>`,
 		`<span class="why critical">its whole device is sick</span><span class="why critical">ECC uncorrected</span>`,
 	} {
 		if !strings.Contains(text, want) {

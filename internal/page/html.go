@@ -28,7 +28,12 @@ type Config struct {
 	// Troubles says, by source, what is amiss and what to do, for people:
 	// no row has room for it. It may be nil.
 	Troubles func() map[string]string
-	Log      *slog.Logger
+
+	// Explain is the command by which a reader of the cluster's page asks why
+	// a pod's claims are pending, up to the kind of object. Empty: there is
+	// none that works where the page is read.
+	Explain string
+	Log     *slog.Logger
 }
 
 // site serves the views of one Config. It is safe for concurrent use.

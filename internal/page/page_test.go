@@ -41,7 +41,7 @@ func TestPageOfAnEmptyNode(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if status, text := get(t, site, "/api/v1/claims"); status != 200 || text != "{\n  \"apiVersion\": \"v1\",\n  \"node\": \"node-a\",\n  \"claims\": []\n}\n" {
+	if status, text := get(t, site, "/api/v1/claims"); status != 200 || text != "{\n  \"apiVersion\": \"v1\",\n  \"node\": \"node-a\",\n  \"deviceCount\": {\n    \"devices\": 0,\n    \"whole\": 0,\n    \"partitions\": 0,\n    \"held\": 0\n  },\n  \"claims\": []\n}\n" {
 		t.Errorf("the JSON answers %d %s", status, text)
 	}
 }

@@ -55,7 +55,7 @@ func reasonText(reason string) string {
 		return "Allocated; a device is not ready to be bound yet."
 	case "other_constraints":
 		return "Devices are not the reason: processor, memory, affinity or the like."
-	case gated:
+	case gatedReason:
 		return "Scheduling gates hold the pod back."
 	case "unknown":
 		return "Nothing that is known speaks against it."

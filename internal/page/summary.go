@@ -6,11 +6,12 @@ import "slices"
 // devices whose use is known; what it is a part of is known only where it is
 // known for each of them.
 type Summary struct {
-	Devices, Partitions, Free int
-	ClaimsHeld                int
-	Utilization               Mean
-	Memory, Power             Sum
-	Sick                      int // whole devices that are sick, or have a sick partition
+	Devices, Free int // whole ones
+	ClaimsHeld    int
+	Utilization   Mean
+	Memory, Power Sum
+	Sick          int // whole devices that are sick, or have a sick partition
+	Recovering    int // likewise, of those that are not sick
 }
 
 // SickDevice is a device that is sick, and who suffers.
@@ -56,12 +57,14 @@ func (v View) Summary() Summary {
 	var s Summary
 	for _, device := range v.Devices {
 		s.Devices++
-		s.Partitions += len(device.Partitions)
 		if device.Free() {
 			s.Free++
 		}
-		if device.Severity() == Sick {
+		switch device.Severity() {
+		case Sick:
 			s.Sick++
+		case Recovering:
+			s.Recovering++
 		}
 		s.Utilization.add(device.Utilization)
 		s.Memory.add(device.MemoryUsed, device.MemorySize)

@@ -32,6 +32,7 @@ func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
 type Device struct {
 	UUID       string
 	ParentUUID string // of a partition
+	ParentName string // likewise: the name of its whole device
 	Matched    bool   // its hardware is known; else it has no quantities
 	Vendor     string
 	Model      string
@@ -63,12 +64,15 @@ type DeviceName struct {
 	Driver, Pool, Device string
 }
 
-// Title is what people call the device: its published name, else its model,
-// else its UUID.
+// Title is what people call the device: its name, else its model, else its
+// UUID. A partition without a name is called after its profile and its whole
+// device.
 func (d Device) Title() string {
-	switch {
-	case d.Published.Device != "":
-		return d.Published.Device
+	switch name := d.name().Device; {
+	case name != "":
+		return name
+	case d.ParentName != "" && d.Profile != "":
+		return d.Profile + " of " + d.ParentName
 	case d.Model != "":
 		return d.Model
 	default:
@@ -155,6 +159,7 @@ func (c Claim) Severity() Severity {
 type ClaimDevice struct {
 	UUID        string       `json:"uuid"`
 	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
+	ParentName  string       `json:"parentName,omitempty"` // likewise
 	Model       string       `json:"model,omitempty"`
 	Profile     string       `json:"profile,omitempty"` // of a partition
 	Held        bool         `json:"held"`

@@ -76,8 +76,12 @@ func TestSources(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	s := FromRows(scene(t), noon).Summary()
-	if s.Devices != 8 || s.Partitions != 3 || s.Free != 2 || s.ClaimsHeld != 7 {
+	view := FromRows(scene(t), noon)
+	s := view.Summary()
+	if count := view.Count(); count != (DeviceCount{Devices: 11, Whole: 8, Partitions: 3, Held: 6}) {
+		t.Errorf("counted %+v", count)
+	}
+	if s.Devices != 8 || s.Free != 2 || s.ClaimsHeld != 7 {
 		t.Errorf("counted %+v", s)
 	}
 	if want := (0.97 + 0.42 + 0.63 + 0 + 0 + 0.08) / 6; s.Utilization.Count != 6 || math.Abs(*s.Utilization.Value-want) > 1e-12 {

@@ -23,14 +23,17 @@ const (
 // Answer is what one node agent says of the claims on its node.
 type Answer struct {
 	Node      string
-	At        time.Time // now, by the clock that the times below were taken by
-	SampledAt time.Time // when the newest readings were taken
+	At        time.Time         // now, by the clock that the times below were taken by
+	SampledAt time.Time         // when the newest readings were taken
+	Devices   *page.DeviceCount // nil: an older agent, which does not say
 	Rows      []Row
 }
 
-// Waiting is what the cluster role says of those that wait for devices.
+// Waiting is what the cluster role says of pending claims, as docs/glossary.md
+// defines them.
 type Waiting struct {
 	Count   int           `json:"waiting"`
+	Gated   int           `json:"gated"` // not among them
 	Oldest  time.Time     `json:"oldestSince,omitzero"`
 	Reasons []ReasonCount `json:"reasons"`
 	Unread  []string      `json:"unread,omitempty"` // sources without which nobody knows who waits
@@ -53,7 +56,7 @@ func DecodeClaims(body []byte, at time.Time) (Answer, error) {
 	if err := checkVersion(document.APIVersion); err != nil {
 		return Answer{}, err
 	}
-	answer := Answer{Node: document.Node, At: at, SampledAt: document.SampledAt}
+	answer := Answer{Node: document.Node, At: at, SampledAt: document.SampledAt, Devices: document.Devices}
 	for i := range document.Claims {
 		answer.Rows = appendRows(answer.Rows, &answer, &document.Claims[i])
 	}

@@ -159,3 +159,20 @@ func fleetBodies(t testing.TB, nodes int) [][]byte {
 	}
 	return bodies
 }
+
+// What a device recovers from, and how long ago it was, is told beside it.
+func TestARecoveringDevice(t *testing.T) {
+	answer, err := DecodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
+		"hardware": true, "xids": [{"code": "79", "count": 1, "last": "2026-11-20T09:58:00Z"}],
+		"recovering": {"xid": "79", "meaning": "GPU fell off the bus", "last": "2026-11-20T09:58:00Z"}}}]}]}`), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := &answer.Rows[0]
+	if got, want := healthCell(row), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarned {
+		t.Errorf("top says %q, want %q", got, want)
+	}
+	if *row.ailment() <= *(&Row{Health: "warned"}).ailment() {
+		t.Error("it does not stand before what is warned of")
+	}
+}

@@ -15,24 +15,33 @@ func (d drawing) above(reading Reading, rows []*Row) []string {
 	return append(lines, "")
 }
 
-// waiting says who waits for devices; empty where nobody was asked.
+// waiting says how many claims are pending; empty where nobody was asked.
 func (d drawing) waiting(reading Reading) string {
 	switch of := reading.Waiting; {
 	case reading.NoWord != "":
-		return "waiting: not known: " + Clean(reading.NoWord)
+		return "pending claims: not known: " + Clean(reading.NoWord)
 	case of == nil:
 		return ""
 	case len(of.Unread) > 0:
-		return "waiting: not known: the cluster role cannot read " + Clean(strings.Join(of.Unread, ", "))
+		return "pending claims: not known: the cluster role cannot read " + Clean(strings.Join(of.Unread, ", "))
 	case of.Count == 0:
-		return "waiting: none"
+		return "pending claims: none" + gated(of)
 	default:
 		return d.reasons(reading, of)
 	}
 }
 
+// gated tells of those that are not pending because their pods have scheduling
+// gates.
+func gated(of *Waiting) string {
+	if of.Gated == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d gated)", of.Gated)
+}
+
 func (d drawing) reasons(reading Reading, of *Waiting) string {
-	text := fmt.Sprintf("waiting: %d", of.Count)
+	text := fmt.Sprintf("pending claims: %d", of.Count) + gated(of)
 	now := of.At
 	if now.IsZero() {
 		now = reading.At
@@ -78,8 +87,8 @@ func marks(rows []*Row) string {
 	if has(func(r *Row) bool { return r.wholeUtilization() || r.wholeMemory() || r.wholePower() }) {
 		texts = append(texts, "* of the whole device, which several share")
 	}
-	if has(func(r *Row) bool { return r.Health == "sick" || r.Health == "warned" }) {
-		texts = append(texts, "! sick or warned of")
+	if has((*Row).amiss) {
+		texts = append(texts, "! sick, recovering or warned of")
 	}
 	return strings.Join(texts, "   ")
 }

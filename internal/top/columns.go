@@ -75,14 +75,19 @@ func podsCell(r *Row) string {
 	return strings.Join(r.Pods, "")
 }
 
-// deviceCell marks devices that are sick or warned of, because the column of
+// deviceCell marks devices that are sick, recovering or warned of, because the column of
 // their health is the first to go.
 func deviceCell(r *Row) string {
 	name := cmp.Or(r.Device, r.UUID)
-	if r.Health == "sick" || r.Health == "warned" {
+	if r.amiss() {
 		return "!" + name
 	}
 	return name
+}
+
+// amiss reports whether the device is to be marked.
+func (r *Row) amiss() bool {
+	return r.Health == "sick" || r.Health == "recovering" || r.Health == "warned"
 }
 
 func healthCell(r *Row) string {
@@ -145,7 +150,7 @@ func healthStyle(r *Row) string {
 	switch r.Health {
 	case "sick":
 		return styleSick
-	case "warned":
+	case "recovering", "warned":
 		return styleWarned
 	default:
 		return ""

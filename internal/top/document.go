@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
 // document is the JSON of one reading. docs/top.md describes it; its names do
@@ -21,7 +23,9 @@ type document struct {
 	Stale      []Failure `json:"stale,omitempty"`
 	Pending    *Waiting  `json:"pending,omitempty"`
 	NoPending  string    `json:"pendingError,omitempty"`
-	Devices    []*Row    `json:"devices"`
+
+	Count   *page.DeviceCount `json:"deviceCount,omitempty"`
+	Devices []*Row            `json:"devices"`
 }
 
 // JSON is the reading as one document, its rows as a person has chosen them.
@@ -30,7 +34,7 @@ func JSON(reading Reading, state State) ([]byte, error) {
 	told := document{
 		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,
 		Lost: reading.Lost, Failures: reading.Failures, Stale: reading.Stale,
-		Pending: reading.Waiting, NoPending: reading.NoWord, Devices: state.Chosen(reading.Rows),
+		Pending: reading.Waiting, NoPending: reading.NoWord, Count: reading.Devices, Devices: state.Chosen(reading.Rows),
 	}
 	if told.Failures == nil {
 		told.Failures = []Failure{}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
 // Fleet is what all agents have said, each the last time that it was asked.
@@ -100,6 +102,10 @@ type Reading struct {
 	NoWord   string    // why the cluster role has not
 	Lost     string    // why nobody knows which agents there are now
 	Rows     []*Row    // nobody changes them
+
+	// Devices are those of the nodes that are wanted; nil where an agent does
+	// not say how many it has.
+	Devices *page.DeviceCount
 }
 
 // staleAfter is when readings are too old to pass over it: agents take them
@@ -108,7 +114,7 @@ const staleAfter = time.Minute
 
 // Reading puts together what has been said, on nodes that are wanted.
 func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
-	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting}
+	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting, Devices: &page.DeviceCount{}}
 	if f.cluster != nil {
 		reading.NoWord = f.cluster.Error()
 	}
@@ -125,12 +131,18 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 		}
 	}
 	byName := func(a, b Failure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }
+	if reading.Answered == 0 {
+		reading.Devices = nil
+	}
 	slices.SortFunc(reading.Failures, byName)
 	slices.SortFunc(reading.Stale, byName)
 	return reading
 }
 
 func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
+	if wanted.Node(answer.Node) {
+		r.addDevices(answer.Devices)
+	}
 	for i := range answer.Rows {
 		if wanted.row(&answer.Rows[i]) {
 			r.Rows = append(r.Rows, &answer.Rows[i])
@@ -139,6 +151,19 @@ func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 	if age := answer.At.Sub(answer.SampledAt); !answer.SampledAt.IsZero() && age > staleAfter {
 		r.Stale = append(r.Stale, Failure{name, answer.Node, "its readings are " + span(age) + " old"})
 	}
+}
+
+// addDevices adds a node's devices. A sum without some nodes would be taken for
+// that of all.
+func (r *Reading) addDevices(of *page.DeviceCount) {
+	if of == nil || r.Devices == nil {
+		r.Devices = nil
+		return
+	}
+	r.Devices.Devices += of.Devices
+	r.Devices.Whole += of.Whole
+	r.Devices.Partitions += of.Partitions
+	r.Devices.Held += of.Held
 }
 
 // Wanted says which rows to show; what is empty wants all.

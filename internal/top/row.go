@@ -37,7 +37,7 @@ type Row struct {
 	Idle      *float64  `json:"idleSeconds,omitempty"` // by the agent's clock
 	Held      *float64  `json:"heldSeconds,omitempty"`
 
-	Health  string   `json:"health,omitempty"`        // sick, warned or well
+	Health  string   `json:"health,omitempty"`        // sick, recovering, warned or well
 	Reasons []string `json:"healthReasons,omitempty"` // why it is not well, the gravest first
 
 	Price    *float64 `json:"pricePerHour,omitempty"` // of the whole device
@@ -102,9 +102,14 @@ func (r *Row) setHealth(health *page.Health, at time.Time) {
 	}
 	r.Health = health.Severity().String()
 	for _, reason := range health.Reasons(at) {
-		if reason.Grade != page.Note {
-			r.Reasons = append(r.Reasons, reason.Text)
+		if reason.Grade == page.Note {
+			continue
 		}
+		text := reason.Text
+		if of := health.Recovering; of != nil && reason.Last.Equal(of.Last) {
+			text += " " + span(max(at.Sub(of.Last), 0)) + " ago" // what is over, and when it was
+		}
+		r.Reasons = append(r.Reasons, text)
 	}
 }
 

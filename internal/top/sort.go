@@ -67,7 +67,7 @@ func (k Key) value() func(*Row) *float64 {
 
 // ailment is how much is amiss; nil where nobody says anything.
 func (r *Row) ailment() *float64 {
-	grades := map[string]float64{"sick": 2, "warned": 1, "well": 0}
+	grades := map[string]float64{"sick": 3, "recovering": 2, "warned": 1, "well": 0}
 	if grade, said := grades[r.Health]; said {
 		return &grade
 	}

@@ -144,7 +144,15 @@ func summaryLine(reading Reading, rows []*Row) string {
 		}
 		devices[device] = true
 	}
-	text := fmt.Sprintf("%s on %s of %s", counted(len(claims), "claim"), counted(len(devices), "device"), counted(len(nodes), "node"))
+	held := counted(len(devices), "device")
+	if of := reading.Devices; of != nil && of.Devices >= len(devices) {
+		held = fmt.Sprintf("%d of %s", len(devices), counted(of.Devices, "device"))
+	}
+	hold := "hold"
+	if len(claims) == 1 {
+		hold = "holds"
+	}
+	text := fmt.Sprintf("%s %s %s, on %s", counted(len(claims), "claim"), hold, held, counted(len(nodes), "node"))
 	if measured {
 		text += ", " + power(watts)
 	}

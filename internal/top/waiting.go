@@ -2,27 +2,23 @@ package top
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// summary counts those that wait, by reason, the commonest first.
+// summary counts pending claims by reason, the commonest first. An older
+// cluster role has gated references among the others, which counts the same.
 func summary(document page.PendingAnswer) Waiting {
-	waiting := Waiting{Count: len(document.Pending), Unread: document.Unread, Reasons: []ReasonCount{}, At: document.At}
-	counts := map[string]int{}
-	for _, reference := range document.Pending {
-		counts[cmp.Or(reference.Reason, "unknown")]++
-		since := reference.Since
-		if !since.IsZero() && (waiting.Oldest.IsZero() || since.Before(waiting.Oldest)) {
-			waiting.Oldest = since
-		}
+	for i := range document.Pending {
+		document.Pending[i].Reason = cmp.Or(document.Pending[i].Reason, "unknown")
 	}
-	for reason, count := range counts {
-		waiting.Reasons = append(waiting.Reasons, ReasonCount{reason, count})
+	count := page.CountPending(document.Pending, document.Gated)
+	waiting := Waiting{
+		Count: count.Pending, Gated: count.Gated, Oldest: count.Oldest, Reasons: []ReasonCount{},
+		Unread: document.Unread, At: document.At,
 	}
-	slices.SortFunc(waiting.Reasons, func(a, b ReasonCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
-	})
+	for _, reason := range count.Reasons {
+		waiting.Reasons = append(waiting.Reasons, ReasonCount(reason))
+	}
 	return waiting
 }

@@ -40,7 +40,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pageSaysSick(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "XID 79")
+	pageSaysSick(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "Xid 79")
 	for _, a := range n.agents() {
 		a.eventually(t, "the XID and the driver's taint", func(p *scrape.Page) error {
 			_, err := p.One("dra_device_taint_info", scrape.Labels{"uuid": gpu.gpuUUID, "key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"})

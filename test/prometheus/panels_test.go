@@ -93,7 +93,7 @@ source:dra_exporter_source_up:count{source="pods"} 2x60
 
 func panelCases() map[string]panelCase {
 	const (
-		waiting   = "Waiting references"
+		waiting   = "Pending claims"
 		remapping = "Memory errors and what was done about them"
 		supply    = "Supply and demand by class"
 	)

@@ -64,7 +64,7 @@ func waitingReferences() string {
 func allocationNumbers() []panel {
 	return []panel{
 		number(4, about{
-			title: "References that wait", unit: units.Short,
+			title: "Pending claims", unit: units.Short,
 			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; those of pods at a scheduling gate are left out. The table below says why each waits.",
 			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
 		}, at(waitingReferences())).

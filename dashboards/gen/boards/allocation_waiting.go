@@ -47,11 +47,11 @@ func waitingPanels() []panel {
 		funnel(),
 		listing(12, 8, about{
 			title: "How many wait how long, by reason", unit: units.Short,
-			reads: "Waiting references by their age. What is young passes often by itself; what is older than 15 minutes seldom does.",
+			reads: "Pending claims by their age; those with the reason scheduling_gated are gated and not pending. What is young passes often by itself; what is older than 15 minutes seldom does.",
 			empty: noWaits, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
 		stacked(12, about{
-			title: "Waiting references over time, by reason", unit: units.Short,
+			title: "Pending and gated claims over time, by reason", unit: units.Short,
 			reads: "A step that stays is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented ask for devices, most others for a person." + anyClass,
 			empty: noWaits, none: noneSeen,
 		}, over(`count by (cluster, reason) (max by (`+reference+`, reason) (dra_claim_pending_reason_info{@namespaces}))`, "{{reason}} {{cluster}}")),

@@ -83,7 +83,7 @@ func claimNumbers() []panel {
 		}, at(`sum(namespace_class:dra_claim_idle_devices:count{@claims})`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Waiting references", unit: units.Short,
+			title: "Pending claims", unit: units.Short,
 			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; those of pods at a scheduling gate are left out. Click for who waits, since when and why.",
 			empty: "the cluster role is not scraped, or cannot read pods or claims",
 		}, at(waitingReferences())).

@@ -64,7 +64,7 @@ func nodeNumbers() []panel {
 	}
 	return []panel{
 		number(4, about{
-			title: "Devices", unit: units.Short,
+			title: "Whole devices", unit: units.Short,
 			reads: "Whole devices of the node, and how many of them somebody holds, wholly or in part.",
 			empty: needsNode + ", or the recording rules of the group dra-exporter.devices are not loaded",
 		}, each(`sum(node:dra_device_held:sum{@node})`, "held"), each(`sum(node:dra_devices:count{@node})`, "all")).
