@@ -99,3 +99,18 @@ func TestCheckOfAnAgentThatEnds(t *testing.T) {
 	found.says(t, server.URL+"/metrics", "n", check.Skipped, "its counters are not compared with a second page: 503")
 	found.says(t, server.URL+"/metrics", "n: alone_on_device", check.Failure, "2 claims hold the device: ml/a, ml/b")
 }
+
+// The demo has everything at once: shared devices, partitions, device plugins,
+// claims that come and go.
+func TestDemoContradictsNothing(t *testing.T) {
+	t.Parallel()
+	address := runningDemo(t)
+	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`, `dra_claim_memory_used_bytes{attribution="partition"`)
+	for range 3 {
+		for _, f := range runCheck(t, nil, "agent", address).Findings {
+			if f.Outcome != check.OK {
+				t.Errorf("%s %s: %s", f.Outcome, f.Subject, f.Text)
+			}
+		}
+	}
+}
