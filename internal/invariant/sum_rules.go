@@ -2,6 +2,8 @@ package invariant
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -110,51 +112,56 @@ func isAbsolute(family string) bool {
 	return strings.HasSuffix(family, "_bytes") || strings.HasSuffix(family, "_watts")
 }
 
-// family adds up one quantity over the partitions of a device.
+// parentKey is one quantity of a device that is partitioned.
 type parentKey struct{ family, parent, details string }
 
 func partitionsWithinParent(v *view, f *findings) {
-	v.partsOfDevices(f)
+	instances := v.instances()
+	for _, name := range v.names {
+		if strings.HasPrefix(name, ofDevice) && isAbsolute(name) {
+			partsOfDevices(name, v.families[name], instances, f)
+		}
+	}
 	v.claimsOfPartitions(f)
 }
 
-// partsOfDevices compares the devices' own values. Compute instances of one
-// GPU instance share its memory, and the instance counts once.
-func (v *view) partsOfDevices(f *findings) {
+// instances are the GPU instances of the partitions that are placed. Compute
+// instances of one GPU instance share its memory.
+func (v *view) instances() map[string]string {
 	instances := map[string]string{}
 	for _, row := range v.families["dra_device_partition_info"] {
 		instances[row.Labels.Get("uuid")] = row.Labels.Get("gpu_instance_id")
 	}
-	for _, name := range v.names {
-		if !strings.HasPrefix(name, ofDevice) || !isAbsolute(name) {
+	return instances
+}
+
+// partsOfDevices compares the devices' own values. Of partitions in one
+// instance the largest counts.
+func partsOfDevices(family string, rows []Series, instances map[string]string, f *findings) {
+	largest := map[parentKey]map[string]float64{} // of each instance
+	own := map[parentKey]float64{}
+	for _, row := range rows {
+		uuid, parent, details := row.Labels.Get("uuid"), row.Labels.Get("parent_uuid"), detailsOf(row)
+		if parent == "" {
+			own[parentKey{family, uuid, details}] = row.Value
 			continue
 		}
-		largest := map[parentKey]map[string]float64{} // of each instance
-		own := map[parentKey]float64{}
-		for _, row := range v.families[name] {
-			uuid, parent := row.Labels.Get("uuid"), row.Labels.Get("parent_uuid")
-			key := parentKey{name, parent, detailsOf(row)}
-			if parent == "" {
-				own[parentKey{name, uuid, key.details}] = row.Value
-				continue
-			}
-			instance := "uuid " + uuid
-			if id, placed := instances[uuid]; placed {
-				instance = id
-			}
-			if largest[key] == nil {
-				largest[key] = map[string]float64{}
-			}
-			largest[key][instance] = max(largest[key][instance], row.Value)
+		key, instance := parentKey{family, parent, details}, "uuid "+uuid
+		if id, placed := instances[uuid]; placed {
+			instance = id
 		}
-		for key, parts := range largest {
-			sum := 0.0
-			for _, value := range parts {
-				sum += value
-			}
-			if value, known := own[key]; known && exceeds(sum, value) {
-				f.add(key.parent, nil, "the partitions of %s have %v of its %s, which is %v", short(key.parent), sum, name, value)
-			}
+		if largest[key] == nil {
+			largest[key] = map[string]float64{}
+		}
+		largest[key][instance] = max(largest[key][instance], row.Value)
+	}
+	for key, parts := range largest {
+		sum := 0.0
+		for _, instance := range slices.Sorted(maps.Keys(parts)) { // sums of floats depend on their order
+			sum += parts[instance]
+		}
+		if value, known := own[key]; known && exceeds(sum, value) {
+			f.add(key.parent, nil, "the partitions of %s have %v of its %s, which is %v", short(key.parent), sum, family, value)
 		}
 	}
 }

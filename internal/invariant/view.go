@@ -1,8 +1,6 @@
 package invariant
 
-import (
-	"strings"
-)
+import "strings"
 
 // view is a page by what rules ask for. It is not changed once it is made.
 type view struct {
@@ -160,61 +158,79 @@ const shared = "shared"
 
 type useKey struct{ quantity, uuid, details string }
 
-// findUses finds everything that claims, pods and nobody have of devices.
+// uses are found family by family.
+type uses struct {
+	list       []*use
+	known      map[useKey]*use
+	quantities map[string]bool // of list
+}
+
+// findUses finds everything that claims and pods have of devices, and what is
+// unattributed.
 func (v *view) findUses() []*use {
-	var uses []*use
-	known := map[useKey]*use{}
-	at := func(quantity string, row Series) *use {
-		key := useKey{quantity, row.Labels.Get("uuid"), detailsOf(row)}
-		if known[key] == nil {
-			known[key] = &use{quantity: key.quantity, uuid: key.uuid, details: key.details}
-			uses = append(uses, known[key])
-		}
-		return known[key]
-	}
-	quantities := map[string]bool{}
+	found := uses{known: map[useKey]*use{}, quantities: map[string]bool{}}
 	for _, name := range v.names {
-		if quantity, is := strings.CutPrefix(name, ofClaim); is {
-			for _, row := range v.families[name] {
-				if attribution := row.Labels.Get("attribution"); attribution != "" {
-					u := at(quantity, row)
-					u.shares = append(u.shares, share{holdOf(row).claim, attribution, row.Value})
-					quantities[quantity] = true
-				}
-			}
-		}
-		if quantity, is := strings.CutPrefix(name, ofPod); is {
-			for _, row := range v.families[name] {
-				if row.Labels.Get("uuid") == "" {
-					continue // of the cluster role
-				}
-				u := at(quantity, row)
-				u.pods = append(u.pods, share{claim: claim{row.Labels.Get("namespace"), row.Labels.Get("pod")}, value: row.Value})
-				quantities[quantity] = true
-			}
-		}
+		found.addShares(name, v.families[name])
 	}
 	for _, name := range v.names {
-		quantity, is := strings.CutPrefix(name, ofDevice)
-		_, unattributed := Counterparts(ofClaim + quantity)
-		if !is {
-			continue
-		}
-		for _, row := range v.families[unattributed] {
-			u := at(quantity, row)
-			u.unattributed, u.measured = row.Value, true
-			quantities[quantity] = true
-		}
-		if !quantities[quantity] {
-			continue
-		}
-		for _, row := range v.families[name] {
-			if u := known[useKey{quantity, row.Labels.Get("uuid"), detailsOf(row)}]; u != nil {
-				u.own, u.known = row.Value, true
-			}
+		if quantity, is := strings.CutPrefix(name, ofDevice); is {
+			_, unattributed := Counterparts(ofClaim + quantity)
+			found.addDevice(quantity, v.families[name], v.families[unattributed])
 		}
 	}
-	return uses
+	return found.list
+}
+
+// addShares adds the rows of a family of claims or pods.
+func (u *uses) addShares(family string, rows []Series) {
+	quantity, ofClaims := strings.CutPrefix(family, ofClaim)
+	if !ofClaims {
+		var ofPods bool
+		if quantity, ofPods = strings.CutPrefix(family, ofPod); !ofPods {
+			return
+		}
+	}
+	for _, row := range rows {
+		attribution := row.Labels.Get("attribution")
+		switch {
+		case ofClaims && attribution != "":
+			of := u.at(quantity, row)
+			of.shares = append(of.shares, share{holdOf(row).claim, attribution, row.Value})
+		case !ofClaims && row.Labels.Get("uuid") != "": // else of the cluster role
+			of := u.at(quantity, row)
+			of.pods = append(of.pods, share{claim: claim{row.Labels.Get("namespace"), row.Labels.Get("pod")}, value: row.Value})
+		}
+	}
+}
+
+// addDevice adds what is unattributed, and the devices' own values of what
+// somebody has.
+func (u *uses) addDevice(quantity string, own, unattributed []Series) {
+	for _, row := range unattributed {
+		of := u.at(quantity, row)
+		of.unattributed, of.measured = row.Value, true
+	}
+	if !u.quantities[quantity] {
+		return
+	}
+	for _, row := range own {
+		if of := u.known[keyOf(quantity, row)]; of != nil {
+			of.own, of.known = row.Value, true
+		}
+	}
+}
+
+func (u *uses) at(quantity string, row Series) *use {
+	key := keyOf(quantity, row)
+	if u.known[key] == nil {
+		u.known[key] = &use{quantity: key.quantity, uuid: key.uuid, details: key.details}
+		u.list, u.quantities[quantity] = append(u.list, u.known[key]), true
+	}
+	return u.known[key]
+}
+
+func keyOf(quantity string, row Series) useKey {
+	return useKey{quantity, row.Labels.Get("uuid"), detailsOf(row)}
 }
 
 // detailsOf writes down the labels that say what part of a device a number is
