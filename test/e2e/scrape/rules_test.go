@@ -52,16 +52,16 @@ func TestRules(t *testing.T) {
 		pages []*Page
 		want  string
 	}{
-		"well":                   {[]*Page{page(t, 0, info, count, held, seconds+"1", own, gets+"0.5"), page(t, 1, info, count, held, seconds+"2")}, ""},
-		"counter fell":           {[]*Page{page(t, 0, held, seconds+"2"), page(t, 1, held, seconds+"1")}, "fell from 2 to 1"},
-		"hardware's counter":     {[]*Page{page(t, 0, energy+"2"), page(t, 1, energy+"1")}, "fell from 2 to 1"},
-		"another process":        {[]*Page{page(t, 0, held, seconds+"2"), restarted(page(t, 1, held, seconds+"1"))}, ""},
-		"counter outlives":       {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20, seconds+"2"), page(t, 30)}, ""},
-		"counter goes too soon":  {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20)}, "went 20s after"},
-		"total goes":             {[]*Page{page(t, 0, total), page(t, 1)}, "is gone"},
-		"a page that is wrong":   {[]*Page{page(t, 0, info, count, held, own, gets+"0.4")}, "device_value: dra_claim_utilization_ratio of a is 0.4 for n/c (exclusive), but the device's own is 0.5 (node x)"},
-		"two pages that are":     {[]*Page{page(t, 0, info, count, held, charged+"1"), page(t, 1, info, count, held, charged+"60")}, "device_time: claims are charged 59.000 device-seconds of a in 8.000 s: n/c 59.000 on x"},
-		"partitions of the test": {[]*Page{page(t, 0, info, strings.Replace(info, `"a",parent_uuid=""`, `"p",parent_uuid="a"`, 1), `dra_device_memory_used_bytes{uuid="a",parent_uuid=""} 1`, `dra_device_memory_used_bytes{uuid="p",parent_uuid="a"} 2`)}, ""},
+		"well":                    {[]*Page{page(t, 0, info, count, held, seconds+"1", own, gets+"0.5"), page(t, 1, info, count, held, seconds+"2")}, ""},
+		"counter fell":            {[]*Page{page(t, 0, held, seconds+"2"), page(t, 1, held, seconds+"1")}, "fell from 2 to 1"},
+		"hardware's counter":      {[]*Page{page(t, 0, energy+"2"), page(t, 1, energy+"1")}, "fell from 2 to 1"},
+		"another process":         {[]*Page{page(t, 0, held, seconds+"2"), restarted(page(t, 1, held, seconds+"1"))}, ""},
+		"counter outlives":        {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20, seconds+"2"), page(t, 30)}, ""},
+		"counter goes too soon":   {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20)}, "went 20s after"},
+		"total goes":              {[]*Page{page(t, 0, total), page(t, 1)}, "is gone"},
+		"a page that is wrong":    {[]*Page{page(t, 0, info, count, held, own, gets+"0.4")}, "device_value: dra_claim_utilization_ratio of a is 0.4 for n/c (exclusive), but the device's own is 0.5 (node x)"},
+		"two pages that are":      {[]*Page{page(t, 0, info, count, held, charged+"1"), page(t, 1, info, count, held, charged+"60")}, "device_time: claims are charged 59.000 device-seconds of a in 8.000 s: n/c 59.000 on x"},
+		"partitions for a moment": {[]*Page{page(t, 0, info, strings.Replace(info, `"a",parent_uuid=""`, `"p",parent_uuid="a"`, 1), `dra_device_memory_used_bytes{uuid="a",parent_uuid=""} 1`, `dra_device_memory_used_bytes{uuid="p",parent_uuid="a"} 2`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []error
