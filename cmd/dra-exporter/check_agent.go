@@ -27,12 +27,13 @@ type checkAgentFlags struct {
 	urls       []string
 	httpConfig string
 	lookup     func(ctx context.Context, name string) ([]string, error)
+	pause      time.Duration // between the two pages of an exporter that are compared
 	stderr     io.Writer
 }
 
 func (c *commands) addCheckAgent(parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
 	command := parent.Command("agent", "Ask running exporters how they are: each address that a name stands for.")
-	flags := &checkAgentFlags{lookup: net.DefaultResolver.LookupHost, stderr: stderr}
+	flags := &checkAgentFlags{lookup: net.DefaultResolver.LookupHost, pause: 2 * time.Second, stderr: stderr}
 	command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; without a path /metrics is asked for. Repeatable.").Required().StringsVar(&flags.urls)
 	command.Flag("http.config.file", "HTTP client configuration of Prometheus: TLS, basic authentication, tokens.").PlaceHolder("FILE").StringVar(&flags.httpConfig)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error {
@@ -62,6 +63,7 @@ func (f *checkAgentFlags) examine(ctx context.Context, timeout time.Duration) (*
 		agents = append(agents, found...)
 	}
 	askAll(ctx, agents, settings, f.stderr)
+	askAgain(ctx, agents, settings, f.pause, f.stderr)
 	report := &check.Report{}
 	report.Add(check.Agents(agents)...)
 	return report, nil
@@ -70,26 +72,59 @@ func (f *checkAgentFlags) examine(ctx context.Context, timeout time.Duration) (*
 // askAll asks all that have an address at once, but not too many, and tells a
 // person who waits how far it is.
 func askAll(ctx context.Context, agents []check.Agent, settings config.HTTPClientConfig, stderr io.Writer) {
-	const atOnce = 16
 	var answered atomic.Int64
 	progress := func() []string {
 		return []string{fmt.Sprintf("%d of %d exporters have answered", answered.Load(), len(agents))}
 	}
 	meanwhile(ctx, stderr, progress, func() {
-		free, asked := make(chan struct{}, atOnce), sync.WaitGroup{}
-		for i := range agents {
-			asked.Go(func() {
-				defer answered.Add(1)
-				if agents[i].Error != nil {
-					return
-				}
-				free <- struct{}{}
-				defer func() { <-free }()
-				ask(ctx, &agents[i], settings)
-			})
-		}
-		asked.Wait()
+		each(agents, func(agent *check.Agent) {
+			defer answered.Add(1)
+			ask(ctx, agent, settings)
+		})
 	})
+	room := mostKept
+	for i := range agents {
+		if room -= 2 * agents[i].Page.Size(); room < 0 { // for this page and the next
+			agents[i].Page = agents[i].Page.WithoutNumbers()
+		}
+	}
+}
+
+// askAgain asks those that have answered for a second page, a pause later.
+func askAgain(ctx context.Context, agents []check.Agent, settings config.HTTPClientConfig, pause time.Duration, stderr io.Writer) {
+	if !slices.ContainsFunc(agents, func(a check.Agent) bool { return a.Error == nil }) {
+		return
+	}
+	meanwhile(ctx, stderr, awaiting(fmt.Sprintf("a second page of each exporter, %s after the first", pause)), func() {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		each(agents, func(agent *check.Agent) {
+			agent.Again = answerOf(ctx, agent, settings)
+			if agent.Page.Size() == 0 {
+				agent.Again.Page = agent.Again.Page.WithoutNumbers()
+			}
+		})
+	})
+}
+
+// each does something with all that have an address and no error, with some at
+// once.
+func each(agents []check.Agent, do func(*check.Agent)) {
+	const atOnce = 16
+	free, all := make(chan struct{}, atOnce), sync.WaitGroup{}
+	for i := range agents {
+		all.Go(func() {
+			if agents[i].Error != nil {
+				return
+			}
+			free <- struct{}{}
+			defer func() { <-free }()
+			do(&agents[i])
+		})
+	}
+	all.Wait()
 }
 
 // addressesOf finds all addresses that the URL's name stands for: a headless
@@ -136,33 +171,57 @@ func preferred(addresses []string) []string {
 	return addresses
 }
 
-// ask asks one agent, at its own address whatever others its name stands for.
+// ask asks one agent how it is.
 func ask(ctx context.Context, agent *check.Agent, settings config.HTTPClientConfig) {
-	dialer := &net.Dialer{Timeout: dialTimeout}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		if agent.Address != "" {
-			if _, port, err := net.SplitHostPort(address); err == nil {
-				address = net.JoinHostPort(agent.Address, port)
-			}
-		}
-		return dialer.DialContext(ctx, network, address)
-	}
-	client, err := config.NewClientFromConfig(settings, "check", config.WithDialContextFunc(dial), config.WithKeepAlivesDisabled())
-	if err != nil {
-		agent.Error = fmt.Errorf("--http.config.file: %w", err)
-		return
-	}
-	defer client.CloseIdleConnections()
-	agent.At = time.Now()
-	agent.Error = fetch(ctx, client, agent.Asked, func(body io.Reader) error {
-		var err error
-		agent.Page, err = check.DecodePage(body)
-		return err
-	})
+	answer := answerOf(ctx, agent, settings)
+	agent.Page, agent.At, agent.Took, agent.Error = answer.Page, answer.At, answer.Took, answer.Error
 	if agent.Error != nil {
 		return
 	}
+	client, err := clientOf(agent, settings)
+	if err != nil {
+		agent.Error = err
+		return
+	}
+	defer client.CloseIdleConnections()
 	agent.Ready = readiness(ctx, client, agent.Asked)
+}
+
+// answerOf reads the page of one agent.
+func answerOf(ctx context.Context, agent *check.Agent, settings config.HTTPClientConfig) check.Answer {
+	client, err := clientOf(agent, settings)
+	if err != nil {
+		return check.Answer{Error: err}
+	}
+	defer client.CloseIdleConnections()
+	answer := check.Answer{At: time.Now()}
+	answer.Error = fetch(ctx, client, agent.Asked, func(body io.Reader) error {
+		var err error
+		answer.Page, err = check.DecodePage(body)
+		return err
+	})
+	answer.Took = time.Since(answer.At)
+	return answer
+}
+
+// clientOf asks one agent at its own address, whatever others its name stands
+// for.
+func clientOf(agent *check.Agent, settings config.HTTPClientConfig) (*http.Client, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	address := agent.Address
+	dial := func(ctx context.Context, network, asked string) (net.Conn, error) {
+		if address != "" {
+			if _, port, err := net.SplitHostPort(asked); err == nil {
+				asked = net.JoinHostPort(address, port)
+			}
+		}
+		return dialer.DialContext(ctx, network, asked)
+	}
+	client, err := config.NewClientFromConfig(settings, "check", config.WithDialContextFunc(dial), config.WithKeepAlivesDisabled())
+	if err != nil {
+		return nil, fmt.Errorf("--http.config.file: %w", err)
+	}
+	return client, nil
 }
 
 // readiness asks for /-/ready beside the page, where a proxy or an ingress puts
@@ -197,6 +256,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// mostOfPage bounds what a foreign page may take.
 	mostOfPage = 256 << 20
+	// mostKept bounds what is kept of all pages until they are compared.
+	mostKept = 512 << 20
 )
 
 // fetch reads an answer of status 200. An error is without the URL, and says

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
 // Agent is what one running exporter has answered.
@@ -17,6 +19,8 @@ type Agent struct {
 	Page    Page
 	Error   error     // of the page: it is not there, or is no exporter's
 	At      time.Time // when the page was asked for
+	Took    time.Duration
+	Again   Answer // the page as it was a moment later
 }
 
 const (
@@ -40,17 +44,26 @@ func (a Agent) name() string {
 	return "exporter"
 }
 
-// Agents judges running exporters, those of one URL under one heading, and
-// whether they are all of one version.
+// Agents judges running exporters, those of one URL under one heading: how they
+// are, whether their pages contradict themselves or each other, and whether all
+// are of one version.
 func Agents(agents []Agent) []Finding {
 	var findings []Finding
 	versions := map[string]int{}
+	var pairs []invariant.Pair
 	for _, agent := range agents {
 		findings = append(findings, agent.findings()...)
-		if agent.Error == nil {
-			versions[agent.Page.Version]++
+		if agent.Error != nil {
+			continue
+		}
+		versions[agent.Page.Version]++
+		found, pair := agent.contradictions(area{agent.URL, agentPage})
+		findings = append(findings, found...)
+		if pair != nil {
+			pairs = append(pairs, *pair)
 		}
 	}
+	findings = append(findings, fleet(pairs)...)
 	if len(versions) > 1 {
 		var each []string
 		for _, version := range slices.Sorted(maps.Keys(versions)) {

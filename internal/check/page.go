@@ -28,6 +28,9 @@ type Page struct {
 	Processes         string             // why shared devices are not split by process; "ok" where they are
 	Devices, Held     int                // devices of the node, and how many of them claims hold, one or several
 	NodeName          string
+
+	numbers  []byte // lines of the series that are held against each other
+	tooLarge bool   // they were not kept
 }
 
 // PageSource is one source of a page, by name.
@@ -44,10 +47,12 @@ var errNoExporter = errors.New("the page has no dra_exporter_build_info: another
 const longestLine = 1 << 20
 
 // DecodePage reads Prometheus' text format. Of a large page only the lines
-// that say something of the exporter are parsed. A page that is broken off, or
+// that say something of the exporter are parsed; those whose numbers are held
+// against each other are kept as they are. A page that is broken off, or
 // is not in the format, is an error, and so is another program's.
 func DecodePage(from io.Reader) (Page, error) {
 	var own bytes.Buffer
+	var kept numbers
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, longestLine)
 	page := Page{}
@@ -57,6 +62,7 @@ func DecodePage(from io.Reader) (Page, error) {
 			own.Write(line)
 			own.WriteByte('\n')
 		}
+		kept.add(line)
 	}
 	if err := lines.Err(); err != nil {
 		return Page{}, fmt.Errorf("read the page: %w", err)
@@ -67,6 +73,7 @@ func DecodePage(from io.Reader) (Page, error) {
 		return Page{}, fmt.Errorf("the page is not in Prometheus' text format: %w", err)
 	}
 	page.fill(families)
+	page.numbers, page.tooLarge = kept.text.Bytes(), kept.tooLarge
 	if families["dra_exporter_build_info"] == nil {
 		return Page{}, errNoExporter
 	}
@@ -75,10 +82,13 @@ func DecodePage(from io.Reader) (Page, error) {
 
 // concerns reports whether a line is a sample that is looked at. Types are not
 // needed, and histograms, whose lines need theirs, are not looked at.
-func concerns(line []byte) bool {
+func concerns(line []byte) bool { return slices.Contains(pageFamilies(), nameOf(line)) }
+
+// nameOf is the name of a line's series.
+func nameOf(line []byte) string {
 	name, _, _ := bytes.Cut(line, []byte("{"))
 	name, _, _ = bytes.Cut(name, []byte(" "))
-	return slices.Contains(pageFamilies(), string(name))
+	return string(name)
 }
 
 func pageFamilies() []string {

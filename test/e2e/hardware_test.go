@@ -185,15 +185,18 @@ func text(device resourceapi.Device, attribute resourceapi.QualifiedName) string
 }
 
 // quantities let the n-th device be told from all others, at any time. A
-// partition has no power, energy or NVLink of its own.
+// partition has no power, energy or NVLink of its own, and all partitions of a
+// GPU have less memory than it.
 func quantities(n int, isPartition bool) map[string]any {
 	low := 0.1 + 0.05*float64(n)
 	q := map[string]any{
 		"utilization": map[string]any{"curve": "sine", "min": low, "max": low + 0.04, "period": "20s"},
-		"memory_used": float64(n+1) * 1e9,
-		"memory_size": 80e9 + float64(n),
+		"memory_used": float64(n+1) * 1e8,
+		"memory_size": 10e9 + float64(n),
 	}
 	if !isPartition {
+		q["memory_used"] = 20e9 + float64(n+1)*1e9
+		q["memory_size"] = 80e9 + float64(n)
 		q["power"] = 100 + float64(n)
 		q["energy"] = map[string]any{"rate": 100 + float64(n), "start": 5e6}
 		q["nvlink_transmit"] = map[string]any{"rate": 1e9 * float64(n+1), "start": 1e15}

@@ -147,7 +147,7 @@ func steady(utilization float64) *hardware {
 		constant.Partitions = nil
 		for _, part := range gpu.Partitions {
 			own := *part
-			own.Quantities = map[string]any{"utilization": utilization / 2, "memory_used": 5e8}
+			own.Quantities = map[string]any{"utilization": utilization / 2, "memory_used": 1e8}
 			constant.Partitions = append(constant.Partitions, &own)
 		}
 		h.Devices = append(h.Devices, &constant)

@@ -238,11 +238,7 @@ func inOrder(p *scrape.Page) error {
 			return fmt.Errorf("%v devices are unmatched on the side %s", row.Value, row.Labels["side"])
 		}
 	}
-	var broken []error
-	for _, rule := range []scrape.Rule{scrape.GaugesAreHeld, scrape.GaugesAreTheDevices, scrape.InfoIsUnique} {
-		broken = append(broken, rule(p)...)
-	}
-	return errors.Join(broken...)
+	return errors.Join(scrape.PageInvariants(p)...)
 }
 
 // claimHas: the page has one such row, of this value.

@@ -96,7 +96,7 @@ func (n *nvidiaNode) testHostEngine(t *testing.T) {
 	shows(t)
 	first := n.dcgm.eventually(t, "the source dcgm", func(p *scrape.Page) error { return sourceIs(p, "dcgm", 1) })
 	before := n.engine.Inspect()
-	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(), scrape.InfoIsUnique)
+	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(), scrape.PageInvariants)
 	missing := gaps(first)
 	vigil := pages.Keep(missing.rule)
 

@@ -101,6 +101,15 @@ func (p *Page) Names(prefix string) []string {
 	return names
 }
 
+// sorted are the page's families by name.
+func (p *Page) sorted() []*dto.MetricFamily {
+	var families []*dto.MetricFamily
+	for _, name := range p.Names("") {
+		families = append(families, p.Families[name])
+	}
+	return families
+}
+
 func (l Labels) has(want Labels) bool {
 	for name, value := range want {
 		if got, there := l[name]; !there || got != value {

@@ -1,10 +1,13 @@
 package scrape
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
 // Rule says what is wrong with a page, seen after the pages before it: nothing
@@ -13,10 +16,39 @@ type Rule func(*Page) []error
 
 // Rules are those that every page of an exporter's life must keep.
 func Rules(grace time.Duration) []Rule {
-	return []Rule{
-		CountersRise(), CountersOutlive(grace), NamespacesStay(), GaugesAreHeld, GaugesAreTheDevices, InfoIsUnique,
-		SumsHold, BusySumsHold, OnlyProcessesDivide, ReasonIsOne,
+	return []Rule{Invariants(), CountersRise(), CountersOutlive(grace), NamespacesStay(), ReasonIsOne}
+}
+
+// slack is how long an answer may take, and how old the exporter's snapshot may
+// be when its page is asked for.
+const slack = 7 * time.Second
+
+// Invariants holds each page, and each two that follow each other, to the rules
+// that the program's own tests and `check agent` use.
+func Invariants() Rule {
+	var watch invariant.Watch
+	return func(p *Page) []error {
+		page := invariant.FromFamilies(p.sorted(), p.At)
+		page.Slack = slack
+		return violated(watch.Next(page))
 	}
+}
+
+// PageInvariants are those rules that are about a page by itself.
+func PageInvariants(p *Page) []error {
+	return violated(invariant.Check(invariant.FromFamilies(p.sorted(), p.At)))
+}
+
+// violated leaves out what one page may have without a bug: tests set what a
+// device and its partitions show one after the other. `check agent`, which these
+// tests run too, looks whether it lasts.
+func violated(violations []invariant.Violation) (broken []error) {
+	for _, v := range violations {
+		if !v.Momentary {
+			broken = append(broken, errors.New(v.String()))
+		}
+	}
+	return broken
 }
 
 // start is when the process began that served the page: with another process
@@ -44,7 +76,7 @@ func series(p *Page, prefix string) map[string]Row {
 }
 
 // CountersRise says that a counter never falls from one page of a process to
-// the next.
+// the next, be it one of the hardware's: simulated hardware is never reset.
 func CountersRise() Rule {
 	var process float64
 	var before map[string]Row
@@ -106,100 +138,6 @@ func NamespacesStay() Rule {
 
 func holdOf(row Row) string {
 	return row.Labels["namespace"] + "/" + row.Labels["resourceclaim"] + " " + row.Labels["uuid"]
-}
-
-// claimGauges are what a claim gets at the moment, and the device's own.
-func claimGauges() map[string]string {
-	return map[string]string{
-		"dra_claim_utilization_ratio":   "dra_device_utilization_ratio",
-		"dra_claim_memory_used_bytes":   "dra_device_memory_used_bytes",
-		"dra_claim_power_watts":         "dra_device_power_watts",
-		"dra_claim_engine_active_ratio": "dra_device_engine_active_ratio",
-	}
-}
-
-// GaugesAreHeld says that what a claim gets is only shown while it holds the
-// device.
-func GaugesAreHeld(p *Page) (broken []error) {
-	held := map[string]bool{}
-	for _, row := range p.Rows("dra_claim_held", nil) {
-		held[holdOf(row)] = true
-	}
-	gauges := []string{"dra_claim_memory_allocated_bytes", "dra_claim_idle_since_timestamp_seconds"}
-	for name := range claimGauges() {
-		gauges = append(gauges, name)
-	}
-	for _, name := range gauges {
-		for _, row := range p.Rows(name, nil) {
-			if !held[holdOf(row)] {
-				broken = append(broken, fmt.Errorf("%s%s is there, but the claim does not hold the device", name, row.Labels))
-			}
-		}
-	}
-	return broken
-}
-
-// GaugesAreTheDevices says that a claim's gauge is the device's own, and that
-// no two claims get it whole. One that is attributed by processes is no more
-// than the device's own, and the device is nobody's as a whole.
-func GaugesAreTheDevices(p *Page) (broken []error) {
-	for claimed, owned := range claimGauges() {
-		first := map[string]Row{} // that has the device, or a part of it
-		for _, row := range p.Rows(claimed, nil) {
-			device := Labels{"uuid": row.Labels["uuid"]}
-			if engine, has := row.Labels["engine"]; has {
-				device["engine"] = engine
-			}
-			own, err := p.One(owned, device)
-			if err != nil {
-				broken = append(broken, fmt.Errorf("%s%s: the device's own: %w", claimed, row.Labels, err))
-			} else if !fits(row, own.Value) {
-				broken = append(broken, fmt.Errorf("%s%s is %v, the device's own %v", claimed, row.Labels, row.Value, own.Value))
-			}
-			if row.Labels["attribution"] == "shared" {
-				continue
-			}
-			if other, taken := first[device.String()]; taken && (!isPart(row) || !isPart(other)) {
-				broken = append(broken, fmt.Errorf("%s of %s is counted for %s and for %s", claimed, device, holdOf(other), holdOf(row)))
-			}
-			first[device.String()] = row
-		}
-	}
-	return broken
-}
-
-// fits compares a claim's gauge with the device's own value.
-func fits(row Row, own float64) bool {
-	if isPart(row) {
-		return row.Value <= own*(1+tolerance)
-	}
-	return row.Value == own
-}
-
-// isPart tells what the claim's processes have from what the device has.
-func isPart(row Row) bool { return row.Labels["attribution"] == "process" }
-
-// InfoIsUnique says that joins on info rows find one partner.
-func InfoIsUnique(p *Page) (broken []error) {
-	for name, by := range map[string][]string{
-		"dra_device_info":           {"node", "uuid"},
-		"dra_device_published_info": {"node", "uuid"},
-		"dra_claim_info":            {"node", "namespace", "resourceclaim"},
-		"dra_claim_consumer_info":   {"node", "namespace", "resourceclaim", "uuid", "pod", "container"},
-	} {
-		seen := map[string]bool{}
-		for _, row := range p.Rows(name, nil) {
-			key := Labels{}
-			for _, label := range by {
-				key[label] = row.Labels[label]
-			}
-			if seen[key.String()] {
-				broken = append(broken, fmt.Errorf("%s has several rows with %s", name, key))
-			}
-			seen[key.String()] = true
-		}
-	}
-	return broken
 }
 
 // DevicesStay says that every one of these devices is on the page, held or

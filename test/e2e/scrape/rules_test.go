@@ -29,17 +29,17 @@ func TestParseRefusesDuplicates(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	const (
+		info    = `dra_device_info{node="x",uuid="a",parent_uuid="",source="simulated"} 1`
+		count   = `dra_device_holders{node="x",uuid="a",parent_uuid="",kind="claim"} 1`
 		held    = `dra_claim_held{namespace="n",resourceclaim="c",uuid="a"} 1`
+		charged = "# TYPE dra_claim_device_seconds_total counter\n" + `dra_claim_device_seconds_total{namespace="n",resourceclaim="c",uuid="a"} `
 		typed   = "# TYPE dra_claim_held_seconds_total counter\n"
 		seconds = typed + `dra_claim_held_seconds_total{namespace="n",resourceclaim="c",uuid="a"} `
 		total   = "# TYPE dra_namespace_device_seconds_total counter\n" + `dra_namespace_device_seconds_total{namespace="n"} 1`
 		own     = `dra_device_utilization_ratio{uuid="a",parent_uuid=""} 0.5`
 		gets    = `dra_claim_utilization_ratio{namespace="n",resourceclaim="c",uuid="a",attribution="exclusive"} `
-		other   = `dra_claim_utilization_ratio{namespace="n",resourceclaim="d",uuid="a",attribution="exclusive"} 0.5`
-		nobodys = `dra_device_unattributed_utilization_ratio{uuid="a",parent_uuid=""} 0`
+		energy  = "# TYPE dra_device_energy_joules_total counter\n" + `dra_device_energy_joules_total{uuid="a",parent_uuid=""} `
 	)
-	part := func(row string) string { return strings.Replace(row, "exclusive", "process", 1) }
-	twoHold := []string{held, strings.Replace(held, `"c"`, `"d"`, 1), own, nobodys}
 	page := func(t *testing.T, second int, rows ...string) *Page {
 		t.Helper()
 		return page(t, second, append(reasons("ok"), rows...)...)
@@ -52,22 +52,16 @@ func TestRules(t *testing.T) {
 		pages []*Page
 		want  string
 	}{
-		"well":                    {[]*Page{page(t, 0, held, seconds+"1", own, gets+"0.5"), page(t, 1, held, seconds+"2")}, ""},
+		"well":                    {[]*Page{page(t, 0, info, count, held, seconds+"1", own, gets+"0.5"), page(t, 1, info, count, held, seconds+"2")}, ""},
 		"counter fell":            {[]*Page{page(t, 0, held, seconds+"2"), page(t, 1, held, seconds+"1")}, "fell from 2 to 1"},
+		"hardware's counter":      {[]*Page{page(t, 0, energy+"2"), page(t, 1, energy+"1")}, "fell from 2 to 1"},
 		"another process":         {[]*Page{page(t, 0, held, seconds+"2"), restarted(page(t, 1, held, seconds+"1"))}, ""},
 		"counter outlives":        {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20, seconds+"2"), page(t, 30)}, ""},
 		"counter goes too soon":   {[]*Page{page(t, 0, held, seconds+"2"), page(t, 20)}, "went 20s after"},
 		"total goes":              {[]*Page{page(t, 0, total), page(t, 1)}, "is gone"},
-		"gauge of nobody":         {[]*Page{page(t, 0, own, gets+"0.5")}, "does not hold"},
-		"gauge is another":        {[]*Page{page(t, 0, held, own, gets+"0.4")}, "the device's own 0.5"},
-		"gauge of no device":      {[]*Page{page(t, 0, held, gets+"0.4")}, "there are 0 rows"},
-		"counted twice":           {[]*Page{page(t, 0, held, strings.Replace(held, `"c"`, `"d"`, 1), own, gets+"0.5", other)}, "is counted for"},
-		"parts":                   {[]*Page{page(t, 0, append(twoHold, part(gets+"0.1"), strings.Replace(part(other), "0.5", "0.4", 1))...)}, ""},
-		"part beside the whole":   {[]*Page{page(t, 0, append(twoHold, gets+"0.5", strings.Replace(part(other), "0.5", "0", 1))...)}, "is counted for"},
-		"part is more":            {[]*Page{page(t, 0, held, own, nobodys, part(gets+"0.6"))}, "the device's own 0.5"},
-		"strays beside one alone": {[]*Page{page(t, 0, held, own, strings.Replace(nobodys, "} 0", "} 0.2", 1), gets+"0.5")}, ""},
-		"two claims of one name":  {[]*Page{page(t, 0, `dra_claim_info{namespace="n",resourceclaim="c",claim_uid="1"} 1`, `dra_claim_info{namespace="n",resourceclaim="c",claim_uid="2"} 1`)}, "several rows"},
-		"two consumers, two pods": {[]*Page{page(t, 0, `dra_claim_consumer_info{uuid="a",pod="1"} 1`, `dra_claim_consumer_info{uuid="a",pod="2"} 1`)}, ""},
+		"a page that is wrong":    {[]*Page{page(t, 0, info, count, held, own, gets+"0.4")}, "device_value: dra_claim_utilization_ratio of a is 0.4 for n/c (exclusive), but the device's own is 0.5 (node x)"},
+		"two pages that are":      {[]*Page{page(t, 0, info, count, held, charged+"1"), page(t, 1, info, count, held, charged+"60")}, "device_time: claims are charged 59.000 device-seconds of a in 8.000 s: n/c 59.000 on x"},
+		"partitions for a moment": {[]*Page{page(t, 0, info, strings.Replace(info, `"a",parent_uuid=""`, `"p",parent_uuid="a"`, 1), `dra_device_memory_used_bytes{uuid="a",parent_uuid=""} 1`, `dra_device_memory_used_bytes{uuid="p",parent_uuid="a"} 2`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []error

@@ -1,0 +1,143 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/dra-exporter/dra-exporter/internal/invariant"
+)
+
+// Answer is a page of an exporter, and when it was read.
+type Answer struct {
+	Page  Page
+	At    time.Time     // when the page was asked for
+	Took  time.Duration // until all of it was read
+	Error error         // it is not there, or is no exporter's
+}
+
+const (
+	contradictionsPage = "docs/check.md#contradictions"
+	// mostNumbers bounds the series of a page that are held against each other,
+	// in bytes of text.
+	mostNumbers = 16 << 20
+	// oldSnapshot is how old the numbers of a page may be when it is asked for:
+	// exporters step each second, unless --device.interval says otherwise.
+	oldSnapshot = 2 * time.Second
+
+	reportBug = "This is a bug of the exporter. Report it at https://github.com/dra-exporter/dra-exporter/issues with this line, `dra-exporter version` and the exporter's page. Until it is fixed, do not add up the numbers that the line names."
+)
+
+var errTooLarge = errors.New("the page is too large, or those of all exporters together are")
+
+// numbers collects the lines of a page that rules look at.
+type numbers struct {
+	text     bytes.Buffer
+	tooLarge bool
+}
+
+func (n *numbers) add(line []byte) {
+	name := nameOf(line)
+	switch {
+	case n.tooLarge, !invariant.Concerns(name), strings.HasSuffix(name, "_bucket"):
+	case n.text.Len()+len(line) >= mostNumbers:
+		n.tooLarge, n.text = true, bytes.Buffer{}
+	default:
+		n.text.Write(line)
+		n.text.WriteByte('\n')
+	}
+}
+
+// WithoutNumbers is the page without what Contradictions looks at: how it is
+// kept where there is no room for more.
+func (p Page) WithoutNumbers() Page {
+	p.numbers, p.tooLarge = nil, true
+	return p
+}
+
+// Size is how many bytes the numbers of the page take.
+func (p Page) Size() int { return len(p.numbers) }
+
+// series are the numbers of the answer's page.
+func (a Answer) series() (invariant.Page, error) {
+	if a.Page.tooLarge {
+		return invariant.Page{}, errTooLarge
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(a.Page.numbers))
+	if err != nil {
+		return invariant.Page{}, fmt.Errorf("the page is not in Prometheus' text format: %w", err)
+	}
+	sorted := slices.SortedFunc(maps.Values(families), func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	page := invariant.FromFamilies(sorted, a.At.Add(a.Took))
+	page.Slack = a.Took + oldSnapshot
+	return page, nil
+}
+
+// contradictions holds the two pages of an agent to all rules, and returns them
+// reduced, for those rules that are about a fleet; nil where there are no two.
+func (a Agent) contradictions(in area) ([]Finding, *invariant.Pair) {
+	in.page = contradictionsPage
+	first, err := Answer{Page: a.Page, At: a.At, Took: a.Took}.series()
+	if err != nil {
+		return []Finding{in.skipped(a.name(), "its numbers are not held against each other: %v", err)}, nil
+	}
+	violations := invariant.Check(first)
+	second, err := a.second()
+	if err != nil {
+		findings := violated(in, a.name(), violations)
+		return append(findings, in.skipped(a.name(), "its counters are not compared with a second page: %v", err)), nil
+	}
+	if shown, read := a.Again.Page.SampledAt.Sub(a.Page.SampledAt), a.Again.At.Sub(a.At); shown > read {
+		first.Slack += shown - read // the exporter steps less often than the pages were read
+	}
+	pair := invariant.Pair{Before: first, After: second}
+	violations = slices.Concat(lasting(violations, invariant.Check(second)), invariant.Compare(pair))
+	return violated(in, a.name(), violations), &invariant.Pair{Before: first.Reduced(), After: second.Reduced()}
+}
+
+func (a Agent) second() (invariant.Page, error) {
+	if a.Again.Error != nil {
+		return invariant.Page{}, a.Again.Error
+	}
+	return a.Again.series()
+}
+
+// lasting leaves out what only one of two pages has of rules that may be broken
+// for a moment.
+func lasting(first, second []invariant.Violation) []invariant.Violation {
+	return slices.DeleteFunc(first, func(v invariant.Violation) bool {
+		return v.Momentary && !slices.ContainsFunc(second, func(again invariant.Violation) bool {
+			return again.Rule == v.Rule && again.Device == v.Device
+		})
+	})
+}
+
+func violated(in area, subject string, violations []invariant.Violation) []Finding {
+	findings := make([]Finding, 0, len(violations))
+	for _, v := range violations {
+		findings = append(findings, in.failure(reportBug, subject+": "+v.Rule, "%s", sentence(v)))
+	}
+	return findings
+}
+
+// sentence is what is wrong, without what the finding's subject says.
+func sentence(v invariant.Violation) string {
+	if v.More > 0 {
+		return fmt.Sprintf("%s; and %d more of this rule", v.Text, v.More)
+	}
+	return v.Text
+}
+
+// fleet holds the pages of all agents against each other.
+func fleet(pairs []invariant.Pair) []Finding {
+	return violated(area{"fleet", contradictionsPage}, "nodes together", invariant.Fleet(pairs...))
+}

@@ -1,0 +1,228 @@
+package invariant
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rounding is for seconds that were added up, and written as text.
+const rounding = 1e-6
+
+// hardwareOwns tells counters that hardware keeps, and sets back when it is
+// reset, from those that the exporter accrues.
+func hardwareOwns(family string) bool {
+	return strings.HasPrefix(family, ofDevice) && family != "dra_device_busy_seconds_total" && family != "dra_device_xid_errors_total"
+}
+
+func countersRise(before, after *view, f *findings) {
+	seed := maphash.MakeSeed()
+	for _, name := range after.names {
+		if !isCounter(name) || hardwareOwns(name) || len(before.families[name]) == 0 {
+			continue
+		}
+		earlier := make(map[uint64]Series, len(before.families[name]))
+		for _, row := range before.families[name] {
+			earlier[hashOf(seed, row)] = row
+		}
+		for _, row := range after.families[name] {
+			was, known := earlier[hashOf(seed, row)]
+			if !known || row.Value >= was.Value || spelled(was) != spelled(row) {
+				continue
+			}
+			h := holdOf(row)
+			if h.uuid != "" && h.name != "" && !before.held[h] {
+				continue // its grace may have ended between the pages, and it came back
+			}
+			f.add(h.uuid, nil, "%s fell from %v to %v while the process went on", short(spelled(row)), was.Value, row.Value)
+		}
+	}
+}
+
+// resets is how often the exporter has seen hardware counters fall.
+func (v *view) resets() float64 {
+	sum := 0.0
+	for _, row := range v.families["dra_exporter_hardware_resets_total"] {
+		sum += row.Value
+	}
+	return sum
+}
+
+func growthWithinDevice(before, after *view, f *findings) {
+	if before.resets() != after.resets() {
+		return // a counter that fell counts from zero: the device's own growth is not known
+	}
+	earlier := map[useKey]*use{}
+	for _, u := range before.uses {
+		earlier[useKey{u.quantity, u.uuid, u.details}] = u
+	}
+	for _, u := range after.uses {
+		was := earlier[useKey{u.quantity, u.uuid, u.details}]
+		if was == nil || !isCounter(u.quantity) || !u.known || !was.known || u.own < was.own || before.devices[u.uuid].source != after.devices[u.uuid].source {
+			continue
+		}
+		sum, parts := growthOf(was, u)
+		own := u.own - was.own
+		if noise := 1e-12 * (u.own + u.sum()); sum > own*(1+tolerance)+noise {
+			names, text := described(parts)
+			f.add(u.uuid, names, "the claims of %s accrued %v of %s, which grew by %v: %s", short(u.uuid), sum, ofDevice+u.quantity+u.of(), own, text)
+		}
+	}
+}
+
+// growthOf is by how much the claims' parts of a use have grown.
+func growthOf(before, after *use) (sum float64, parts []share) {
+	type account struct {
+		claim
+		attribution string
+	}
+	earlier := make(map[account]float64, len(before.shares))
+	for _, s := range before.shares {
+		earlier[account{s.claim, s.attribution}] = s.value
+	}
+	for _, s := range after.shares {
+		s.value = grown(earlier[account{s.claim, s.attribution}], s.value)
+		if s.value > 0 && s.attribution != shared {
+			sum += s.value
+			parts = append(parts, s)
+		}
+	}
+	return sum, parts
+}
+
+// grown is by how much a counter has grown, which has begun anew if it fell.
+func grown(before, after float64) float64 {
+	if after < before {
+		return after
+	}
+	return after - before
+}
+
+// charge is what a claim was charged of a device between two pages.
+type charge struct {
+	share
+	node string
+	held float64 // by how much the time for which it held has grown
+	all  bool    // it held the device at both ends
+}
+
+// charges finds what was charged of each device of a node.
+func (p pair) charges() map[string][]charge {
+	held, seconds := p.growth(heldSeconds), p.growth(deviceSeconds)
+	charges := map[string][]charge{}
+	for _, row := range p.after.families[deviceSeconds] {
+		h := holdOf(row)
+		charges[h.uuid] = append(charges[h.uuid], charge{
+			share: share{claim: h.claim, value: seconds[h]}, node: p.after.node, held: held[h], all: p.before.held[h] && p.after.held[h],
+		})
+	}
+	return charges
+}
+
+func (p pair) growth(family string) map[hold]float64 {
+	growth := make(map[hold]float64, len(p.after.families[family]))
+	earlier := make(map[hold]float64, len(p.before.families[family]))
+	for _, row := range p.before.families[family] {
+		earlier[holdOf(row)] = row.Value
+	}
+	for _, row := range p.after.families[family] {
+		h := holdOf(row)
+		growth[h] = grown(earlier[h], row.Value)
+	}
+	return growth
+}
+
+// elapsed is the longest time that may lie between what the pages show.
+func elapsed(pairs ...pair) time.Duration {
+	first, last := pairs[0].before.At.Add(-pairs[0].before.Slack), pairs[0].after.At
+	for _, p := range pairs[1:] {
+		if begin := p.before.At.Add(-p.before.Slack); begin.Before(first) {
+			first = begin
+		}
+		if p.after.At.After(last) {
+			last = p.after.At
+		}
+	}
+	return last.Sub(first)
+}
+
+func deviceTime(before, after *view, f *findings) {
+	p := pair{before, after}
+	passed := elapsed(p).Seconds()
+	for uuid, charges := range p.charges() {
+		sum, together, longest := 0.0, 0.0, 0.0
+		for _, c := range charges {
+			sum += c.value
+			if c.all {
+				longest = max(longest, c.held)
+			}
+			if c.held > passed*(1+tolerance)+rounding {
+				f.add(uuid, []string{c.String()}, "%s held %s for %.3f s in %.3f s", short(c.String()), short(uuid), c.held, passed)
+			}
+		}
+		for _, c := range charges {
+			if c.all && c.held > longest-rounding {
+				together += c.value
+			}
+		}
+		names, text := charged(charges)
+		switch {
+		case sum > passed*(1+tolerance)+rounding:
+			f.add(uuid, names, "claims are charged %.3f device-seconds of %s in %.3f s: %s", sum, short(uuid), passed, text)
+		case together > longest*(1+tolerance)+rounding:
+			// The page's own time is more exact than when it was read.
+			f.add(uuid, names, "claims that held %s for the same %.3f s are charged %.3f device-seconds: %s", short(uuid), longest, together, text)
+		}
+	}
+}
+
+func fleetTime(pairs []pair, f *findings) {
+	all, nodes := map[string][]charge{}, map[string][]pair{}
+	for _, p := range pairs {
+		for uuid, charges := range p.charges() {
+			device := inFleet(p.after.node, uuid)
+			all[device], nodes[device] = append(all[device], charges...), append(nodes[device], p)
+		}
+	}
+	for device, charges := range all {
+		if len(nodes[device]) < 2 {
+			continue
+		}
+		sum := 0.0
+		for _, c := range charges {
+			sum += c.value
+		}
+		if passed := elapsed(nodes[device]...).Seconds(); sum > passed*(1+tolerance)+rounding {
+			names, text := charged(charges)
+			f.add(device, names, "%d nodes together charge %.3f device-seconds of %s in %.3f s: %s", len(nodes[device]), sum, short(device), passed, text)
+		}
+	}
+}
+
+// inFleet is the one name of a device in the whole fleet: of one whose hardware
+// is unknown, the published name alone, under which several nodes may reach it.
+func inFleet(node, uuid string) string {
+	published, is := strings.CutPrefix(uuid, node+"/")
+	if !is || node == "" || strings.HasPrefix(published, "pci-") {
+		return uuid
+	}
+	return published
+}
+
+// charged names who was charged, with how much and where.
+func charged(charges []charge) (claims []string, text string) {
+	var who, each names
+	slices.SortStableFunc(charges, func(a, b charge) int {
+		return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	})
+	for i := range charges {
+		if c := &charges[i]; c.value > 0 {
+			who.add(c.String())
+			each.add(fmt.Sprintf("%s %.3f on %s", short(c.String()), c.value, short(c.node)))
+		}
+	}
+	return who.first, each.String()
+}
