@@ -79,7 +79,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-short fuzz bench e2e
+.PHONY: test test-short soak fuzz bench e2e
 test: ## vet, every test with the race detector, and the build without cgo
 	go vet ./...
 	CGO_ENABLED=1 go test -race -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
@@ -89,6 +89,9 @@ test: ## vet, every test with the race detector, and the build without cgo
 
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
+
+soak: ## 10,000 random histories against the oracle
+	DRA_EXPORTER_HISTORIES=10000 go test -count=1 -timeout 60m -run '^TestTruth' ./collector/node
 
 fuzz: ## each fuzz target for FUZZTIME (20s)
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' cmd collector internal kubelet \
