@@ -160,9 +160,35 @@ func ask(ctx context.Context, agent *check.Agent, settings config.HTTPClientConf
 		return err
 	})
 	if agent.Error != nil {
+		agent.Error = misplaced(ctx, client, agent.Asked, agent.Error)
 		return
 	}
 	agent.Ready = readiness(ctx, client, agent.Asked)
+}
+
+// misplaced adds where an exporter has its page to the error of an address that
+// leads to another one.
+func misplaced(ctx context.Context, client *http.Client, asked string, err error) error {
+	refused := (*refusedError)(nil)
+	address, wrong := url.Parse(asked)
+	elsewhere := errors.Is(err, check.ErrNoExporter) || errors.As(err, &refused) && refused.code == http.StatusNotFound
+	if wrong != nil || address.Path == "/metrics" || !elsewhere {
+		return err
+	}
+	address.Path, address.RawPath, address.RawQuery = "/metrics", "", ""
+	var page check.Page
+	read := func(body io.Reader) (err error) {
+		page, err = check.DecodePage(body)
+		return err
+	}
+	if fetch(ctx, client, address.String(), read) != nil {
+		return err
+	}
+	role := "the cluster role"
+	if page.Node {
+		role = "a node agent"
+	}
+	return fmt.Errorf("%w; %s has its page at /metrics of that address, which is asked for where no path is given", err, role)
 }
 
 // readiness asks for /-/ready beside the page, where a proxy or an ingress puts

@@ -100,6 +100,8 @@ type Reading struct {
 	NoWord   string    // why the cluster role has not
 	Lost     string    // why nobody knows which agents there are now
 	Rows     []*Row    // nobody changes them
+	Wanted   Wanted    // what the rows were chosen by
+	Silent   []string  // nodes that are wanted and of which no agent has answered
 }
 
 // staleAfter is when readings are too old to pass over it: agents take them
@@ -108,7 +110,7 @@ const staleAfter = time.Minute
 
 // Reading puts together what has been said, on nodes that are wanted.
 func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
-	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting}
+	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
 	if f.cluster != nil {
 		reading.NoWord = f.cluster.Error()
 	}
@@ -122,6 +124,7 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 		case agent.answer != nil:
 			reading.Answered++
 			reading.take(name, agent.answer, wanted)
+			reading.Silent = slices.DeleteFunc(reading.Silent, func(node string) bool { return node == agent.node })
 		}
 	}
 	byName := func(a, b Failure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }
