@@ -173,17 +173,18 @@ func preferred(addresses []string) []string {
 
 // ask asks one agent how it is.
 func ask(ctx context.Context, agent *check.Agent, settings config.HTTPClientConfig) {
-	answer := answerOf(ctx, agent, settings)
-	agent.Page, agent.At, agent.Took, agent.Error = answer.Page, answer.At, answer.Took, answer.Error
-	if agent.Error != nil {
-		return
-	}
 	client, err := clientOf(agent, settings)
 	if err != nil {
 		agent.Error = err
 		return
 	}
 	defer client.CloseIdleConnections()
+	answer := answerOf(ctx, agent, settings)
+	agent.Page, agent.At, agent.Took, agent.Error = answer.Page, answer.At, answer.Took, answer.Error
+	if agent.Error != nil {
+		agent.Error = misplaced(ctx, client, agent.Asked, agent.Error)
+		return
+	}
 	agent.Ready = readiness(ctx, client, agent.Asked)
 }
 
@@ -222,6 +223,31 @@ func clientOf(agent *check.Agent, settings config.HTTPClientConfig) (*http.Clien
 		return nil, fmt.Errorf("--http.config.file: %w", err)
 	}
 	return client, nil
+}
+
+// misplaced adds where an exporter has its page to the error of an address that
+// leads to another one.
+func misplaced(ctx context.Context, client *http.Client, asked string, err error) error {
+	refused := (*refusedError)(nil)
+	address, wrong := url.Parse(asked)
+	elsewhere := errors.Is(err, check.ErrNoExporter) || errors.As(err, &refused) && refused.code == http.StatusNotFound
+	if wrong != nil || address.Path == "/metrics" || !elsewhere {
+		return err
+	}
+	address.Path, address.RawPath, address.RawQuery = "/metrics", "", ""
+	var page check.Page
+	read := func(body io.Reader) (err error) {
+		page, err = check.DecodePage(body)
+		return err
+	}
+	if fetch(ctx, client, address.String(), read) != nil {
+		return err
+	}
+	role := "the cluster role"
+	if page.Node {
+		role = "a node agent"
+	}
+	return fmt.Errorf("%w; %s has its page at /metrics of that address, which is asked for where no path is given", err, role)
 }
 
 // readiness asks for /-/ready beside the page, where a proxy or an ingress puts

@@ -104,7 +104,7 @@ func TestCheckOfAnAgentThatEnds(t *testing.T) {
 // claims that come and go.
 func TestDemoContradictsNothing(t *testing.T) {
 	t.Parallel()
-	address := runningDemo(t)
+	address, _ := runningDemo(t)
 	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`, `dra_claim_memory_used_bytes{attribution="partition"`)
 	for range 3 {
 		for _, f := range runCheck(t, nil, "agent", address).Findings {

@@ -444,7 +444,10 @@ func TestCheckOfAgents(t *testing.T) {
 	listener.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	found = runCheck(t, nil, "agent", closed, other.URL, "http://exporter.invalid:9420")
+	found = runCheck(t, nil, "agent", closed, other.URL, "http://exporter.invalid:9420", address+"/api/v1/claims", address+"/nowhere")
+	for _, path := range []string{"/api/v1/claims", "/nowhere"} {
+		found.says(t, address+path, "exporter", check.Failure, "a node agent has its page at /metrics")
+	}
 	found.says(t, closed+"/metrics", "exporter", check.Failure, "connection refused")
 	found.says(t, other.URL+"/metrics", "exporter", check.Failure, "404")
 	found.says(t, "http://exporter.invalid:9420/metrics", "exporter", check.Failure, "find the address of exporter.invalid")

@@ -82,6 +82,9 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err := flags.check(); err != nil {
 		return err
 	}
+	if err := web.CheckFile(webFlags.toolkit); err != nil {
+		return err
+	}
 	push, err := pushSettings(pushFlags)
 	if err != nil {
 		return err

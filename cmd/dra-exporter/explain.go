@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,6 +64,10 @@ func (c *commands) addExplained(parent *kingpin.CmdClause, kind explain.Kind, he
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
 		return fmt.Errorf("--timeout=%s is no time to read a cluster in", flags.timeout)
+	}
+	// A wrong name is told before a missing kubeconfig.
+	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
+		return err
 	}
 	config, namespace, err := flags.connection()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
+	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
 // webFlags say how the agent is asked, and how it logs.
@@ -149,6 +150,15 @@ func (f *agentFlags) config(name string) (node.Config, error) {
 		return node.Config{}, fmt.Errorf("--cost.prices: %w", err)
 	}
 	return config, nil
+}
+
+// files tries the files that flags name, so that a wrong one is told before what
+// nobody has given, such as the address of an API server.
+func (f *agentFlags) files(serve *webFlags) error {
+	if _, err := f.config(""); err != nil {
+		return err
+	}
+	return web.CheckFile(serve.toolkit)
 }
 
 // derive makes the rows under dcgm-exporter's names where they are asked for.

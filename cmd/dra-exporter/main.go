@@ -29,7 +29,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	name, err := commands.app.Parse(args)
 	if err == nil {
 		err = commands.run(ctx, name)
-	} else if culprit := refused(commands.app, args); culprit != "" {
+	} else if culprit := refused(newCommands(io.Discard, io.Discard).app, args); culprit != "" {
 		err = fmt.Errorf("%s%w", culprit, err)
 	}
 	if err != nil {

@@ -68,6 +68,9 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err := agentFlags.check(); err != nil {
 		return err
 	}
+	if err := agentFlags.files(webFlags); err != nil {
+		return err
+	}
 	push, err := pushSettings(pushFlags)
 	if err != nil {
 		return err
@@ -93,14 +96,17 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 // surroundings finds out where the agent lives.
 func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundings, error) {
 	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, podsAPI: f.podsAPI, cdiDirs: f.cdiDirs, procfs: f.procfs, processes: &gate{}}
-	var err error
+	if f.alone && f.podsAPI != "" {
+		return around, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
+	}
+	err := f.open(&around, agent, log) // what is given and wrong is told before what is missing
+	if err != nil {
+		return around, err
+	}
 	if around.node == "" {
 		if around.node, err = f.hostname(); err != nil {
 			return around, err
 		}
-	}
-	if f.alone && f.podsAPI != "" {
-		return around, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
 	}
 	if !f.alone {
 		around.cluster, err = clusterConfig(f.kubeconfig)
@@ -111,7 +117,7 @@ func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundi
 			return around, err
 		}
 	}
-	return around, f.open(&around, agent, log)
+	return around, nil
 }
 
 // open opens the device sources.

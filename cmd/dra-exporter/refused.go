@@ -9,8 +9,8 @@ import (
 
 // refused names the flag, argument or variable whose value the parser did not
 // take, followed by ": "; it is empty where something else is wrong. Kingpin's
-// own messages name none. Values are set once more to find out: it is for a
-// program that ends.
+// own messages name none. Values are set to find out, so the application must be
+// a new one: a flag of several would find its values there already.
 func refused(app *kingpin.Application, args []string) string {
 	parsed, err := app.ParseContext(args)
 	if err != nil || parsed.SelectedCommand == nil {

@@ -80,10 +80,11 @@ func openSimulated(flags sourceFlags) (device.Source, error) {
 		return nil, fmt.Errorf("--device.source=simulated needs --simulated.config, a YAML file that describes devices")
 	}
 	devices, err := simulated.Open(flags.simulatedConfig, flags.clock)
-	if err == nil {
-		devices.ListProcesses(flags.processes)
+	if err != nil {
+		return nil, fmt.Errorf("--simulated.config: %w", err)
 	}
-	return devices, err
+	devices.ListProcesses(flags.processes)
+	return devices, nil
 }
 
 // sourceNames are the values that --device.source takes.
@@ -101,6 +102,9 @@ func sourceNames() []string {
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
 		return nil, nil, errors.New("--dcgm.host-engine is given, but no --device.source is dcgm or auto: nothing would be read from it")
+	}
+	if flags.simulatedConfig != "" && !slices.Contains(asked, "simulated") {
+		return nil, nil, errors.New("--simulated.config is given, but no --device.source is simulated: nothing would be read from it")
 	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -101,7 +102,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	var listing top.Listing
 	meanwhile(ctx, stderr, awaiting("the exporters' pods at the API server"), func() { listing, err = way.list(ctx) })
 	if err != nil {
-		return advised(err)
+		return advised(err, len(flags.urls) > 0)
 	}
 	if screen, is := terminalOf(stdout); is && !flags.once && flags.output == "table" {
 		return screen.show(ctx, flags, way, listing)
@@ -130,7 +131,7 @@ func printTop(ctx context.Context, flags *topFlags, way *topWay, listing top.Lis
 		return fmt.Errorf("write the table: %w", err)
 	}
 	if reading.Answered == 0 {
-		return advised(fleet.Silence())
+		return advised(fleet.Silence(), len(flags.urls) > 0)
 	}
 	return nil
 }
@@ -143,12 +144,19 @@ func printed(reading top.Reading, flags *topFlags, stdout io.Writer) ([]byte, er
 	return []byte(strings.Join(screen.Lines, "\n") + "\n"), nil
 }
 
-// advised adds what to do to errors that people meet when they begin.
-func advised(err error) error {
+// advised adds what to do to errors that people meet when they begin; direct:
+// agents are asked at addresses, not through the API server.
+func advised(err error, direct bool) error {
 	var refused *top.StatusError
 	switch {
 	case errors.Is(err, top.ErrNoAgents):
 		return fmt.Errorf("%w; is dra-exporter installed there? --exporter-namespace, --exporter-selector and --node say where to look, --url asks an agent directly", err)
+	case errors.Is(err, top.ErrClusterRole):
+		return fmt.Errorf("%w; --url is for node agents (port 9420), --cluster-url for the cluster role (port 9421)", err)
+	case errors.As(err, &refused) && refused.Code == 404 && direct:
+		return fmt.Errorf("%w; --url is the address of a node agent without the path of a page, such as http://HOST:9420", err)
+	case errors.Is(err, syscall.ECONNREFUSED) && direct:
+		return fmt.Errorf("%w; does a node agent listen there? Its port is 9420, unless --web.listen-address says otherwise", err)
 	case errors.As(err, &refused) && slices.Contains([]int{401, 403}, refused.Code):
 		return fmt.Errorf("%w; through the API server you need the rights to list pods and to get pods/proxy where the exporters are (--exporter-namespace, docs/top.md), or ask agents directly with --url", err)
 	default:

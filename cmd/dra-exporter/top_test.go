@@ -35,6 +35,46 @@ func answering(t testing.TB, password string) string {
 	return server.URL
 }
 
+// roleOf serves what one role alone does: claims or pending.
+func roleOf(t testing.TB, document string) string {
+	t.Helper()
+	answer, err := os.ReadFile("../../internal/page/testdata/" + document + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("/api/v1/"+document, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	server := httptest.NewServer(routes)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A table without rows says that nothing is held only where somebody has said so.
+func TestTopKnowsWhatItDoesNotKnow(t *testing.T) {
+	agent := "--url=" + roleOf(t, "claims")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nobody listens":         {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so it is not known which claims hold devices."},
+		"the cluster role":       {[]string{"--url=" + roleOf(t, "pending")}, "No agent could be read"},
+		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
+		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
+		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "as far as 1 of 2 agents have answered"},
+		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "waiting: not known: a node agent answers there, and the cluster role is wanted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, _, _ := runTopProgram(t, test.args...)
+			if !strings.Contains(stdout, test.want) {
+				t.Errorf("want %q:\n%s", test.want, stdout)
+			}
+			if strings.Contains(test.want, "not known which") && (strings.Contains(stdout, "No claim") || strings.Contains(stdout, "0 claims")) {
+				t.Errorf("it says that nothing is held:\n%s", stdout)
+			}
+		})
+	}
+}
+
 func runTopProgram(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -142,7 +182,13 @@ func TestTopThatCannotStart(t *testing.T) {
 		"both ways":                {[]string{"--url=a:1", "--context=x"}, []string{"--context"}},
 		"a file for nobody":        {[]string{"--http.config.file=x"}, []string{"--http.config.file"}},
 		"a missing file":           {[]string{"--url=a:1", "--http.config.file=/does/not/exist"}, []string{"--http.config.file", "/does/not/exist"}},
-		"sorted by what is no key": {[]string{"--url=a:1", "--sort=size"}, []string{"utilization"}},
+		"sorted by what is no key": {[]string{"--url=a:1", "--sort=size"}, []string{"dra-exporter: --sort: ", "utilization"}},
+		"no format":                {[]string{"--url=a:1", "--url=b:1", "-o", "yaml"}, []string{"dra-exporter: --output: ", "json"}},
+		"no duration":              {[]string{"--url=a:1", "--cluster-url=a:2", "--interval=soon"}, []string{"dra-exporter: --interval: ", "soon"}},
+		"the wrong of two":         {[]string{"--url=a:1", "--url=ftp://b", "--sort=name"}, []string{"dra-exporter: --url: ", "ftp://b"}},
+		"nobody listens":           {[]string{"--url=127.0.0.1:1"}, []string{"connection refused", "9420"}},
+		"the cluster role's":       {[]string{"--url=" + roleOf(t, "pending")}, []string{"the cluster role answers there", "node agent", "9420", "--cluster-url"}},
+		"the path of a page":       {[]string{"--url=" + roleOf(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := runTopProgram(t, test.args...)

@@ -27,6 +27,7 @@ type tenure struct {
 	released clock.Instant // when it let go; meaningless while held
 
 	seen        time.Duration // elapsed time of the last step in which it certainly held the device
+	broken      bool          // the attribution has changed since
 	stretches   []stretch     // the newest last, of which it is not known yet what grew in them
 	attribution attribution
 	uses        [usages]use           // of what processes may split, each with its own attribution
@@ -83,20 +84,23 @@ func (t *tenure) hold(u *unit, now time.Duration) (held time.Duration) {
 	} else {
 		held = now - t.seen
 	}
-	if last := len(t.stretches) - 1; t.held && t.attribution == present {
+	if last := len(t.stretches) - 1; t.held && !t.broken && t.attribution == present {
 		t.stretches[last].to = now
 	} else {
 		t.stretches = append(t.stretches, stretch{now, now, present})
 	}
-	t.held, t.attribution, t.seen = true, present, now
+	t.held, t.broken, t.attribution, t.seen = true, false, present, now
 	return held
 }
 
 // doubt is for a step in which the hold may have ended: its uses go on, and
 // what it accrues waits.
 func (t *tenure) doubt(u *unit, now time.Duration) {
+	present := u.attribution()
+	t.broken = t.broken || t.attribution != present
+	t.attribution = present
 	for q := range usages {
-		t.uses[q].take(u.use(t.key.claim, q, t.attribution), false, now)
+		t.uses[q].take(u.use(t.key.claim, q, present), false, now)
 	}
 	use := &t.uses[usedTime]
 	t.pending[use.attribution] += use.busy(&u.growth[meterBusy])

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
 // A scene is a small world on one node that tests change between steps. It
@@ -34,7 +35,9 @@ type scene struct {
 
 	measured map[string]map[device.Quantity]device.Window // of what is not measured when it is read
 
-	immutable bool // lists are replaced, never changed in place
+	immutable  bool // lists are replaced, never changed in place
+	late       bool // what counters count may be credited some steps later: the List was not complete
+	invariants invariant.Watch
 }
 
 const sceneNode = "node-a"
@@ -189,6 +192,7 @@ func (s *scene) reduce() {
 		s.facts.Cluster.PluginPods = slices.Clone(s.facts.Cluster.PluginPods)
 	}
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
+	s.holdInvariants(&s.invariants)
 }
 
 // run steps once a second and grows every counter by its rate.

@@ -81,7 +81,7 @@ func (a Agent) findings() []Finding {
 	if a.Error != nil {
 		return []Finding{in.failure(
 			"Ask the port that the exporter listens on (9420 on nodes, 9421 of the cluster role), and see whether its pod runs and a NetworkPolicy lets you in. With TLS or a password, say how by --http.config.file.",
-			a.name(), "does not answer: %v", a.Error)}
+			a.name(), "cannot be read: %v", a.Error)}
 	}
 	findings := []Finding{in.ok(a.name(), "%s", a.summary())}
 	if a.Ready != nil {

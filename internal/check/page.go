@@ -40,8 +40,8 @@ type PageSource struct {
 	Reasons []string // why it is down, or what is amiss though it is up
 }
 
-// errNoExporter says that a page is somebody else's.
-var errNoExporter = errors.New("the page has no dra_exporter_build_info: another program answers there")
+// ErrNoExporter says that a page is somebody else's, or another one of an exporter.
+var ErrNoExporter = errors.New("the page has no dra_exporter_build_info: it is no exporter's page of metrics")
 
 // longestLine bounds what one line of a foreign page may take.
 const longestLine = 1 << 20
@@ -75,7 +75,7 @@ func DecodePage(from io.Reader) (Page, error) {
 	page.fill(families)
 	page.numbers, page.tooLarge = kept.text.Bytes(), kept.tooLarge
 	if families["dra_exporter_build_info"] == nil {
-		return Page{}, errNoExporter
+		return Page{}, ErrNoExporter
 	}
 	return page, nil
 }

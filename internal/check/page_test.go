@@ -52,7 +52,7 @@ func TestDecodePage(t *testing.T) {
 			t.Errorf("%s passes for %+v", name, page)
 		}
 	}
-	if _, err := DecodePage(strings.NewReader("go_goroutines 7\n")); !errors.Is(err, errNoExporter) {
+	if _, err := DecodePage(strings.NewReader("go_goroutines 7\n")); !errors.Is(err, ErrNoExporter) {
 		t.Errorf("another program's page: %v", err)
 	}
 }

@@ -55,13 +55,13 @@ func growthWithinDevice(before, after *view, f *findings) {
 	if before.resets() != after.resets() {
 		return // a counter that fell counts from zero: the device's own growth is not known
 	}
-	earlier := map[useKey]*use{}
+	earlier, late := map[useKey]*use{}, pair{before, after}.caughtUp()
 	for _, u := range before.uses {
 		earlier[useKey{u.quantity, u.uuid, u.details}] = u
 	}
 	for _, u := range after.uses {
 		was := earlier[useKey{u.quantity, u.uuid, u.details}]
-		if was == nil || !isCounter(u.quantity) || !u.known || !was.known || u.own < was.own || before.devices[u.uuid].source != after.devices[u.uuid].source {
+		if was == nil || late[u.uuid] || !isCounter(u.quantity) || !u.known || !was.known || u.own < was.own || before.devices[u.uuid].source != after.devices[u.uuid].source {
 			continue
 		}
 		sum, parts := growthOf(was, u)
@@ -112,14 +112,27 @@ type charge struct {
 // charges finds what was charged of each device of a node.
 func (p pair) charges() map[string][]charge {
 	held, seconds := p.growth(heldSeconds), p.growth(deviceSeconds)
+	held0, counted0 := p.before.holds(heldSeconds), p.before.holds(deviceSeconds)
 	charges := map[string][]charge{}
 	for _, row := range p.after.families[deviceSeconds] {
 		h := holdOf(row)
+		if held0[h] && !counted0[h] {
+			continue // its device-seconds were not known on the page before
+		}
 		charges[h.uuid] = append(charges[h.uuid], charge{
 			share: share{claim: h.claim, value: seconds[h]}, node: p.after.node, held: held[h], all: p.before.held[h] && p.after.held[h],
 		})
 	}
 	return charges
+}
+
+// holds are those of which a page has a row of the family.
+func (v *view) holds(family string) map[hold]bool {
+	holds := make(map[hold]bool, len(v.families[family]))
+	for _, row := range v.families[family] {
+		holds[holdOf(row)] = true
+	}
+	return holds
 }
 
 func (p pair) growth(family string) map[hold]float64 {
@@ -149,17 +162,40 @@ func elapsed(pairs ...pair) time.Duration {
 	return last.Sub(first)
 }
 
+// catchUp is how much of its time a claim may be credited late: while the
+// kubelet's List does not tell whether its pod is still there, it waits.
+const catchUp = 15 * time.Second
+
+// caughtUp are the devices of which a claim may be credited what accrued before
+// the first page: it is credited more time than lies between the pages, or it
+// was not known whether its hold had ended.
+func (p pair) caughtUp() map[string]bool {
+	passed, late := elapsed(p).Seconds(), map[string]bool{}
+	for h, held := range p.growth(heldSeconds) {
+		if p.before.held[h] && held > passed*(1+tolerance)+rounding {
+			late[h.uuid] = true
+		}
+	}
+	for h := range p.before.held {
+		if !p.after.held[h] {
+			late[h.uuid] = true
+		}
+	}
+	return late
+}
+
 func deviceTime(before, after *view, f *findings) {
 	p := pair{before, after}
 	passed := elapsed(p).Seconds()
 	for uuid, charges := range p.charges() {
-		sum, together, longest := 0.0, 0.0, 0.0
+		sum, together, longest, waited := 0.0, 0.0, 0.0, passed
 		for _, c := range charges {
 			sum += c.value
 			if c.all {
 				longest = max(longest, c.held)
 			}
-			if c.held > passed*(1+tolerance)+rounding {
+			waited = max(waited, c.held)
+			if c.held > passed*(1+tolerance)+rounding+catchUp.Seconds() {
 				f.add(uuid, []string{c.String()}, "%s held %s for %.3f s in %.3f s", short(c.String()), short(uuid), c.held, passed)
 			}
 		}
@@ -170,7 +206,7 @@ func deviceTime(before, after *view, f *findings) {
 		}
 		names, text := charged(charges)
 		switch {
-		case sum > passed*(1+tolerance)+rounding:
+		case sum > waited*(1+tolerance)+rounding:
 			f.add(uuid, names, "claims are charged %.3f device-seconds of %s in %.3f s: %s", sum, short(uuid), passed, text)
 		case together > longest*(1+tolerance)+rounding:
 			// The page's own time is more exact than when it was read.

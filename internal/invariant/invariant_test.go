@@ -203,7 +203,7 @@ func samples() []sample {
 		{DeviceTime, "halves", seconds("a", "GPU-0", 5, 5) + seconds("b", "GPU-0", 5, 5), seconds("a", "GPU-0", 15, 10) + seconds("b", "GPU-0", 15, 10), ""},
 		{DeviceTime, "twice", seconds("a", "GPU-0", 5, 5) + seconds("b", "GPU-0", 5, 5), seconds("a", "GPU-0", 15, 15) + seconds("b", "GPU-0", 15, 15), "claims are charged 20.000 device-seconds of GPU-0 in 10.000 s: ml/a 10.000 on n, ml/b 10.000 on n"},
 		{DeviceTime, "one after the other", seconds("a", "GPU-0", 5, 5), seconds("a", "GPU-0", 9, 9) + seconds("b", "GPU-0", 6, 6), ""},
-		{DeviceTime, "held for longer", seconds("a", "GPU-0", 5, 5), seconds("a", "GPU-0", 16, 6), "ml/a held GPU-0 for 11.000 s in 10.000 s"},
+		{DeviceTime, "held for longer", seconds("a", "GPU-0", 5, 5), seconds("a", "GPU-0", 31, 6), "ml/a held GPU-0 for 26.000 s in 10.000 s"},
 		{DeviceTime, "by the page's own time", bothHold("GPU-0") + seconds("a", "GPU-0", 5, 5) + seconds("b", "GPU-0", 0, 0), bothHold("GPU-0") + seconds("a", "GPU-0", 9, 9) + seconds("b", "GPU-0", 4, 2), "claims that held GPU-0 for the same 4.000 s are charged 6.000 device-seconds: ml/a 4.000 on n, ml/b 2.000 on n"},
 	}
 }
@@ -304,13 +304,13 @@ func TestFleetTime(t *testing.T) {
 // was read.
 func TestSlack(t *testing.T) {
 	before := parsed(t, 0, common+seconds("a", "GPU-0", 5, 5))
-	after := parsed(t, 10, common+seconds("a", "GPU-0", 16, 16))
+	after := parsed(t, 10, common+seconds("a", "GPU-0", 36, 36))
 	if len(Compare(Pair{before, after})) == 0 {
-		t.Error("11 seconds in 10")
+		t.Error("31 seconds in 10")
 	}
-	before.Slack = time.Second
+	before.Slack = 6 * time.Second
 	if found := Compare(Pair{before, after}); len(found) > 0 {
-		t.Errorf("with a second of slack: %v", found)
+		t.Errorf("with six seconds of slack: %v", found)
 	}
 }
 

@@ -46,9 +46,9 @@ var errTimeout = errors.New("no answer in time")
 // Claims asks one agent.
 func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
 	defer survive(&err)
-	body, at, err := a.get(ctx, agent, "api/v1/claims")
+	body, at, err := a.get(ctx, agent, claimsPath)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, a.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
 	}
 	return DecodeClaims(body, at)
 }
@@ -56,11 +56,39 @@ func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err err
 // Waiting asks the cluster role.
 func (a *Asker) Waiting(ctx context.Context, agent Agent) (waiting Waiting, err error) {
 	defer survive(&err)
-	body, _, err := a.get(ctx, agent, "api/v1/pending")
+	body, _, err := a.get(ctx, agent, pendingPath)
 	if err != nil {
-		return Waiting{}, err
+		return Waiting{}, a.mistaken(ctx, agent, err, claimsPath, ErrNodeAgent)
 	}
 	return DecodePending(body)
+}
+
+// What each role alone serves.
+const (
+	claimsPath  = "api/v1/claims"
+	pendingPath = "api/v1/pending"
+)
+
+// ErrClusterRole and ErrNodeAgent say that an address is the other role's.
+var (
+	ErrClusterRole = errors.New("the cluster role answers there, and a node agent is wanted")
+	ErrNodeAgent   = errors.New("a node agent answers there, and the cluster role is wanted")
+)
+
+// mistaken says whose address it is where an exporter lacks the path that was
+// asked for and has the one that only the other role has; else the error stays.
+func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path string, other error) error {
+	if refused := (*StatusError)(nil); !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
+		return err
+	}
+	body, _, failed := a.get(ctx, agent, path)
+	var document struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	if failed != nil || decode(body, &document) != nil || document.APIVersion == "" {
+		return err
+	}
+	return other
 }
 
 // survive makes an error of a panic. What an agent answers can end this program

@@ -106,6 +106,9 @@ type Reading struct {
 	// Devices are those of the nodes that are wanted; nil where an agent does
 	// not say how many it has.
 	Devices *page.DeviceCount
+
+	Wanted Wanted   // what the rows were chosen by
+	Silent []string // nodes that are wanted and of which no agent has answered
 }
 
 // staleAfter is when readings are too old to pass over it: agents take them
@@ -114,7 +117,7 @@ const staleAfter = time.Minute
 
 // Reading puts together what has been said, on nodes that are wanted.
 func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
-	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting, Devices: &page.DeviceCount{}}
+	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
 	if f.cluster != nil {
 		reading.NoWord = f.cluster.Error()
 	}
@@ -128,6 +131,7 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 		case agent.answer != nil:
 			reading.Answered++
 			reading.take(name, agent.answer, wanted)
+			reading.Silent = slices.DeleteFunc(reading.Silent, func(node string) bool { return node == agent.node })
 		}
 	}
 	byName := func(a, b Failure) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Agent, b.Agent)) }

@@ -30,7 +30,7 @@ func Draw(reading Reading, state State, look Look) Screen {
 		above, below, space.Visible = share(look.Height-1, above, below)
 	}
 	state = state.Within(space)
-	lines := append(above, d.table(rows, state.Offset, space.Visible)...)
+	lines := append(above, d.table(reading, rows, state.Offset, space.Visible)...)
 	if look.Height > 0 {
 		for len(lines) < look.Height-len(below) {
 			lines = append(lines, "")
@@ -81,9 +81,9 @@ func (d drawing) styled(style, text string) string {
 }
 
 // table is the title and the visible rows.
-func (d drawing) table(rows []*Row, offset, visible int) []string {
+func (d drawing) table(reading Reading, rows []*Row, offset, visible int) []string {
 	if len(rows) == 0 {
-		return []string{d.line("", d.nothing())}
+		return []string{d.line("", d.nothing(reading))}
 	}
 	columns := arrange(columns(), rows, d.look)
 	lines := []string{d.title(columns)}
@@ -93,12 +93,31 @@ func (d drawing) table(rows []*Row, offset, visible int) []string {
 	return lines
 }
 
-// nothing says why there are no rows.
-func (d drawing) nothing() string {
-	if d.state.Filter != "" {
+// nothing says why there are no rows. Only agents that have answered can say that
+// no claim holds a device.
+func (d drawing) nothing(reading Reading) string {
+	missing := reading.Agents - reading.Answered
+	switch {
+	case reading.Agents == 0:
+		return "There is no agent to read."
+	case reading.Answered == 0 && len(reading.Failures) < missing:
+		return "No agent has answered yet."
+	case reading.Answered == 0:
+		return "No agent could be read, so it is not known which claims hold devices."
+	case len(reading.Silent) > 0:
+		return "No agent of " + Clean(strings.Join(reading.Silent, ", ")) + " has answered, so it is not known which claims hold devices there."
+	case d.state.Filter != "" && len(reading.Rows) > 0:
 		return "Nothing matches " + Clean(d.state.Filter) + "."
 	}
-	return "No claim holds a device here."
+	text := "No claim"
+	if of := reading.Wanted.Namespaces; len(of) > 0 {
+		text += " of the namespace " + Clean(strings.Join(of, ", "))
+	}
+	text += " holds a device here"
+	if missing > 0 {
+		text += fmt.Sprintf(", as far as %d of %s have answered", reading.Answered, counted(reading.Agents, "agent"))
+	}
+	return text + "."
 }
 
 func (d drawing) title(columns []placed) string {
@@ -153,6 +172,9 @@ func summaryLine(reading Reading, rows []*Row) string {
 		hold = "holds"
 	}
 	text := fmt.Sprintf("%s %s %s, on %s", counted(len(claims), "claim"), hold, held, counted(len(nodes), "node"))
+	if reading.Answered == 0 {
+		text = fmt.Sprintf("0 of %s answered", counted(reading.Agents, "agent"))
+	}
 	if measured {
 		text += ", " + power(watts)
 	}

@@ -53,10 +53,8 @@ type Server struct {
 // Listen opens the listeners. An error names the flag or the file that is at
 // fault. A server that is not served must be closed.
 func Listen(config Config) (*Server, error) {
-	if file := *config.Flags.WebConfigFile; file != "" {
-		if err := toolkit.Validate(file); err != nil {
-			return nil, fmt.Errorf("read --web.config.file %s: %w", file, err)
-		}
+	if err := CheckFile(config.Flags); err != nil {
+		return nil, err
 	}
 	handler, err := newHandler(config)
 	if err != nil {
@@ -67,6 +65,18 @@ func Listen(config Config) (*Server, error) {
 		return nil, err
 	}
 	return &Server{config: config, handler: handler, listeners: listeners}, nil
+}
+
+// CheckFile reads the file of --web.config.file, if there is one.
+func CheckFile(flags *toolkit.FlagConfig) error {
+	file := *flags.WebConfigFile
+	if file == "" {
+		return nil
+	}
+	if err := toolkit.Validate(file); err != nil {
+		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	return nil
 }
 
 // Addresses are those that the server listens on, in the order of the flags,

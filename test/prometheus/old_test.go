@@ -1,0 +1,41 @@
+package prometheus
+
+import (
+	"testing"
+
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
+)
+
+// TestRulesAreForOldPrometheus: one rule that an old Prometheus cannot read makes
+// it refuse the file, and all alerts with it. docs/alerts.md says from which on.
+func TestRulesAreForOldPrometheus(t *testing.T) {
+	for _, file := range []string{alertsFile, rulesFile} {
+		groups, err := promlabels.Rules(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range groups {
+			for _, rule := range group.Rules {
+				for _, problem := range promlabels.TooNew(rule) {
+					t.Errorf("%s%s: %s", rule.Alert, rule.Record, problem)
+				}
+				for _, query := range templateQueries(t, rule) {
+					for _, problem := range promlabels.TooNew(rulefmt.Rule{Expr: query}) {
+						t.Errorf("%s asks: %s", rule.Alert, problem)
+					}
+				}
+			}
+		}
+	}
+}
+
+// templateQueries are those that a rule's annotations ask.
+func templateQueries(t *testing.T, rule rulefmt.Rule) (queries []string) {
+	t.Helper()
+	for _, text := range rule.Annotations {
+		queries = append(queries, queriesOf(t, text)...)
+	}
+	return queries
+}
