@@ -23,6 +23,7 @@ type truth struct {
 	random *rand.Rand
 	mode   truthMode
 	anchor bool // a claim on another driver's device is always there
+	sparse bool // there are few claims
 	twin   string
 	alias  bool
 
@@ -111,6 +112,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 		mode: truthMode(seed % 3), listed: map[string]bool{}, seen: map[string]int{}}
 	w.immutable, w.began = true, w.now.Elapsed
 	w.anchor = w.random.IntN(2) == 0
+	w.sparse = w.random.IntN(3) == 0
 	w.alias = w.random.IntN(2) == 0
 	w.twin = []string{"", "plain", "passthrough"}[w.random.IntN(3)]
 	w.slices = w.facts.Cluster.Published
@@ -178,8 +180,15 @@ func (w *truth) change() {
 	if w.stale--; w.stale < 0 && w.mode == truthStale && w.chance(6) {
 		w.stale = 1 + w.random.IntN(20)
 		w.saw("stale")
+		if w.chance(50) {
+			w.gone = w.stale
+		}
 	}
-	if w.chance(16) && len(w.claims) < 7 {
+	most := 7
+	if w.sparse {
+		most = 2
+	}
+	if len(w.claims) < most && w.chance(16) {
 		w.take("", w.random.IntN(3))
 	}
 	for _, c := range slices.Clone(w.claims) {
@@ -191,6 +200,9 @@ func (w *truth) change() {
 					w.saw("pod made again while stale")
 				}
 				w.take(c.pod, w.random.IntN(3))
+			} else if w.chance(40) {
+				w.saw("another pod follows")
+				w.take("", w.random.IntN(3))
 			}
 		}
 	}
@@ -537,7 +549,7 @@ func TestTruth(t *testing.T) {
 }
 
 func truthEvents() []string {
-	return []string{"claim", "end", "shared", "pod made again", "pod made again while stale", "claim made again", "claim while stale",
+	return []string{"claim", "end", "shared", "pod made again", "pod made again while stale", "another pod follows", "claim made again", "claim while stale",
 		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "alias", "twin",
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal"}
 }
