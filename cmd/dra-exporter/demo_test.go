@@ -6,6 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,6 +132,56 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// What the FAQ says of a node's series is what the demo's node has, in the format
+// that people read and in the one that Prometheus asks for by default. Claims come
+// and go, so a tenth more or less is the same.
+func TestSeriesOfANode(t *testing.T) {
+	text, err := os.ReadFile("../../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`about ([\d,]+) series in the text format and about ([\d,]+) in OpenMetrics`).FindStringSubmatch(string(text))
+	if match == nil {
+		t.Fatal("docs/faq.md does not say how many series a node has")
+	}
+	address := runningDemo(t)
+	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`)
+	for i, format := range []string{"", openMetrics} {
+		said, err := strconv.ParseFloat(strings.ReplaceAll(match[i+1], ",", ""), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0.0
+		for patience := 0; math.Abs(count/said-1) > 0.1; patience++ {
+			if count = float64(seriesCount(t, address+"/metrics", format)); patience == 300 {
+				t.Fatalf("docs/faq.md says %v series in the format %q, the demo's node has %v", said, format, count)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// seriesCount is how many series a page has in a format, without those under DCGM's names.
+func seriesCount(t *testing.T, address, format string) (count int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", format)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if !strings.HasPrefix(lines.Text(), "#") && !strings.HasPrefix(lines.Text(), "DCGM_") {
+			count++
+		}
+	}
+	return count
 }
 
 // hasCost reports whether a namespace has had devices that cost something.

@@ -12,8 +12,9 @@ import "fmt"
 // Mode says what pods see of a device that several of them share.
 type Mode uint8
 
-// The modes. Copy is what dcgm-exporter does: every pod has the value of the
-// whole device. With Split a pod has its own share of utilization and memory
+// The modes. Copy is what dcgm-exporter does under DRA: every pod has the value of
+// the whole device. (Between pods of device plugins it has split utilization and
+// memory since March 2026, with --kubernetes-virtual-gpus.) With Split a pod has its own share of utilization and memory
 // where its processes are known, and the device's value where they are not.
 const (
 	Copy Mode = iota
