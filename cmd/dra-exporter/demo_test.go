@@ -146,7 +146,7 @@ func TestSeriesOfANode(t *testing.T) {
 	if match == nil {
 		t.Fatal("docs/faq.md does not say how many series a node has")
 	}
-	address , _ := runningDemo(t)
+	address, _ := runningDemo(t)
 	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`)
 	for i, format := range []string{"", openMetrics} {
 		said, err := strconv.ParseFloat(strings.ReplaceAll(match[i+1], ",", ""), 64)

@@ -17,7 +17,7 @@ import (
 func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
 	maps.DeleteFunc(s.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
 	hardware, uuids := s.hardware()
-	m := match(subjects(facts), hardware, s.remembered(facts.Cluster, uuids))
+	m := match(subjects(facts, held), hardware, s.remembered(facts.Cluster, uuids))
 	s.remember(m, uuids)
 	s.publish(facts.Cluster, m.found, uuids)
 	return func(id dra.DeviceID) string {
@@ -108,8 +108,9 @@ func (s *State) name(u *unit, id dra.DeviceID) {
 	}
 }
 
-// subjects gathers every device that a driver named, with the evidence.
-func subjects(facts Facts) []subject {
+// subjects gathers every device that a driver named, with the evidence. held is
+// what claims hold, though facts may not name it now.
+func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 	list := make([]subject, 0, len(facts.Cluster.Published)+8)
 	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
 	add := func(id dra.DeviceID) *subject {
@@ -136,6 +137,9 @@ func subjects(facts Facts) []subject {
 		}
 	}
 	addListed(facts, add)
+	for _, id := range slices.SortedFunc(maps.Keys(held), compareDevices) {
+		add(id).claimed = true
+	}
 	return list
 }
 

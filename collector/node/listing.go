@@ -94,8 +94,8 @@ func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing d
 // replaced adds to the pods that are gone those that the List shows to be
 // others under their names: they have a claim that the pod of before did not
 // name, and a pod's claims never change. The other pod keeps what the List
-// says that it has.
-func replaced(gone map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
+// says that it has. It is noted as made again until the watch tells its UID.
+func replaced(gone, remade map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
 	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
 	name := func(pod dra.PodRef, claim dra.ClaimRef) {
 		if named[pod] == nil {
@@ -117,7 +117,7 @@ func replaced(gone map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listi
 	}
 	for _, a := range listing.Assignments {
 		if claims, known := named[a.Pod]; known && !claims[a.Claim] && !unnamed[a.Pod] {
-			gone[a.Pod] = true
+			gone[a.Pod], remade[a.Pod] = true, true
 		}
 	}
 }

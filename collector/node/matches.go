@@ -21,7 +21,7 @@ func Matches(facts Facts) []Match {
 	for i, sample := range facts.Samples {
 		hardware[i] = sample.Device
 	}
-	m := newMatching(subjects(facts), hardware, nil)
+	m := newMatching(subjects(facts, nil), hardware, nil)
 	var matches []Match
 	known := make(map[dra.DeviceID]bool)
 	add := func(found map[dra.DeviceID]int, rule string) {

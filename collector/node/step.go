@@ -23,6 +23,7 @@ type State struct {
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	views     []claimView
 	absent    absences
+	remade    map[dra.PodRef]bool // pods that are others than the stale watch has under their names
 	plugins   plugins
 	doubtful  []doubt    // devices that claims hold, perhaps, which nobody has read yet
 	strangers []stranger // in the order of the views
@@ -74,6 +75,7 @@ func NewState(config Config) State {
 		known:      make(map[dra.DeviceID]string),
 		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
 		absent:     make(absences),
+		remade:     make(map[dra.PodRef]bool),
 		plugins:    plugins{absent: make(absences)},
 		records:    make(map[dra.ClaimRef]*record),
 		tenures:    make(map[tenureKey]*tenure),
@@ -206,6 +208,7 @@ func (s *State) joinClaims(facts Facts) []claimView {
 	switch {
 	case facts.Cluster.Enabled && facts.Cluster.Fresh:
 		clear(s.absent)
+		clear(s.remade)
 		return joinCluster(s.config.Node, facts.Cluster, s.unreadClaims(facts))
 	case facts.ListedAt.IsZero():
 		return slices.Clone(s.views)
@@ -214,7 +217,7 @@ func (s *State) joinClaims(facts Facts) []claimView {
 		return joinListing(nil, nil, nil, facts.Listing)
 	default:
 		missing, gone := s.absent.note(podsOf(s.views), facts.Listing, facts.ListedAt)
-		replaced(gone, s.views, facts.Cluster.Pods, facts.Listing)
+		replaced(gone, s.remade, s.views, facts.Cluster.Pods, facts.Listing)
 		return joinListing(s.views, missing, gone, facts.Listing)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -109,6 +110,7 @@ func (s *State) findUsers(cluster Cluster, joined bool) {
 		}
 	}
 	pods := podsByRef(cluster)
+	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return s.remade[pod] })
 	for i := range s.views {
 		s.addUsers(&s.views[i], pods)
 	}
