@@ -18,7 +18,8 @@ type oracle struct {
 	twin     bool    // and so is the other name of GPU 1
 	alias    bool    // and that of GPU 0
 	lingers  time.Duration
-	unsure   [3]time.Duration // until when a claim that ended while the watch was stale may be missed
+	turns    [3][]time.Duration // when claims took or left each GPU while the watch was stale
+	unsure   [3]time.Duration   // until when a claim that ended while the watch was stale may be missed
 	holders  [3]int
 	before   map[string]float64
 	seconds  map[accountKey]float64 // device-seconds of the page before
@@ -111,6 +112,7 @@ func (w *truth) unsettle(gpu int) {
 		return
 	}
 	w.oracle.unsure[gpu] = w.now.Elapsed + 8*time.Second
+	w.oracle.turns[gpu] = append(w.oracle.turns[gpu], w.now.Elapsed)
 	for key, a := range w.oracle.accounts {
 		if key.gpu == gpu && a.there > w.steps-12 {
 			a.doubts++
@@ -134,7 +136,10 @@ func (w *truth) named(id dra.DeviceID) bool {
 }
 
 // identify says which names are known to be GPUs. A name that a slice told
-// stays known for as long as claims hold it; without a slice gpu-N is GPU N.
+// stays known for as long as claims hold it; without a slice gpu-N is GPU N,
+// unless another name is known to be. Of two names that slices have for a GPU,
+// one is known only while the facts name it for a claim: a List that is not
+// complete does not, of claims that no watch has told of.
 func (w *truth) identify() {
 	o := &w.oracle
 	has := func(gpu int, kind truthKind) bool {
@@ -150,8 +155,8 @@ func (w *truth) identify() {
 		o.lingers = w.now.Elapsed + 7*time.Second
 	}
 	if published := len(w.facts.Cluster.Published) > 0; published {
-		o.twin = hasTwin
-		o.alias = hasAlias && w.named(sceneID("gpu-0"))
+		o.twin = hasTwin && w.named(sceneID("gpu-1-twin"))
+		o.alias = hasAlias && w.named(sceneID("gpu-0")) && w.named(dra.DeviceID{Driver: "gpu.acme.com", Pool: sceneNode, Name: "card0"})
 		if o.alias {
 			w.saw("both drivers")
 		}
@@ -160,15 +165,19 @@ func (w *truth) identify() {
 	}
 	for i := range w.gpus {
 		other := i == 0 && o.alias || i == 1 && o.twin || w.now.Elapsed < o.lingers
-		o.vendor[i] = has(i, kindVendor) && (len(w.facts.Cluster.Published) > 0 || o.vendor[i] || !other)
+		if len(w.facts.Cluster.Published) > 0 {
+			o.vendor[i] = has(i, kindVendor) && (i != 1 || w.twin != "plain" || w.named(sceneID("gpu-1")))
+		} else {
+			o.vendor[i] = has(i, kindVendor) && (o.vendor[i] || !other)
+		}
 	}
 	for _, c := range w.claims {
 		m := &c.mark
 		switch c.kind {
 		case kindVendor:
-			m.holds = o.vendor[c.gpu] && w.told(c)
+			m.holds = o.vendor[c.gpu]
 		case kindTwin:
-			m.holds = o.twin && w.told(c)
+			m.holds = o.twin
 		case kindAlias:
 			m.holds = o.alias
 		default:
@@ -176,14 +185,6 @@ func (w *truth) identify() {
 		}
 		m.holds = m.holds && m.seen && !(c.admin && m.known)
 	}
-}
-
-// told reports whether the facts name the device of a claim, where that is
-// what tells it from another device that is published with its UUID: a List
-// that is not complete does not, of claims that no watch has told of.
-func (w *truth) told(c *truthClaim) bool {
-	twins := c.gpu == 1 && w.twin == "plain" && len(w.facts.Cluster.Published) > 0
-	return !twins || w.named(c.device)
 }
 
 // countTruth counts who holds each GPU, as far as facts can show.
@@ -208,8 +209,10 @@ func (w *truth) account(c *truthClaim) {
 	a := w.oracle.accounts[key]
 	if a == nil {
 		a = &truthAccount{kind: c.kind, there: -1}
-		if w.stale > 0 {
-			a.doubts = 1
+		for _, turn := range w.oracle.turns[c.gpu] {
+			if w.now.Elapsed-turn < 8*time.Second {
+				a.doubts++
+			}
 		}
 		w.oracle.accounts[key] = a
 	}
