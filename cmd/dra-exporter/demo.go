@@ -119,7 +119,7 @@ func demoCluster(simulated *simulation.Simulation, flags *demoFlags, push otlp.S
 	if err != nil {
 		return role{}, err
 	}
-	server, err := watcher.server(flags.web.at(flags.second), log)
+	server, err := watcher.server(flags.web.at(flags.second, "--cluster.listen-address"), log)
 	return role{server, watcher.run}, err
 }
 
