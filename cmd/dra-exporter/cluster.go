@@ -242,7 +242,7 @@ func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error)
 	return web.Listen(web.Config{
 		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
 		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
-		Healthy: w.healthy, Ready: w.ready,
+		Healthy: w.healthy, Ready: w.ready, AddressFlag: flags.address,
 	})
 }
 

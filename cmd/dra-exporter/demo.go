@@ -121,7 +121,7 @@ func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain str
 		return role{}, err
 	}
 	watcher.explain = explain
-	server, err := watcher.server(flags.web.at(flags.second), log)
+	server, err := watcher.server(flags.web.at(flags.second, "--cluster.listen-address"), log)
 	return role{server, watcher.run}, err
 }
 

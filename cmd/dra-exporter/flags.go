@@ -24,14 +24,16 @@ import (
 // webFlags say how the agent is asked, and how it logs.
 type webFlags struct {
 	toolkit *toolkit.FlagConfig
+	address string // the flag that the addresses are from; empty: --web.listen-address
 	path    string
 	pprof   bool
 	log     *promslog.Config
 }
 
-// at is the same at another address.
-func (f *webFlags) at(address string) *webFlags {
+// at is the same at the address of another flag.
+func (f *webFlags) at(address, flag string) *webFlags {
 	other, listen := *f, *f.toolkit
+	other.address = flag
 	listen.WebListenAddresses, listen.WebSystemdSocket = &[]string{address}, new(bool)
 	other.toolkit = &listen
 	return &other

@@ -103,9 +103,6 @@ func openSources(asked []string, flags sourceFlags) (sources []device.Source, op
 	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
 		return nil, nil, errors.New("--dcgm.host-engine is given, but no --device.source is dcgm or auto: nothing would be read from it")
 	}
-	if flags.simulatedConfig != "" && !slices.Contains(asked, "simulated") {
-		return nil, nil, errors.New("--simulated.config is given, but no --device.source is simulated: nothing would be read from it")
-	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
 		byName, byAuto := slices.Contains(asked, row.name), row.auto && slices.Contains(asked, sourceAuto)
@@ -118,6 +115,9 @@ func openSources(asked []string, flags sourceFlags) (sources []device.Source, op
 		}
 		sources = append(sources, source)
 		optional[row.name] = !byName && !row.named
+	}
+	if flags.simulatedConfig != "" && !slices.Contains(asked, "simulated") {
+		return nil, nil, errors.New("--simulated.config is given, but no --device.source is simulated: nothing would be read from it")
 	}
 	return sources, optional, nil
 }

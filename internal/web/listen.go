@@ -16,19 +16,19 @@ import (
 // listen opens what the flags name, as the toolkit's ListenAndServe would, but
 // before anything is served: a port in use is told at once, and port 0 can be
 // looked up.
-func listen(flags *toolkit.FlagConfig) ([]net.Listener, error) {
+func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
 		return inherit()
 	}
 	if len(*flags.WebListenAddresses) == 0 {
-		return nil, errors.New("--web.listen-address names no address")
+		return nil, errors.New(flag + " names no address")
 	}
 	var listeners []net.Listener
 	for _, address := range *flags.WebListenAddresses {
 		listener, err := listenOn(address)
 		if err != nil {
 			return nil, errors.Join(
-				fmt.Errorf("listen on --web.listen-address %q: %w", address, err), closeAll(listeners))
+				fmt.Errorf("listen on %s %q: %w", flag, address, err), closeAll(listeners))
 		}
 		listeners = append(listeners, listener)
 	}

@@ -4,6 +4,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Config struct {
 	Flags *toolkit.FlagConfig // addresses, systemd sockets, TLS and basic authentication
 	Log   *slog.Logger
 
+	AddressFlag string                  // that the addresses are from, for errors; empty: --web.listen-address
 	MetricsPath string                  // where Metrics are served
 	Metrics     prometheus.Gatherer     // must be cheap and safe for concurrent use
 	Registry    prometheus.Registerer   // counts scrapes by outcome; nil: nobody counts
@@ -60,7 +62,7 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners, err := listen(config.Flags)
+	listeners, err := listen(config.Flags, cmp.Or(config.AddressFlag, "--web.listen-address"))
 	if err != nil {
 		return nil, err
 	}

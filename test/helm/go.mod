@@ -1,5 +1,5 @@
-// Helm, and the tests of the chart in deploy/helm. The root module holds only what
-// the binary imports, so both have a module of their own.
+// Helm, and the tests of the chart in deploy/helm. The root module holds only
+// what the binary and its own tests import, so both have a module of their own.
 module github.com/dra-exporter/dra-exporter/test/helm
 
 go 1.26.0

@@ -1,6 +1,6 @@
 // Builds the image of the Dockerfile without a container engine, for the
-// end-to-end tests. The root module holds only what the binary imports, so this
-// has a module of its own.
+// end-to-end tests. The root module holds only what the binary and its own tests
+// import, so this has a module of its own.
 module github.com/dra-exporter/dra-exporter/test/image
 
 go 1.26.8

@@ -1,5 +1,5 @@
 // What a release is made and checked with. The root module holds only what the
-// binary imports, so these have a module of their own.
+// binary and its own tests import, so these have a module of their own.
 module github.com/dra-exporter/dra-exporter/test/release
 
 go 1.26.8

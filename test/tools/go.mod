@@ -1,5 +1,5 @@
-// What checks the code and compares benchmarks. The root module holds only
-// what the binary imports, so the tools have a module of their own.
+// What checks the code and compares benchmarks. The root module holds only what
+// the binary and its own tests import, so the tools have a module of their own.
 module github.com/dra-exporter/dra-exporter/test/tools
 
 go 1.26.0
