@@ -47,7 +47,7 @@ func rules() []rule {
 		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
 		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
 		{name: "device node", subject: subjectNode, hardware: deviceNodes},
-		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
+		{name: "name", subject: subjectName, hardware: deviceName},
 	}
 }
 
