@@ -17,8 +17,13 @@ import (
 func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
 	maps.DeleteFunc(s.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
 	hardware, uuids := s.hardware()
-	m := match(subjects(facts, held), hardware, s.remembered(facts.Cluster, uuids))
+	named := subjects(facts, held)
+	for i := range named {
+		named[i].before = s.before[named[i].id]
+	}
+	m := match(named, hardware, s.remembered(facts.Cluster, uuids))
 	s.remember(m, uuids)
+	s.noteBefore(m)
 	s.publish(facts.Cluster, m.found, uuids)
 	return func(id dra.DeviceID) string {
 		if uuid, known := s.known[id]; known {
@@ -38,6 +43,25 @@ func (s *State) remember(m *matching, uuids []string) {
 		}
 	}
 	maps.DeleteFunc(s.known, func(id dra.DeviceID, uuid string) bool { return taken[uuid] && !now[id] })
+}
+
+// noteBefore keeps which hardware each published device is. It forgets what a
+// pool has published before as soon as the pool publishes anything.
+func (s *State) noteBefore(m *matching) {
+	type pool struct{ driver, name string }
+	there := make(map[pool]bool)
+	for i := range m.subjects {
+		if sub := &m.subjects[i]; sub.isPublished {
+			there[pool{sub.id.Driver, sub.id.Pool}] = true
+		}
+	}
+	maps.DeleteFunc(s.before, func(id dra.DeviceID, _ string) bool { return there[pool{id.Driver, id.Pool}] })
+	for i := range m.subjects {
+		sub := &m.subjects[i]
+		if at, matched := m.found[sub.id]; matched && sub.isPublished {
+			s.before[sub.id] = hardwareUUID("", m.hardware[at])
+		}
+	}
 }
 
 // remembered is the hardware of held devices whose slices are gone: nobody

@@ -19,6 +19,7 @@ type subject struct {
 	status      dra.DeviceStatus // what the driver wrote into a claim's status
 	nodes       []string         // device nodes of its own CDI entry
 	claimed     bool             // a claim here names it, or the kubelet lists it
+	before      string           // the hardware that it was when its slice was there, as hardwareUUID; empty: not known
 }
 
 // A rule leads from a subject to hardware: both have the same key. An empty
@@ -47,7 +48,8 @@ func rules() []rule {
 		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
 		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
 		{name: "device node", subject: subjectNode, hardware: deviceNodes},
-		{name: "name", subject: subjectName, hardware: deviceName},
+		{name: "published before", subject: subjectBefore, hardware: deviceBefore, identity: true},
+		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
 	}
 }
 
@@ -334,6 +336,18 @@ func deviceNodes(d device.Device, index hardwareIndex) []string {
 	}
 	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
 }
+
+// subjectBefore and deviceBefore lead to the hardware that a device was when
+// its driver published it: slices vanish while a driver is down, and a claim
+// that was allocated before may come to the node then.
+func subjectBefore(s subject) string {
+	if s.isPublished || !s.claimed {
+		return ""
+	}
+	return s.before
+}
+
+func deviceBefore(d device.Device, _ hardwareIndex) []string { return key(hardwareUUID("", d)) }
 
 // subjectName applies the naming rules of drivers, for devices that no slice
 // describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition

@@ -21,6 +21,7 @@ type State struct {
 	units     map[string]*unit
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
+	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
 	views     []claimView
 	absent    absences
 	remade    map[dra.PodRef]bool // pods that are others than the stale watch has under their names
@@ -73,6 +74,7 @@ func NewState(config Config) State {
 		config:     config,
 		units:      make(map[string]*unit),
 		known:      make(map[dra.DeviceID]string),
+		before:     make(map[dra.DeviceID]string),
 		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
 		absent:     make(absences),
 		remade:     make(map[dra.PodRef]bool),

@@ -136,8 +136,7 @@ func (w *truth) named(id dra.DeviceID) bool {
 }
 
 // identify says which names are known to be GPUs. A name that a slice told
-// stays known for as long as claims hold it; without a slice gpu-N is GPU N,
-// unless another name is known to be. Of two names that slices have for a GPU,
+// stays known for as long as claims hold it; without a slice gpu-N is GPU N. Of two names that slices have for a GPU,
 // one is known only while the facts name it for a claim: a List that is not
 // complete does not, of claims that no watch has told of.
 func (w *truth) identify() {
@@ -164,11 +163,10 @@ func (w *truth) identify() {
 		o.twin, o.alias = o.twin && hasTwin, o.alias && hasAlias
 	}
 	for i := range w.gpus {
-		other := i == 0 && o.alias || i == 1 && o.twin || w.now.Elapsed < o.lingers
 		if len(w.facts.Cluster.Published) > 0 {
 			o.vendor[i] = has(i, kindVendor) && (i != 1 || w.twin != "plain" || w.named(sceneID("gpu-1")))
 		} else {
-			o.vendor[i] = has(i, kindVendor) && (o.vendor[i] || !other)
+			o.vendor[i] = has(i, kindVendor)
 		}
 	}
 	for _, c := range w.claims {

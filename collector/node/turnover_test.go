@@ -49,6 +49,35 @@ func TestTurnoverWhileSlicesAreGone(t *testing.T) {
 	}
 }
 
+// A claim that comes to the node while its driver is down has the hardware that
+// the driver published for its device, though no rule leads from its name to it.
+func TestClaimThatComesWhileSlicesAreGone(t *testing.T) {
+	s := newScene(t, gpu(0), gpu(1))
+	for i := range s.facts.Cluster.Published {
+		s.facts.Cluster.Published[i].ID.Name = fmt.Sprint("card-", i)
+		s.set(fmt.Sprintf("GPU-%d", i), device.Utilization, 0.5)
+	}
+	s.allocate("ml/first", "card-0")
+	s.run(3)
+	slices := s.facts.Cluster.Published
+	s.facts.Cluster.Published = nil
+	s.run(3)
+	s.allocate("ml/train", "card-1")
+	s.run(3)
+	s.expectUse("dra_claim_utilization_ratio", "train", "GPU-1", "exclusive", 0.5)
+	s.release("ml/train")
+	s.run(3)
+	// The pool publishes again, and the device is not there any more.
+	s.facts.Cluster.Published = slices[:1]
+	s.run(3)
+	s.facts.Cluster.Published = nil
+	s.allocate("ml/train", "card-1")
+	s.run(3)
+	if _, shown := s.value("dra_claim_utilization_ratio", "resourceclaim", "train"); shown {
+		t.Error("a device that its driver does not publish any more has hardware")
+	}
+}
+
 // A device that is released in the step in which another one, of the same
 // hardware, is taken gives its hardware up at once.
 func TestHardwareIsGivenUpWithItsClaim(t *testing.T) {
