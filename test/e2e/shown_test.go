@@ -23,6 +23,7 @@ var shownWhen = []struct{ item, test string }{
 	{"pod deleted → dra_claim_held and gauges gone at once, counters through the grace", "TestPodDeleted"},
 	{"claim re-created under its name → counters never go backwards", "TestClaimRecreated"},
 	{"kubelet killed and restarted", "TestKubeletKilled"},
+	{"kubelet restarted beside a static pod → a List that names the static pod alone ends no hold and makes no shared device exclusive, also for an agent without the API server, also beside a device plugin", "TestKubeletRestartStaticPods"},
 	{"pods from the kubelet's Pods API, without a permission to read any: the same as from the API server, also of init containers, after a pod has gone, and over restarts of kubelet and agent", "TestPodsAPI"},
 	{"API server down for 30 s → still claim-labelled, source_up 0, then recovers", "TestAPIServerDown"},
 	{"agent killed and restarted", "TestAgentKilled"},
