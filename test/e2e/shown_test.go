@@ -62,6 +62,7 @@ var shownWhen = []struct{ item, test string }{
 	{"two pods of one claim are told apart", "TestProcessAttribution/one-claim"},
 	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/too-much"},
 	{"two claims of one MIG device stay shared", "TestProcessAttribution/partition"},
+	{"a container with admin access beside one that works on the same GPU: what it does is unattributed", "TestAdminContainerBesideSharing"},
 	{"a claim that stays pending → DRAClaimPendingTooLong at a real Alertmanager's webhook, in words for a person; one alert whatever the reason; not while gated; resolved", "TestPendingAlert"},
 	{"a GPU's first Xid, on a claimed GPU → DRADeviceXIDFatal at the webhook within a minute, with the claim", "TestNVIDIADriver/alert-of-xid"},
 	{"every query of a dashboard, rule and alert has data on a Prometheus that scraped the demo, or a reason why not", "TestDashboards/demo"},
