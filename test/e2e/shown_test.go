@@ -20,6 +20,7 @@ var shownWhen = []struct{ item, test string }{
 	{"partitions with and without UUID", "TestPartitions"},
 	{"init container → attributed while it runs", "TestInitContainer"},
 	{"driver killed for 60 s → no claim loses its labels", "TestDriverKilled"},
+	{"claims come and go while a driver is down and its slices are gone → each is shown on its own hardware", "TestTurnoverWhileDriverDown"},
 	{"pod deleted → dra_claim_held and gauges gone at once, counters through the grace", "TestPodDeleted"},
 	{"claim re-created under its name → counters never go backwards", "TestClaimRecreated"},
 	{"kubelet killed and restarted", "TestKubeletKilled"},
