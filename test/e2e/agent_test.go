@@ -190,9 +190,18 @@ func page(t *testing.T) *scrape.Page {
 // eventually waits for a page on which all is as it is to be, and returns it.
 func eventually(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
+	return pageWithin(t, watcher, 2*time.Minute, what, check)
+}
+
+// pageWithin waits until the page that is watched is as it is to be, and returns
+// it.
+func pageWithin(t *testing.T, w *scrape.Watcher, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	var last error // of check: more telling than that time ran out
-	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
-		p, err := watcher.Next(ctx)
+	err := cluster.Eventually(ctx, what, func(ctx context.Context) error {
+		p, err := w.Next(ctx)
 		if err != nil {
 			return err
 		}

@@ -43,6 +43,14 @@ func sharingUUID(gpu int) string { return fmt.Sprintf("GPU-5aa00000-0000-0000-00
 // them, for the time of the test. The DaemonSet is the default one.
 func startSharing(t *testing.T) *sharingNode {
 	t.Helper()
+	n := startSharingHost(t)
+	n.deploy(t)
+	return n
+}
+
+// startSharingHost is startSharing with the agent on the host alone.
+func startSharingHost(t *testing.T) *sharingNode {
+	t.Helper()
 	n := &sharingNode{Node: stubs.NewNode(t, sharingGPUs), library: stubs.Build(t).NVML}
 	for gpu := range sharingGPUs {
 		n.Set(gpu, "uuid", sharingUUID(gpu))
@@ -53,7 +61,6 @@ func startSharing(t *testing.T) *sharingNode {
 	startOther(t, "sharing.test")
 	n.host = (&nvidiaNode{Node: n.Node}).agent(t, "nvml", "--nvml.library="+n.library)
 	n.watch(t, n.host.metrics)
-	n.deploy(t)
 	return n
 }
 

@@ -161,6 +161,9 @@ func (c *Cluster) KubeletSocket() string {
 	return filepath.Join(c.layout.kubelet(), "pod-resources", "kubelet.sock")
 }
 
+// PluginRegistry is the folder in which the kubelet looks for plugins' sockets.
+func (c *Cluster) PluginRegistry() string { return c.registrarDir() }
+
 // CDIDir is where the DRA drivers write their CDI specs.
 func (c *Cluster) CDIDir() string { return c.layout.cdi() }
 

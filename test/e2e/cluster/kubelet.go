@@ -10,7 +10,7 @@ import (
 )
 
 // kubeletConfig wants the containerd socket, the cgroup root, the ports, the
-// folders, and whom pods ask for names. It turns off what would change the machine or evict a test's pods,
+// folders (the last one for static pods), and whom pods ask for names. It turns off what would change the machine or evict a test's pods,
 // and looks at each pod every 5 s, not 60: a claim that could not be prepared,
 // because its driver was away, is tried again only then.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -31,6 +31,7 @@ healthzBindAddress: 127.0.0.1
 healthzPort: %d
 podLogsDir: %s
 volumePluginDir: %s
+staticPodPath: %s
 nodeStatusUpdateFrequency: 4s
 syncFrequency: 5s
 clusterDNS: [%s]
@@ -42,7 +43,7 @@ authorization: {mode: AlwaysAllow}
 func (c *Cluster) startKubelet(ctx context.Context) error {
 	l := c.layout
 	config := fmt.Sprintf(kubeletConfig, l.containerdSocket(), l.cgroupRoot(), c.network.gateway,
-		c.ports.kubelet, c.ports.kubeletHealth, l.path("pod-logs"), l.path("volume-plugins"), c.network.gateway, clusterDomain)
+		c.ports.kubelet, c.ports.kubeletHealth, l.path("pod-logs"), l.path("volume-plugins"), l.staticPods(), c.network.gateway, clusterDomain)
 	if err := writeFile(l.path("kubelet.yaml"), config); err != nil {
 		return err
 	}

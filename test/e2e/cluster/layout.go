@@ -26,7 +26,7 @@ func newLayout(parent, logs string) (layout, error) {
 		return layout{}, fmt.Errorf("make the cluster's folder: %w", err)
 	}
 	l := layout{dir: dir, logsDir: cmp.Or(logs, filepath.Join(dir, "logs"))}
-	for _, d := range []string{l.pki(), l.cdi(), l.cniConfig(), l.kubelet(), l.path("pids"), l.logsDir, l.path("run")} {
+	for _, d := range []string{l.pki(), l.cdi(), l.cniConfig(), l.kubelet(), l.staticPods(), l.path("pids"), l.logsDir, l.path("run")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return layout{}, fmt.Errorf("make the cluster's folder: %w", err)
 		}
@@ -42,6 +42,7 @@ func (l layout) pki() string                   { return l.path("pki") }
 func (l layout) cdi() string                   { return l.path("cdi") }
 func (l layout) cniConfig() string             { return l.path("cni", "net.d") }
 func (l layout) kubelet() string               { return l.path("kubelet") }
+func (l layout) staticPods() string            { return l.path("static-pods") }
 func (l layout) log(process string) string     { return filepath.Join(l.logsDir, process+".log") }
 func (l layout) pid(process string) string     { return l.path("pids", process) }
 func (l layout) kubeconfig(user string) string { return l.path("pki", user+".kubeconfig") }
