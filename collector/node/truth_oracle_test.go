@@ -14,10 +14,9 @@ import (
 // A claim has what a GPU does between two steps if it had the GPU in both.
 type oracle struct {
 	accounts map[accountKey]*truthAccount
-	vendor   [3]bool // the vendor's name of the GPU is known to be the GPU
-	twin     bool    // and so is the other name of GPU 1
-	alias    bool    // and that of GPU 0
-	lingers  time.Duration
+	vendor   [3]bool            // the vendor's name of the GPU is known to be the GPU
+	twin     bool               // and so is the other name of GPU 1
+	alias    bool               // and that of GPU 0
 	turns    [3][]time.Duration // when claims took or left each GPU while the watch was stale
 	unsure   [3]time.Duration   // until when a claim that ended while the watch was stale may be missed
 	holders  [3]int
@@ -150,9 +149,6 @@ func (w *truth) identify() {
 		return false
 	}
 	hasTwin, hasAlias := has(1, kindTwin), has(0, kindAlias)
-	if w.stale > 0 && (o.twin && !hasTwin || o.alias && !hasAlias) {
-		o.lingers = w.now.Elapsed + 7*time.Second
-	}
 	if published := len(w.facts.Cluster.Published) > 0; published {
 		o.twin = hasTwin && w.named(sceneID("gpu-1-twin"))
 		o.alias = hasAlias && w.named(sceneID("gpu-0")) && w.named(dra.DeviceID{Driver: "gpu.acme.com", Pool: sceneNode, Name: "card0"})
