@@ -101,7 +101,8 @@ func onHardware(p *scrape.Page, claim string, gpu int) error {
 		return fmt.Errorf("%s is said to hold %s, not %s", claim, uuid, turnoverUUID(gpu))
 	}
 	labels := with(turnoverClaim(claim), "uuid", turnoverUUID(gpu), "attribution", "exclusive")
-	errs := []error{claimHas(p, "dra_claim_memory_used_bytes", labels, float64(gpu+1)*1e9)}
+	memory := quantities(gpu, false)["memory_used"].(float64)
+	errs := []error{claimHas(p, "dra_claim_memory_used_bytes", labels, memory)}
 	for _, name := range []string{"dra_claim_utilization_ratio", "dra_claim_busy_seconds_total", "dra_claim_power_watts", "dra_claim_energy_joules_total"} {
 		_, err := p.One(name, labels)
 		errs = append(errs, err)
