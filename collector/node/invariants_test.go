@@ -26,9 +26,6 @@ func (s *scene) holdInvariants(watch *invariant.Watch) {
 		*watch = invariant.Watch{}
 	}
 	for _, v := range watch.Next(invariantPage(s.last)) {
-		if s.late && v.Rule == invariant.GrowthWithinDevice {
-			continue
-		}
 		s.t.Errorf("%s", v)
 	}
 }

@@ -36,7 +36,6 @@ type scene struct {
 	measured map[string]map[device.Quantity]device.Window // of what is not measured when it is read
 
 	immutable  bool // lists are replaced, never changed in place
-	late       bool // what counters count may be credited some steps later: the List was not complete
 	invariants invariant.Watch
 }
 

@@ -110,7 +110,7 @@ type truthMeasure struct {
 func newTruth(t testing.TB, seed uint64) *truth {
 	w := &truth{scene: newScene(t, gpu(0), gpu(1), gpu(2)), random: rand.New(rand.NewPCG(seed, 7)),
 		mode: truthMode(seed % 3), listed: map[string]bool{}, seen: map[string]int{}}
-	w.immutable, w.late, w.began = true, true, w.now.Elapsed
+	w.immutable, w.began = true, w.now.Elapsed
 	w.anchor = w.random.IntN(2) == 0
 	w.sparse = w.random.IntN(3) == 0
 	w.alias = w.random.IntN(2) == 0

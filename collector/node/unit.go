@@ -24,6 +24,7 @@ type unit struct {
 	at       clock.Instant // of the newest readings; zero: never read
 	newer    bool          // they came in this step
 	fresh    bool          // at is recent enough for gauges
+	unread   bool          // counters have not been asked for their growth since then
 	readings []device.Reading
 	offsets  [device.Quantities + 1]int // of each quantity in readings
 	size     float64                    // last known memory size, bytes; 0: unknown
@@ -197,15 +198,14 @@ func (u *unit) restGrowth() {
 // meanwhile is shared out once that is known.
 func (u *unit) grow(limit time.Duration) (resets int) {
 	u.restGrowth()
-	if !u.newer {
-		return 0
-	}
-	if readings := u.of(device.Utilization); len(readings) > 0 {
+	if readings := u.of(device.Utilization); u.newer && len(readings) > 0 {
 		u.growth[meterBusy].integrate(readings[0].Value, u.measured(&readings[0]), limit)
 	}
-	if u.holders.missing {
+	u.unread = u.unread || u.newer
+	if u.holders.missing || !u.unread {
 		return 0
 	}
+	u.unread = false
 	for m := meterBusy + 1; m < meters; m++ {
 		if readings := u.of(m.quantity()); len(readings) > 0 && u.growth[m].observe(readings[0].Value, u.measured(&readings[0])) {
 			resets++
