@@ -24,7 +24,7 @@ func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
 	m := match(named, hardware, s.remembered(facts.Cluster, uuids))
 	s.remember(m, uuids)
 	s.noteBefore(m)
-	s.publish(facts.Cluster, m.found, uuids)
+	s.publish(facts.Cluster, m, uuids)
 	return func(id dra.DeviceID) string {
 		if uuid, known := s.known[id]; known {
 			return uuid
@@ -98,7 +98,7 @@ func (s *State) hardware() ([]device.Device, []string) {
 }
 
 // publish notes on each unit by which name its driver publishes it.
-func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []string) {
+func (s *State) publish(cluster Cluster, m *matching, uuids []string) {
 	clear(s.published)
 	for i := range cluster.Published {
 		s.published[cluster.Published[i].ID] = &cluster.Published[i]
@@ -106,9 +106,12 @@ func (s *State) publish(cluster Cluster, found map[dra.DeviceID]int, uuids []str
 	for _, u := range s.units {
 		u.isPublished, u.inSlice = false, false
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(found), compareDevices) {
-		if u := s.units[uuids[found[id]]]; !u.isPublished || u.published.ID == id {
-			s.name(u, id)
+	for i := range m.subjects {
+		id := m.subjects[i].id
+		if at, matched := m.found[id]; matched {
+			if u := s.units[uuids[at]]; !u.isPublished || u.published.ID == id {
+				s.name(u, id)
+			}
 		}
 	}
 }

@@ -15,12 +15,23 @@ type rowBuilder struct {
 	*metric.Builder
 	families *families
 	states   [processStates]*metric.Labels // of dra_exporter_process_attribution
+
+	plain       *metric.Labels // none
+	ofUnmatched [2]*metric.Labels
+	ofUncounted [uncountedReasons]*metric.Labels
 }
 
 func newRowBuilder(config Config) rowBuilder {
 	families := newFamilies()
 	families.addPodLabels(config.PodLabels)
-	return rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, families.self.Dropped), families: families}
+	b := rowBuilder{Builder: metric.NewBuilder(config.MaxSeries, families.self.Dropped), families: families, plain: metric.NewLabels(nil)}
+	for i, side := range []string{"published", "hardware"} {
+		b.ofUnmatched[i] = metric.NewLabels(families.unmatched.Labels, side)
+	}
+	for because := range uncountedReasons {
+		b.ofUncounted[because] = metric.NewLabels(families.uncounted.Labels, because.String())
+	}
+	return b
 }
 
 func (b *rowBuilder) addTally(labels *metric.Labels, t tally) {

@@ -53,13 +53,13 @@ func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	f.self.Rows(b.Builder, s.config.Version, facts.Sources)
 	b.In(f.sampleTime)
 	if newest := s.newestSample(); !newest.IsZero() {
-		b.Add(metric.NewLabels(nil), float64(newest.Wall.UnixMilli())/1000)
+		b.Add(b.plain, float64(newest.Wall.UnixMilli())/1000)
 	}
 	b.In(f.unmatched)
-	b.Add(metric.NewLabels(f.unmatched.Labels, "published"), float64(s.unmatched.published))
-	b.Add(metric.NewLabels(f.unmatched.Labels, "hardware"), float64(s.unmatched.hardware))
+	b.Add(b.ofUnmatched[0], float64(s.unmatched.published))
+	b.Add(b.ofUnmatched[1], float64(s.unmatched.hardware))
 	b.In(f.conflicting)
-	b.Add(metric.NewLabels(nil), float64(len(s.unmatched.conflicting)))
+	b.Add(b.plain, float64(len(s.unmatched.conflicting)))
 	uncounted := [uncountedReasons]int{}
 	for _, u := range s.units {
 		if because, is := u.holders.uncounted(); is {
@@ -68,10 +68,10 @@ func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	}
 	b.In(f.uncounted)
 	for because := range uncountedReasons {
-		b.Add(metric.NewLabels(f.uncounted.Labels, because.String()), float64(uncounted[because]))
+		b.Add(b.ofUncounted[because], float64(uncounted[because]))
 	}
 	b.In(f.resets)
-	b.addTally(metric.NewLabels(nil), s.resets)
+	b.addTally(b.plain, s.resets)
 	f.self.DroppedRows(b.Builder)
 }
 
