@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -362,26 +361,17 @@ func (w *truth) checkGauge(key accountKey, attribution string, row metric.Row) {
 	}
 	switch attribution {
 	case "exclusive":
-		// A claim that has ended, which is not known for certain, is shown as it
-		// was before.
-		there := func(c *truthClaim) bool { return c.name == key.claim && c.gpu == key.gpu }
-		if w.oracle.holders[key.gpu] > 1 && slices.ContainsFunc(w.claims, there) {
+		if w.oracle.holders[key.gpu] > 1 {
 			w.fail("%v has %s as its own, though %d hold it", key, row.Family.Name, w.oracle.holders[key.gpu])
 		}
 	case "process":
 		w.saw("by process")
 		for _, c := range w.claims {
-			if c.name == key.claim && !w.remade(c) && row.Value > c.work()+1e-9 {
+			if c.name == key.claim && row.Value > c.work()+1e-9 {
 				w.fail("processes of %v do %v, shown is %v", key, c.work(), row.Value)
 			}
 		}
 	}
-}
-
-// remade reports whether the watch that is stale tells of another pod under the
-// name of the claim's: processes of that one may still be listed.
-func (w *truth) remade(c *truthClaim) bool {
-	return slices.ContainsFunc(w.facts.Cluster.Pods, func(p dra.Pod) bool { return p.Ref.Name == c.pod && p.UID != c.uid })
 }
 
 // checkHeld: whoever can be seen to hold a GPU is shown to.

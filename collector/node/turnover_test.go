@@ -242,6 +242,23 @@ func TestListOfStaticPodsAlone(t *testing.T) {
 	})
 }
 
+// What counters grew by while a hold was in doubt is credited in the step in
+// which a List ends the doubt, whether or not that step brings readings.
+func TestCountersThatWaitedForAList(t *testing.T) {
+	s := busyGPU(t)
+	s.facts.Cluster = Cluster{}
+	s.list("ml/train", "gpu-0")
+	full := s.facts.Listing
+	s.listEach(full, 5)
+	s.listEach(dra.PodResources{}, 3)
+	s.quiet["GPU-0"] = true
+	s.facts.Listing, s.facts.ListedAt = full, s.now
+	s.reduce()
+	if got, _ := s.value("dra_claim_energy_joules_total", "resourceclaim", "train"); got != 700 {
+		t.Errorf("%v J, want 700", got)
+	}
+}
+
 // listEach steps once a second with a List of its own, while every counter
 // grows.
 func (s *scene) listEach(listing dra.PodResources, seconds int) {
@@ -278,6 +295,26 @@ func TestPodMadeAgainWhileTheWatchIsStale(t *testing.T) {
 	if s.held("old") || !s.held("new") {
 		t.Errorf("old held %v, new held %v", s.held("old"), s.held("new"))
 	}
+}
+
+// Processes that were listed of the pod before are not those of the pod that was
+// made again under its name, whose UID nobody knows.
+func TestProcessesOfAPodMadeAgain(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.set("GPU-0", device.Utilization, 0.8)
+	s.allocate("ml/old", "gpu-0")
+	s.allocate("ml/other", "gpu-0")
+	s.list("ml/old", "gpu-0")
+	s.list("ml/other", "gpu-0")
+	s.work("GPU-0", 1, ofPod("old"), 0.3, 0)
+	s.work("GPU-0", 2, ofPod("other"), 0.1, 0)
+	s.listed(1)
+	s.expectUse("dra_claim_utilization_ratio", "old", "GPU-0", "process", 0.3)
+	s.facts.Cluster.Fresh = false
+	s.facts.Listing.Assignments[0].Claim = dra.ClaimRef{Namespace: "ml", Name: "new"}
+	s.listed(1)
+	s.expectUse("dra_claim_utilization_ratio", "new", "GPU-0", "shared", 0.8)
+	s.expectUse("dra_claim_utilization_ratio", "other", "GPU-0", "process", 0.1)
 }
 
 // A claim that is made again under its name on the same device is another one
