@@ -61,7 +61,7 @@ func TestTopKnowsWhatItDoesNotKnow(t *testing.T) {
 		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
 		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
 		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "as far as 1 of 2 agents have answered"},
-		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "waiting: not known: a node agent answers there, and the cluster role is wanted"},
+		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "pending claims: not known: a node agent answers there, and the cluster role is wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, _, _ := runTopProgram(t, test.args...)
