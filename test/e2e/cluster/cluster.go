@@ -202,10 +202,17 @@ func (c *Cluster) forget(name string) {
 	c.processes = slices.DeleteFunc(c.processes, func(p *Process) bool { return p.name == name && p.PID() == 0 })
 }
 
-// launch starts a process and keeps it, so that Close and Process know it.
+// launch starts a process and keeps it, so that Close and Process know it. It
+// takes the place of one of its name that has been ended: two tests may use the
+// same driver, one after the other.
 func (c *Cluster) launch(ctx context.Context, p *Process) error {
-	if c.Process(p.name) != nil {
-		return fmt.Errorf("start %s: it was started before", p.name)
+	if earlier := c.Process(p.name); earlier != nil {
+		if earlier.running() {
+			return fmt.Errorf("start %s: it runs already", p.name)
+		}
+		c.mu.Lock()
+		c.processes = slices.DeleteFunc(c.processes, func(known *Process) bool { return known == earlier })
+		c.mu.Unlock()
 	}
 	p.pidFile = c.layout.pid(p.name)
 	p.logFile = c.layout.log(p.name)
