@@ -49,17 +49,20 @@ func (s *State) remember(m *matching, uuids []string) {
 // pool has published before as soon as the pool publishes anything.
 func (s *State) noteBefore(m *matching) {
 	type pool struct{ driver, name string }
-	there := make(map[pool]bool)
+	there, found := make(map[pool]bool), make(map[dra.DeviceID]bool, len(m.subjects))
 	for i := range m.subjects {
 		if sub := &m.subjects[i]; sub.isPublished {
 			there[pool{sub.id.Driver, sub.id.Pool}] = true
+			_, found[sub.id] = m.found[sub.id]
 		}
 	}
-	maps.DeleteFunc(s.before, func(id dra.DeviceID, _ string) bool { return there[pool{id.Driver, id.Pool}] })
+	maps.DeleteFunc(s.before, func(id dra.DeviceID, _ string) bool { return there[pool{id.Driver, id.Pool}] && !found[id] })
 	for i := range m.subjects {
 		sub := &m.subjects[i]
 		if at, matched := m.found[sub.id]; matched && sub.isPublished {
-			s.before[sub.id] = hardwareUUID("", m.hardware[at])
+			if hardware := hardwareUUID("", m.hardware[at]); sub.before != hardware {
+				s.before[sub.id] = hardware
+			}
 		}
 	}
 }
@@ -164,7 +167,16 @@ func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 		}
 	}
 	addListed(facts, add)
-	for _, id := range slices.SortedFunc(maps.Keys(held), compareDevices) {
+	var unnamed []dra.DeviceID
+	for id := range held {
+		if i, named := index[id]; named {
+			list[i].claimed = true
+		} else {
+			unnamed = append(unnamed, id)
+		}
+	}
+	slices.SortFunc(unnamed, compareDevices)
+	for _, id := range unnamed {
 		add(id).claimed = true
 	}
 	return list
