@@ -66,7 +66,7 @@ func completenessPanels() []panel {
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 		},
 			column{title: "Conflicting", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, max by (cluster, instance) (dra_exporter_conflicting_devices{@exporters}))`},
-			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (`+process+`, reason) (dra_exporter_uncounted_devices{@exporters})))`}),
+			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`}),
 		listing(8, 5, about{
 			title: "Families that are cut short", unit: units.Short,
 			reads: "Families with more rows than --metrics.max-series allows, and how many rows were left out in the chosen time, at all steps together. Raise the limit, or look at who makes so many.",
