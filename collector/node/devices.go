@@ -46,25 +46,32 @@ func (s *State) remember(m *matching, uuids []string) {
 }
 
 // noteBefore keeps which hardware each published device is. It forgets what a
-// pool has published before as soon as the pool publishes anything.
+// pool has published before as soon as the pool publishes anything, and the
+// earlier names of hardware that is published again: so there is at most one
+// publication of each device to remember.
 func (s *State) noteBefore(m *matching) {
 	type pool struct{ driver, name string }
 	there, found := make(map[pool]bool), make(map[dra.DeviceID]bool, len(m.subjects))
-	for i := range m.subjects {
-		if sub := &m.subjects[i]; sub.isPublished {
-			there[pool{sub.id.Driver, sub.id.Pool}] = true
-			_, found[sub.id] = m.found[sub.id]
-		}
-	}
-	maps.DeleteFunc(s.before, func(id dra.DeviceID, _ string) bool { return there[pool{id.Driver, id.Pool}] && !found[id] })
+	again := make(map[string]bool, len(m.subjects))
 	for i := range m.subjects {
 		sub := &m.subjects[i]
-		if at, matched := m.found[sub.id]; matched && sub.isPublished {
-			if hardware := hardwareUUID("", m.hardware[at]); sub.before != hardware {
-				s.before[sub.id] = hardware
-			}
+		if !sub.isPublished {
+			continue
+		}
+		there[pool{sub.id.Driver, sub.id.Pool}] = true
+		at, matched := m.found[sub.id]
+		if !matched {
+			continue
+		}
+		hardware := hardwareUUID("", m.hardware[at])
+		found[sub.id], again[hardware] = true, true
+		if sub.before != hardware {
+			s.before[sub.id] = hardware
 		}
 	}
+	maps.DeleteFunc(s.before, func(id dra.DeviceID, hardware string) bool {
+		return !found[id] && (there[pool{id.Driver, id.Pool}] || again[hardware])
+	})
 }
 
 // remembered is the hardware of held devices whose slices are gone: nobody

@@ -233,8 +233,8 @@ func (f *families) addExporter() {
 	f.self = self.NewFamilies()
 	f.sampleTime = gauge("dra_exporter_sample_timestamp_seconds", "seconds", "When the newest readings of any device were taken", nil)
 	f.unmatched = gauge("dra_exporter_unmatched_devices", "", "Allocated devices without known hardware (published), and hardware that the vendor's driver here does not publish (hardware)", []string{"side"})
-	f.conflicting = gauge("dra_exporter_conflicting_devices", "", "Pieces of hardware that claims hold under more than one published device", nil)
-	f.uncounted = gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access (no_api_server) or the other nodes' pods (pod_group) are not known", []string{"reason"})
+	f.conflicting = gauge("dra_exporter_conflicting_devices", "", "Hardware devices that claims hold under more than one published device name", nil)
+	f.uncounted = gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted: which claims have admin access, or which pods use them, is not known", []string{"reason"})
 	f.processes = gauge("dra_exporter_process_attribution", "", "Whether the use of shared devices is split by processes: 1 for ok, or for the reason why it is not, 0 for the others", []string{"reason"})
-	f.resets = counter("dra_exporter_hardware_resets_total", "", "Hardware counters that began again at zero", nil)
+	f.resets = counter("dra_exporter_hardware_resets_total", "", "Resets of hardware counters", nil)
 }

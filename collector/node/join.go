@@ -87,18 +87,15 @@ func (v *claimView) join(pod dra.Pod) {
 // as long as the claim is reserved for it, so an agent that has read the claim
 // long ago is not wrong. The members of a pod group are not in the claim.
 func chargingOf(claim *dra.Claim, here []string) charging {
-	if claim.Node != "" {
+	if claim.Node != "" || len(claim.ReservedFor) == 0 {
 		return chargedHere
 	}
-	for _, consumer := range claim.ReservedFor {
-		switch {
-		case consumer.Resource != "pods":
-			return chargedNowhere
-		case slices.Contains(here, consumer.UID):
-			return chargedHere
-		default:
-			return chargedElsewhere
-		}
+	switch first := claim.ReservedFor[0]; {
+	case first.Resource != "pods":
+		return chargedNowhere
+	case slices.Contains(here, first.UID):
+		return chargedHere
+	default:
+		return chargedElsewhere
 	}
-	return chargedHere
 }

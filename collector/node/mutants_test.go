@@ -46,7 +46,7 @@ func matchMutants() []mutant {
 		{"TestClaimThatComesWhileSlicesAreGone", "what was published before is forgotten", "devices.go",
 			"		named[i].before = s.before[named[i].id]\n", "		if !$ {\n			named[i].before = s.before[named[i].id]\n		}\n"},
 		{"TestClaimThatComesWhileSlicesAreGone", "a device that is published no more is remembered", "devices.go",
-			"return there[pool{id.Driver, id.Pool}] && !found[id] })", "return !$ && there[pool{id.Driver, id.Pool}] && !found[id] })"},
+			"(there[pool{id.Driver, id.Pool}] || again[hardware])", "(!$ && there[pool{id.Driver, id.Pool}] || again[hardware])"},
 		{"TestOneDriverPublishesAUUIDTwice", "twins hide each other", "match.go",
 			"		case !m.taken[i]:\n			m.found[s.id]", "		case !m.taken[i] && !$:\n			m.found[s.id]"},
 		{"TestOneDriverPublishesAUUIDTwice", "a device for virtual machines is the GPU", "match.go",

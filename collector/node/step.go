@@ -143,8 +143,8 @@ func (s *State) join(facts Facts) bool {
 	for i := range views {
 		views[i].resolve(uuid)
 	}
-	for i, id := range s.doubtful {
-		s.doubtful[i].uuid = uuid(id.device)
+	for i := range s.doubtful {
+		s.doubtful[i].uuid = uuid(s.doubtful[i].device)
 	}
 	sortClaims(views)
 	s.views, s.causes, s.settled = views, causes, timeless

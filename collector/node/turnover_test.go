@@ -78,6 +78,18 @@ func TestClaimThatComesWhileSlicesAreGone(t *testing.T) {
 	}
 }
 
+// A driver that publishes under another pool each time leaves nothing behind.
+func TestEarlierPublicationsAreForgotten(t *testing.T) {
+	s := newScene(t, gpu(0))
+	for i := range 50 {
+		s.facts.Cluster.Published[0].ID.Pool = fmt.Sprint("pool-", i)
+		s.run(1)
+	}
+	if n := len(s.state.before); n != 1 {
+		t.Errorf("%d publications are remembered, want 1", n)
+	}
+}
+
 // A device that is released in the step in which another one, of the same
 // hardware, is taken gives its hardware up at once.
 func TestHardwareIsGivenUpWithItsClaim(t *testing.T) {
