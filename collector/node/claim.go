@@ -19,7 +19,7 @@ type claimView struct {
 
 	known      bool     // it is that of an earlier step
 	podUIDs    []string // of those of them that the API server knows
-	listedOnly bool     // the kubelet's List alone says so: admin access is not known
+	listedOnly bool     // only the kubelet's List reports it: admin access is not known
 	missing    bool     // the newest List names none of its pods, and may not be complete
 	charge     charging // whether its device-seconds are counted on this node
 }

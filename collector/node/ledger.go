@@ -52,8 +52,8 @@ type stretch struct {
 }
 
 // mostStretches bounds what is remembered of a hold while a quantity of its
-// device is not measured. What grew in stretches that are forgotten belongs to
-// nobody.
+// device is not measured. What grew in stretches that are forgotten is
+// unattributed.
 const mostStretches = 32
 
 // An account is what accrued under one attribution. While another

@@ -94,7 +94,7 @@ func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing d
 // replaced adds to the pods that are gone those that the List shows to be
 // others under their names: they have a claim that the pod of before did not
 // name, and a pod's claims never change. The other pod keeps what the List
-// says that it has. It is noted as made again until the watch tells its UID.
+// says that it has. It is noted as made again until the watch reports its UID.
 func replaced(gone, remade map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
 	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
 	name := func(pod dra.PodRef, claim dra.ClaimRef) {

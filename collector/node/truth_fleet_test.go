@@ -25,7 +25,7 @@ type fleet struct {
 	versions [][]dra.Consumer
 	read     [2]int // which version each agent has
 	made     int
-	held     float64 // seconds in which somebody held it
+	held     float64 // seconds in which a claim held it
 	weighed  [2]float64
 	before   bool
 }

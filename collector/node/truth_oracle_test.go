@@ -32,7 +32,7 @@ type accountKey struct {
 // claimMark is what the oracle notes on a claim that is there.
 type claimMark struct {
 	seen    bool // the facts have shown it
-	known   bool // the API server has told of it
+	known   bool // the API server has reported it
 	holds   bool // it holds its GPU as far as facts can show
 	visible bool // and the facts of this step show it
 }
@@ -41,7 +41,7 @@ type claimMark struct {
 type truthAccount struct {
 	kind    truthKind
 	held    float64 // seconds that it truly had it
-	shown   float64 // those of which the facts told from end to end
+	shown   float64 // those in which the facts showed it from end to end
 	weighed float64
 	truly   []truthSpan
 	spans   [2][]truthSpan // under one attribution: exclusive, shared
@@ -133,10 +133,10 @@ func (w *truth) named(id dra.DeviceID) bool {
 	return false
 }
 
-// identify says which names are known to be GPUs. A name that a slice told
+// identify says which names are known to be GPUs. A name that a slice reported
 // stays known for as long as claims hold it; without a slice gpu-N is GPU N. Of two names that slices have for a GPU,
 // one is known only while the facts name it for a claim: a List that is not
-// complete does not, of claims that no watch has told of.
+// complete does not, of claims that no watch has reported.
 func (w *truth) identify() {
 	o := &w.oracle
 	has := func(gpu int, kind truthKind) bool {
@@ -420,7 +420,7 @@ func (c *truthCounter) tolerance(a *truthAccount) float64 {
 	return 1e-3
 }
 
-// checkSeconds: a GPU is there once a second. Where monitors cannot be told
+// checkSeconds: a GPU is there once a second. Where monitors cannot be reported
 // from others, a claim's device-seconds are right or not shown.
 func (w *truth) checkSeconds(page *truthPage) {
 	w.t.Helper()
@@ -543,7 +543,7 @@ func (w *truth) concludeEnergy(key accountKey, a *truthAccount, c *truthCounter,
 	}
 }
 
-// least is what the counter certainly counted in the spans, by what was told
+// least is what the counter certainly counted in the spans, by what was reported
 // of it: of two measurements at points it is a matter of proportion; of others
 // it can be known where they are both in one span.
 func (c *truthCounter) least(spans []truthSpan) float64 {

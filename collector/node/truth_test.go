@@ -15,7 +15,7 @@ import (
 )
 
 // A truth is a random life of one node with three GPUs, and what the reducer
-// is told of it: late, now and then, in part, and by sources that disagree.
+// is reported of it: late, now and then, in part, and by sources that disagree.
 // It steps once a second. What changes, changes between two steps. See
 // truth_oracle_test.go for what it holds the pages against.
 type truth struct {
@@ -81,7 +81,7 @@ const (
 type truthGPU struct {
 	counters []*truthCounter
 	every    int // steps between two measurements of energy
-	lag      int // steps until a measurement of NVLink is told
+	lag      int // steps until a measurement of NVLink is reported
 	quiet    int // steps until the read that hangs comes back
 	since    time.Duration
 }
@@ -92,9 +92,9 @@ type truthCounter struct {
 	rate     float64 // a second
 	base     float64
 	resets   []time.Duration
-	told     device.Reading
+	reported device.Reading
 	pending  []truthMeasure
-	measures []truthMeasure // that were told
+	measures []truthMeasure // that were reported
 }
 
 // truthMeasure is one measurement: it was true at a point that only the
@@ -103,8 +103,8 @@ type truthMeasure struct {
 	window device.Window
 	point  time.Duration
 	value  float64
-	due    int  // step in which it is told
-	doubt  bool // it was told when it could not be known who held the GPU
+	due    int  // step in which it is reported
+	doubt  bool // it was reported when it could not be known who held the GPU
 }
 
 func newTruth(t testing.TB, seed uint64) *truth {
@@ -147,19 +147,19 @@ func (w *truth) publishTwice() {
 	}
 }
 
-// tick lets a second pass: something changes, the sources tell of it, the
+// tick lets a second pass: something changes, the sources report it, the
 // reducer steps, and the oracle looks at the page.
 func (w *truth) tick() {
 	w.now, w.steps = w.now.Add(time.Second), w.steps+1
 	if w.steps > 2 && !w.calm {
 		w.change()
 	}
-	w.tellCluster()
-	w.tellListing()
+	w.reportCluster()
+	w.reportListing()
 	if w.quietFor++; len(w.facts.Listing.Assignments)+len(w.facts.Listing.Plugins) > 0 {
 		w.quietFor = 0
 	}
-	w.tellSamples()
+	w.reportSamples()
 	w.reduce()
 	w.observe()
 }
@@ -277,7 +277,7 @@ func (w *truth) take(pod string, i int) {
 }
 
 // newName is that of a claim that has ended, now and then, where the API
-// server tells every step.
+// server reports every step.
 func (w *truth) newName() string {
 	if len(w.ended) > 0 && w.mode == truthAPI && w.chance(30) {
 		i := w.random.IntN(len(w.ended))
@@ -300,8 +300,8 @@ func (w *truth) end(c *truthClaim) {
 	}
 }
 
-// tellCluster is what the API server's watches have told.
-func (w *truth) tellCluster() {
+// reportCluster is what the API server's watches have reported.
+func (w *truth) reportCluster() {
 	cluster := &w.facts.Cluster
 	if w.mode == truthKubelet {
 		*cluster = Cluster{}
@@ -347,7 +347,7 @@ func (c *truthClaim) container() string { return "container-of-" + c.name + c.ui
 // partial reports whether the List does not name all pods.
 func (w *truth) partial() bool { return w.restart > 0 }
 
-func (w *truth) tellListing() {
+func (w *truth) reportListing() {
 	w.facts.ListedAt, w.facts.Listing = w.now, dra.PodResources{}
 	list := &w.facts.Listing
 	if w.restart > 1 && w.chance(50) {
@@ -407,8 +407,8 @@ func (w *truth) measure(c *truthCounter, from, to, point time.Duration, due int)
 	c.pending = append(c.pending, m)
 }
 
-// tellSamples reads the GPUs: each counter has a time of its own.
-func (w *truth) tellSamples() {
+// reportSamples reads the GPUs: each counter has a time of its own.
+func (w *truth) reportSamples() {
 	samples := slices.Clone(w.facts.Samples)
 	owners := map[int]dra.Owner{}
 	for i, g := range w.gpus {
@@ -420,7 +420,7 @@ func (w *truth) tellSamples() {
 		samples[i].At, samples[i].ProcessesAt, samples[i].Processes = w.now, w.now, processes
 		samples[i].Readings = []device.Reading{{Quantity: device.Utilization, Value: busy}, {Quantity: device.Power, Value: g.counters[0].rate}}
 		for _, c := range g.counters {
-			samples[i].Readings = append(samples[i].Readings, c.tell(w.steps, w.inDoubt(i)))
+			samples[i].Readings = append(samples[i].Readings, c.newest(w.steps, w.inDoubt(i)))
 		}
 		slices.SortFunc(samples[i].Readings, func(a, b device.Reading) int { return int(a.Quantity) - int(b.Quantity) })
 	}
@@ -445,7 +445,7 @@ func (w *truth) measureGPU(g *truthGPU, i int) {
 	case g.since > 0: // the read that hung
 		for _, c := range g.counters {
 			c.pending = slices.DeleteFunc(c.pending, func(m truthMeasure) bool { return m.due >= w.steps })
-			from := max(g.since, c.told.Measured.To+1)
+			from := max(g.since, c.reported.Measured.To+1)
 			w.measure(c, from, now, from+w.fraction(now-from), w.steps)
 		}
 		g.since = 0
@@ -466,11 +466,11 @@ func (w *truth) measureGPU(g *truthGPU, i int) {
 	w.measure(g.counters[2], middle-spread, middle+spread, middle-spread+w.fraction(2*spread), w.steps)
 }
 
-// tell gives the newest measurement whose time has come.
-func (c *truthCounter) tell(step int, doubt bool) device.Reading {
+// newest is the measurement whose time has come.
+func (c *truthCounter) newest(step int, doubt bool) device.Reading {
 	newest := -1
 	for i := range c.pending {
-		if m := &c.pending[i]; m.due <= step && m.window.To > c.told.Measured.To {
+		if m := &c.pending[i]; m.due <= step && m.window.To > c.reported.Measured.To {
 			newest = i
 		}
 	}
@@ -478,10 +478,10 @@ func (c *truthCounter) tell(step int, doubt bool) device.Reading {
 		m := c.pending[newest]
 		m.doubt = doubt
 		c.measures = append(c.measures, m)
-		c.told = device.Reading{Quantity: c.quantity, Value: m.value, Measured: m.window}
+		c.reported = device.Reading{Quantity: c.quantity, Value: m.value, Measured: m.window}
 		c.pending = slices.Delete(c.pending, 0, newest+1)
 	}
-	return c.told
+	return c.reported
 }
 
 // work is the share of the GPU that the claim's processes use.
@@ -554,7 +554,7 @@ func truthEvents() []string {
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal"}
 }
 
-// settleDown is the end of a history: for a while all is told and nothing
+// settleDown is the end of a history: for a while all is reported and nothing
 // changes.
 func (w *truth) settleDown() {
 	w.calm, w.stale, w.gone, w.restart = true, 0, 0, 0

@@ -62,7 +62,7 @@ type holders struct {
 	changed  bool // a claim has begun or ceased to hold it
 	missing  bool // the pods of a claim that holds it may have ended, see claimView
 
-	listedOnly bool         // a claim of which the kubelet's List alone tells: it may have admin access
+	listedOnly bool         // a claim that only the kubelet's List reports: it may have admin access
 	inGroup    bool         // a claim whose device-seconds no node counts, see charging
 	pods       []dra.PodRef // with device plugins, sorted
 	before     []dra.PodRef // and those of the step before

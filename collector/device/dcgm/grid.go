@@ -20,8 +20,8 @@ type grid struct {
 // cell is the newest value of a field of an entity.
 type cell struct {
 	value
-	round uint64        // in which it was told; 0: never
-	asked time.Duration // when, in elapsed time, the call began that told it
+	round uint64        // in which it was reported; 0: never
+	asked time.Duration // when, in elapsed time, the call began that returned it
 
 	// Of the newest value that is no failure.
 	sampled  bool          // there was one
@@ -41,7 +41,7 @@ type asking struct {
 // clock is our wall clock. It is false of a timestamp that lies after the
 // answer or before our elapsed time began.
 func (a *asking) moment(at int64) (time.Duration, bool) {
-	// An engine may tell any number. Without a sign no difference is too large,
+	// An engine may report any number. Without a sign no difference is too large,
 	// and that of a timestamp after the answer is larger than any age.
 	age := uint64(a.ended.Wall.UnixMicro()) - uint64(at)
 	if age > uint64(a.ended.Elapsed.Microseconds()) {
@@ -67,8 +67,8 @@ func newGrid(entities []entity, fields []uint16, limit func(field uint16) time.D
 }
 
 // inherit takes over what an earlier grid of the same fields knows of the
-// entities that are the same as then. Without it a value that is merely told
-// again would look like a new one.
+// entities that are the same as then. Without it a value that is merely
+// repeated would look like a new one.
 func (g *grid) inherit(old *grid, same func(entity) bool) {
 	g.round = old.round
 	for e, slot := range g.slots {
@@ -83,13 +83,13 @@ func (g *grid) row(slot int) []cell {
 	return g.cells[slot*width : (slot+1)*width]
 }
 
-// begin opens a round: what is not told in it is not known.
+// begin opens a round: what is not reported in it is not known.
 func (g *grid) begin() { g.round++ }
 
 // put takes in a value. One that was not asked for is dropped.
 //
 // A value is another one than before when its timestamp is. How long it has
-// been the same is told by our clock alone, for the engine's may be another
+// been the same is measured by our clock alone, for the engine's may be another
 // machine's, or wrong.
 func (g *grid) put(v *value, a *asking) {
 	c := g.at(v.entity, v.field)
@@ -104,7 +104,7 @@ func (g *grid) put(v *value, a *asking) {
 }
 
 // window is when a value was measured whose timestamp is seen for the first
-// time: after the call that was told another value, or none, and before the
+// time: after the call that returned another value, or none, and before the
 // answer of this one. Nor was it measured before the value that it replaces.
 //
 // The timestamp says when within these bounds, where it lies within them. For
@@ -112,7 +112,7 @@ func (g *grid) put(v *value, a *asking) {
 // runs on the same node. A clock that is wrong by minutes leaves the bounds;
 // one that is wrong by less is wrong within them.
 //
-// A field that was never told before has no earlier call that bounds it. Its
+// A field that was never reported before has no earlier call that bounds it. Its
 // value is then taken to be no older than the limit, because an older one does
 // not count as present, and no older than our elapsed time, in which whatever
 // the value is compared with lies.

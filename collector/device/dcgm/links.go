@@ -16,7 +16,7 @@ const linkPause = 5 * time.Second
 // askLinks asks for the state of the NVLinks, if it is time to. An answer by
 // which fewer links are up than before is good for this read alone, so that
 // links that are merely trained anew are not told as down for the whole pause.
-// An answer that is told again keeps the time at which it was asked for.
+// An answer that is repeated keeps the time at which it was asked for.
 func (s *Source) askLinks(now time.Duration) error {
 	if s.session.linksUnsupported || s.links != nil && now-s.linksAt < linkPause {
 		return nil
