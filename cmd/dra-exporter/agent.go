@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -249,19 +248,23 @@ func (a *agent) tellListed() {
 // server opens the listeners, so that a wrong address or configuration is
 // told before anything runs.
 func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	access, err := flags.access.access(a.around.cluster, a.registry, a.clock, log)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := page.Handlers(page.Config{
 		Node: a.around.node, MetricsPath: flags.path, Rows: a.rows, Log: log,
 		Now: func() time.Time { return a.clock().Wall }, Troubles: func() map[string]string { return troubles(a.statuses()) },
+		Visible: access.visible(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
-	handlers := maps.Clone(pages)
-	return web.Listen(web.Config{
-		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: handlers, Pprof: flags.pprof,
+	return web.Listen(access.admit(web.Config{
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
 		Metrics: metric.Concat(gatherer(a.page), a.registry), Registry: a.registry,
 		Healthy: a.healthy, Ready: a.ready,
-	})
+	}))
 }
 
 func (a *agent) page() prometheus.Gatherer {

@@ -225,6 +225,17 @@ func nodeAccess(podsAPI bool) []check.Access {
 		check.Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
 }
 
+// reviewAccess is what --web.kubernetes-auth needs.
+func reviewAccess(web *webFlags) []check.Access {
+	if !web.access.kubernetes {
+		return nil
+	}
+	return []check.Access{
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+	}
+}
+
 // clusterAccess is what the cluster role reads.
 func clusterAccess() []check.Access {
 	const dra = "resource.k8s.io"

@@ -28,6 +28,7 @@ func (c *commands) addCheckCluster(parent *kingpin.CmdClause, common *checkFlags
 	d.flags.add(command)
 	d.push = addPushFlags(command)
 	d.web = addWebFlags(command, clusterAddress, stderr)
+	d.web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, d.examine) }
 }
 
@@ -65,7 +66,7 @@ func (d *clusterDoctor) examine(ctx context.Context) (*check.Report, error) {
 	}
 	defer probe.close()
 	var api check.API
-	meanwhile(ctx, d.stderr, awaiting("the API server"), func() { api = probe.look(ctx, clusterAccess()) })
+	meanwhile(ctx, d.stderr, awaiting("the API server"), func() { api = probe.look(ctx, append(clusterAccess(), reviewAccess(d.web)...)) })
 	if api.VersionError != nil {
 		report.Add(check.APIFindings(api, clusterRole)...)
 		return report, nil

@@ -41,6 +41,7 @@ func (c *commands) addCluster(stderr io.Writer) {
 	flags.add(command)
 	push := addPushFlags(command)
 	web := addWebFlags(command, clusterAddress, stderr)
+	web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, push, web) }
 }
 
@@ -114,6 +115,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 // watcher is the cluster role, wired: the API server, the inventory and the
 // judge over it, the reducer, and the pages.
 type watcher struct {
+	config   *rest.Config
 	clock    clock.Clock
 	registry *prometheus.Registry
 
@@ -128,7 +130,7 @@ type watcher struct {
 
 func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, now clock.Clock, log *slog.Logger) (*watcher, error) {
 	registry, observe := liveMetrics()
-	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1), explain: "dra-exporter explain"}
+	w := &watcher{config: config, clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1), explain: "dra-exporter explain"}
 	var err error
 	w.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: config, Keeper: w.inventory, Log: log, Clock: now,
@@ -232,18 +234,23 @@ func (w *watcher) listen(ctx context.Context) {
 // server opens the listeners, so that a wrong address or configuration is
 // told before anything runs.
 func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	access, err := flags.access.access(w.config, w.registry, w.clock, log)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := page.ClusterHandlers(page.Config{
 		MetricsPath: flags.path, Rows: w.rows, Log: log, Explain: w.explain,
 		Now: func() time.Time { return w.clock().Wall }, Troubles: func() map[string]string { return troubles(w.cluster.Statuses()) },
+		Visible: access.visible(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
-	return web.Listen(web.Config{
+	return web.Listen(access.admit(web.Config{
 		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
 		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
 		Healthy: w.healthy, Ready: w.ready, AddressFlag: flags.address,
-	})
+	}))
 }
 
 func (w *watcher) page() prometheus.Gatherer {

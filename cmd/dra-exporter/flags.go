@@ -27,6 +27,7 @@ type webFlags struct {
 	address string // the flag that the addresses are from; empty: --web.listen-address
 	path    string
 	pprof   bool
+	access  accessFlags
 	log     *promslog.Config
 }
 

@@ -38,6 +38,7 @@ func (c *commands) addNode(stderr io.Writer) {
 	agent := addAgentFlags(command)
 	push := addPushFlags(command)
 	web := addWebFlags(command, nodeAddress, stderr)
+	web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
 }
 

@@ -22,21 +22,23 @@ func newHandler(config Config) (http.Handler, error) {
 	if err := checkMetricsPath(config); err != nil {
 		return nil, err
 	}
-	mux, compressed := http.NewServeMux(), newCompression()
-	mux.Handle("GET "+exact(config.MetricsPath), compressed(metricsHandler(config)))
+	mux, compressed, admitted := http.NewServeMux(), newCompression(), config.Admit
+	if admitted == nil {
+		admitted = func(next http.Handler) http.Handler { return next }
+	}
+	mux.Handle("GET "+exact(config.MetricsPath), admitted(compressed(metricsHandler(config))))
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all of them together: it is the process that is guarded.
 	limited := newLimit(maxRequests)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), limited(compressed(withPolicy(page))))
+		mux.Handle("GET "+exact(path), admitted(limited(compressed(withPolicy(page)))))
 	}
 	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
-		mux.Handle("GET "+pprofPath, limited(http.HandlerFunc(pprof.Index)))
-		mux.Handle("GET "+pprofPath+"profile", limited(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("GET "+pprofPath+"symbol", limited(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("GET "+pprofPath+"trace", limited(http.HandlerFunc(pprof.Trace)))
+		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+			mux.Handle("GET "+pprofPath+path, admitted(limited(profile)))
+		}
 	}
 	return withoutSniffing(mux), nil
 }

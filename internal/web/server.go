@@ -31,6 +31,10 @@ type Config struct {
 	Healthy     func() error            // nil while the process needs no restart
 	Ready       func() error            // nil once there is something to serve
 	Pprof       bool                    // serve the profiler under /debug/pprof/
+
+	// Admit stands before everything but the probes, and before all limits: it
+	// answers requests that it does not admit itself. Nil: all are admitted.
+	Admit func(http.Handler) http.Handler
 }
 
 // Limits that keep slow, idle or greedy clients from holding the server.

@@ -51,14 +51,18 @@ func TestNothingIsPrivileged(t *testing.T) {
 
 // TestOnlyReading: no rule of any release lets anything be written, and none has a
 // star.
+//
+// Reviews are the exception: objects that are created and kept nowhere.
 func TestOnlyReading(t *testing.T) {
+	reviews := []string{"tokenreviews", "subjectaccessreviews"}
 	for _, file := range valuesFiles(t) {
 		for key, one := range render(t, install{file: file}).objects {
 			rules, _ := one["rules"].([]any)
 			for _, rule := range rules {
 				table := object(rule.(map[string]any))
 				for _, verb := range texts(table["verbs"]) {
-					if !slices.Contains([]string{"get", "list", "watch"}, verb) {
+					review := verb == "create" && len(texts(table["resources"])) == 1 && slices.Contains(reviews, texts(table["resources"])[0]) && file == "kubernetes-auth-values.yaml"
+					if !slices.Contains([]string{"get", "list", "watch"}, verb) && !review {
 						t.Errorf("%s: %s may %s %v", file, key, verb, table["resources"])
 					}
 				}
@@ -66,6 +70,32 @@ func TestOnlyReading(t *testing.T) {
 					t.Errorf("%s: %s reads %v", file, key, resources)
 				}
 			}
+		}
+	}
+}
+
+// TestKubernetesAuth: both roles ask for tokens and may have them reviewed, and
+// there is a role for whoever scrapes.
+func TestKubernetesAuth(t *testing.T) {
+	out := render(t, install{file: "kubernetes-auth-values.yaml"})
+	for _, key := range []string{"DaemonSet/dra-exporter/dra-exporter-node", "Deployment/dra-exporter/dra-exporter-cluster"} {
+		args := texts(out.need(t, key).container(t)["args"])
+		if !slices.Contains(args, "--web.kubernetes-auth") || !slices.Contains(args, "--web.kubernetes-audience=dra-exporter") {
+			t.Errorf("%s is told %v", key, args)
+		}
+	}
+	subjects := fmt.Sprint(out.need(t, "ClusterRoleBinding/dra-exporter-reviews")["subjects"])
+	for _, account := range []string{"name:dra-exporter-node", "name:dra-exporter-cluster"} {
+		if !strings.Contains(subjects, account) {
+			t.Errorf("reviews may be created by %s", subjects)
+		}
+	}
+	if rules := fmt.Sprint(out.need(t, "ClusterRole/dra-exporter-metrics-reader")["rules"]); rules != "[map[nonResourceURLs:[/metrics] verbs:[get]]]" {
+		t.Errorf("who scrapes may %s", rules)
+	}
+	for key := range render(t, install{}).objects {
+		if strings.Contains(key, "reviews") || strings.Contains(key, "metrics-reader") {
+			t.Errorf("there is %s without web.kubernetesAuth", key)
 		}
 	}
 }

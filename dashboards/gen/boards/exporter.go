@@ -35,6 +35,7 @@ func exporter() Board {
 			{title: "What they read", panels: readPanels()},
 			{title: "What is missing from their pages", panels: completenessPanels()},
 			{title: "What they push by OTLP", panels: pushPanels()},
+			{title: "Who reads their pages", panels: accessPanels()},
 			{title: "What they cost", panels: costPanels()},
 		},
 	}

@@ -28,6 +28,12 @@
 {{- if and .Values.web.tls (not .Values.web.configSecret) -}}
 {{- fail "web.tls needs web.configSecret: the certificate is named by the web.yaml of that Secret" -}}
 {{- end -}}
+{{- if and .Values.web.kubernetesAuth.enabled .Values.node.enabled (not .Values.node.kubernetesAPI) -}}
+{{- fail "web.kubernetesAuth.enabled needs node.kubernetesAPI: the API server says who may read the pages; switch one of them" -}}
+{{- end -}}
+{{- if and .Values.web.kubernetesAuth.audiences (not .Values.web.kubernetesAuth.enabled) -}}
+{{- fail "web.kubernetesAuth.audiences needs web.kubernetesAuth.enabled=true" -}}
+{{- end -}}
 {{- range $key := list "rules" "dashboards" -}}
 {{- if and (not $.Values.monitoring.honorLabels) (eq (toString (index $.Values $key).enabled) "true") -}}
 {{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart read labels that then have other names; set %s.enabled=false, and take what `make exported` of the repository writes" $key $key) -}}
