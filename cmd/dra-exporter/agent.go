@@ -261,7 +261,7 @@ func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
 	return web.Listen(access.admit(web.Config{
-		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof, Hosts: flags.hosts,
 		Metrics: metric.Concat(gatherer(a.page), a.registry), Registry: a.registry,
 		Healthy: a.healthy, Ready: a.ready,
 	}))

@@ -108,6 +108,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err != nil {
 		return err
 	}
+	outliveHangup(ctx, log)
 	log.Info("watching the cluster", "version", buildVersion().Version)
 	return watcher.run(ctx, server)
 }
@@ -247,7 +248,7 @@ func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error)
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
 	return web.Listen(access.admit(web.Config{
-		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof, Hosts: flags.hosts,
 		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
 		Healthy: w.healthy, Ready: w.ready, AddressFlag: flags.address,
 	}))

@@ -18,6 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
@@ -28,6 +29,7 @@ type webFlags struct {
 	path    string
 	pprof   bool
 	access  accessFlags
+	hosts   []string
 	log     *promslog.Config
 }
 
@@ -49,6 +51,7 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	f := &webFlags{log: &promslog.Config{Writer: stderr}}
 	f.toolkit = kingpinflag.AddFlags(command, defaultAddress)
 	command.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.path)
+	command.Flag("web.allowed-host", "Name of this server that requests over the loopback interface may give, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	addLogFlags(command, f.log)
 	return f
@@ -67,7 +70,7 @@ func addLogFlags(command flagSet, config *promslog.Config) {
 // logger for the whole process.
 func (f *webFlags) logger() *slog.Logger {
 	log := promslog.New(f.log)
-	klog.SetSlogLogger(log.With("component", "client-go"))
+	klog.SetSlogLogger(slog.New(ratelog.Limit(log.Handler(), "client-go")).With("component", "client-go"))
 	return log
 }
 

@@ -90,6 +90,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err != nil {
 		return err
 	}
+	outliveHangup(ctx, log)
 	log.Info("watching this node", "node", around.node, "version", buildVersion().Version)
 	return agent.run(ctx, server)
 }

@@ -26,21 +26,35 @@ func newHandler(config Config) (http.Handler, error) {
 	if admitted == nil {
 		admitted = func(next http.Handler) http.Handler { return next }
 	}
-	mux.Handle("GET "+exact(config.MetricsPath), admitted(compressed(metricsHandler(config))))
+	answers := &room{}
+	mux.Handle("GET "+exact(config.MetricsPath), admitted(answers.rendered(newShare(maxScrapes, maxScrapesEach), compressed(metricsHandler(config)))))
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all of them together: it is the process that is guarded.
-	limited := newLimit(maxRequests)
+	places := newShare(maxRequests, maxRequestsEach)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), admitted(limited(compressed(withPolicy(page)))))
+		mux.Handle("GET "+exact(path), admitted(answers.rendered(places, compressed(withPolicy(page)))))
 	}
 	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
 		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
-			mux.Handle("GET "+pprofPath+path, admitted(limited(profile)))
+			mux.Handle("GET "+pprofPath+path, admitted(limited(places, profile)))
 		}
 	}
-	return withoutSniffing(mux), nil
+	return knownHosts(config.Hosts, withoutSniffing(mux)), nil
+}
+
+// limited is a handler that writes while it works, in one of the places.
+func limited(places *share, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, ok := places.take(addressOf(r.RemoteAddr), 1)
+		if !ok {
+			busy(w)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // checkMetricsPath refuses what a user could get wrong; the other paths are
@@ -70,7 +84,6 @@ func metricsHandler(config Config) http.Handler {
 		// Half a page is better than none: what failed is in the log.
 		ErrorHandling:                       promhttp.ContinueOnError,
 		Registry:                            config.Registry,
-		MaxRequestsInFlight:                 maxScrapes,
 		DisableCompression:                  true, // ours costs less
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,

@@ -9,24 +9,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// newLimit returns what makes handlers share n requests in flight; more get
-// 503 at once instead of a queue.
-func newLimit(n int) func(http.Handler) http.Handler {
-	slots := make(chan struct{}, n)
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				next.ServeHTTP(w, r)
-			default:
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "too many requests in flight, try again later", http.StatusServiceUnavailable)
-			}
-		})
-	}
-}
-
 // contentPolicy lets a page load its own style and script and fetch itself,
 // and nothing else from anywhere; no other site may frame it.
 const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
@@ -38,6 +20,8 @@ func withPolicy(next http.Handler) http.Handler {
 		header.Set("Content-Security-Policy", contentPolicy)
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
 // Config says what to serve and where.
@@ -32,20 +34,22 @@ type Config struct {
 	Ready       func() error            // nil once there is something to serve
 	Pprof       bool                    // serve the profiler under /debug/pprof/
 
+	// Hosts are names of this server, besides addresses and names of a cluster,
+	// that requests which come by the loopback interface may give. "*": any.
+	Hosts []string
+
 	// Admit stands before everything but the probes, and before all limits: it
 	// answers requests that it does not admit itself. Nil: all are admitted.
 	Admit func(http.Handler) http.Handler
 }
 
-// Limits that keep slow, idle or greedy clients from holding the server.
+// Times that a client may take; limits.go has the numbers.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 2 * time.Minute // longer than a scrape interval, so that connections are kept
 	maxHeaderBytes    = 64 << 10
-	maxScrapes        = 16
-	maxRequests       = 32
 	shutdownTimeout   = time.Second
 )
 
@@ -54,6 +58,7 @@ type Server struct {
 	config    Config
 	handler   http.Handler
 	listeners []net.Listener
+	passwords *passwords
 }
 
 // Listen opens the listeners. An error names the flag or the file that is at
@@ -66,11 +71,15 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	passwords, err := newPasswords()
+	if err != nil {
+		return nil, err
+	}
 	listeners, err := listen(config.Flags, cmp.Or(config.AddressFlag, "--web.listen-address"))
 	if err != nil {
 		return nil, err
 	}
-	return &Server{config: config, handler: handler, listeners: listeners}, nil
+	return &Server{config: config, handler: passwords.behind(handler), listeners: listeners, passwords: passwords}, nil
 }
 
 // CheckFile reads the file of --web.config.file, if there is one.
@@ -103,12 +112,13 @@ func (s *Server) Close() error { return closeAll(s.listeners) }
 // the listeners fails.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
+	connections := newShare(maxConnections, maxConnectionsEach)
 	for _, listener := range s.listeners {
 		// A server of its own for each listener: the toolkit wraps the
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(listener, server, s.config.Flags, s.config.Log)
+			err := toolkit.Serve(&boundedListener{listener, connections}, server, s.config.Flags, s.limited("web configuration"))
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -124,15 +134,35 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 func (s *Server) newServer() *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.limited("connections").Handler(), slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrameBytes,
+			MaxDecoderHeaderTableSize: maxHeaderTableBytes, MaxEncoderHeaderTableSize: maxHeaderTableBytes,
+			MaxReceiveBufferPerConnection: maxStreamBufferBytes, MaxReceiveBufferPerStream: maxStreamBufferBytes,
+			SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second, WriteByteTimeout: 2 * progressTimeout,
+		},
 	}
+	// The toolkit has put its own handler before ours by the time at which the
+	// server asks for this, before it accepts anything.
+	server.BaseContext = func(net.Listener) context.Context {
+		if *s.config.Flags.WebConfigFile != "" {
+			server.Handler = s.passwords.before(server.Handler)
+		}
+		return context.Background()
+	}
+	return server
+}
+
+// limited is the log for lines of which a client can cause any number.
+func (s *Server) limited(kind string) *slog.Logger {
+	return slog.New(ratelog.Limit(s.config.Log.Handler(), kind))
 }
 
 // shutDown waits for the requests in flight as long as they may take, and

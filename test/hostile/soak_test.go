@@ -239,6 +239,10 @@ func (s *soak) spoil(t *testing.T) {
 		s.writeDevices(t, "[]")
 	case 10:
 		for _, role := range s.roles {
+			err = errors.Join(err, role.process.Process.Signal(syscall.SIGHUP))
+		}
+	case 11:
+		for _, role := range s.roles {
 			err = errors.Join(err, role.process.Process.Signal(syscall.SIGSTOP))
 		}
 		time.Sleep(time.Duration(s.random.IntN(300)) * time.Millisecond)
