@@ -107,7 +107,7 @@ func (d *clusterDoctor) read(ctx context.Context, config *rest.Config, log *slog
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
-	_ = kept.Settle(ctx) // it ends early with the context alone; classes are then not counted
+	_ = kept.Settle(ctx, nil) // it ends early with the context alone; classes are then not counted
 	found.Supply, found.SliceRead, found.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	found.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
 	return statuses, nil

@@ -74,9 +74,6 @@ const (
 	// restInterval is the time between two steps in which nothing has changed:
 	// what a page tells of without a change is how old its sources are.
 	restInterval = 5 * time.Second
-	// settleInterval is the time between two looks for devices that no class
-	// has been asked about.
-	settleInterval = time.Second
 )
 
 func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
@@ -145,7 +142,7 @@ func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, no
 		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries, Traces: push.Traces.On},
 		cluster.Inputs{
 			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
-			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Ask: w.judge.Ask,
+			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Costs: w.judge.Costs, Ask: w.judge.Ask,
 			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake, Traced: w.traced, Sampled: w.sampled,
 		}, registry, now, log)
 	if err != nil {
@@ -193,27 +190,10 @@ func (w *watcher) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { _ = w.judge.Run(ctx) }) // it ends with the context alone
 	running.Go(func() { w.runner.Run(ctx) })
 	running.Go(func() { w.listen(ctx) })
-	running.Go(func() { w.settle(ctx) })
 	if w.push != nil {
 		running.Go(func() { w.push.Run(ctx) })
 	}
 	return server.Serve(ctx)
-}
-
-// settle asks the classes about devices that are new, which can take a while
-// where a selector looks at what is different in each of them. Steps do not
-// wait for it.
-func (w *watcher) settle(ctx context.Context) {
-	ticker := time.NewTicker(settleInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = w.inventory.Settle(ctx) // it ends early with the context alone
-		}
-	}
 }
 
 // listen turns every change, and every new verdict, into a step.

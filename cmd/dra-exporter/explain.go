@@ -49,7 +49,7 @@ func (c *commands) addExplain(stdout, stderr io.Writer) {
 	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	command.Flag("timeout", "How long to wait until the cluster has been read.").Default("30s").DurationVar(&flags.timeout)
+	command.Flag("timeout", "How long to wait until the cluster has been read, and how long the diagnosis may take after that.").Default("30s").DurationVar(&flags.timeout)
 	c.addExplained(command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
 	c.addExplained(command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
 }

@@ -19,6 +19,7 @@ type families struct {
 	poolComplete, poolSlices, poolGeneration  *metric.Family
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
+	diagnosisSeconds, undiagnosedSince        *metric.Family
 
 	self *self.Families
 }
@@ -33,7 +34,7 @@ func Families() []*metric.Family {
 		f.claims, f.phaseSince, f.terminatingSince, f.orphaned,
 		f.devices, f.classDevices, f.classInfo,
 		f.poolComplete, f.poolSlices, f.poolGeneration, f.capacity, f.capacityConsumed,
-		f.taints, f.disagreement, f.evictions, f.clockOff, self.ReadDuration(),
+		f.taints, f.disagreement, f.evictions, f.clockOff, f.diagnosisSeconds, f.undiagnosedSince, self.ReadDuration(),
 	}, f.self.All())
 }
 
@@ -44,6 +45,7 @@ func newFamilies() *families {
 	f.addClaims()
 	f.addSupply()
 	f.addAnomalies()
+	f.addDiagnosis()
 	return f
 }
 
@@ -135,4 +137,13 @@ func (f *families) addAnomalies() {
 	f.clockOff = family(metric.Counter, "dra_exporter_clock_anomalies_total", "",
 		"Durations of which the clocks that told of them contradict each other; most are not observed (docs/phases.md)",
 		"phase")
+}
+
+func (f *families) addDiagnosis() {
+	f.diagnosisSeconds = family(metric.Counter, "dra_exporter_diagnosis_seconds_total", "seconds",
+		"Time spent on diagnoses by namespace; empty for device classes and namespaces beyond the first 100",
+		"namespace")
+	f.undiagnosedSince = family(metric.Gauge, "dra_exporter_undiagnosed_since_timestamp_seconds", "seconds",
+		"Since when the oldest claim reference has waited for a diagnosis (queued) or exceeded its limit (over_limit)",
+		"cause")
 }

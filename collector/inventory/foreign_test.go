@@ -19,7 +19,7 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 	for _, read := range []func(){
 		func() { w.inv.Supply() },
 		func() {
-			_ = w.inv.Select(t.Context(), request)
+			_ = w.inv.Select(t.Context(), nil, request)
 			w.inv.Count(request)
 			w.inv.Holders(request, 3)
 			w.inv.Causes(request, 3, 3)
@@ -29,7 +29,7 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 			w.inv.Concerns(request, w.inv.Version())
 			w.inv.Nodes()
 			_, _ = w.inv.Classes().List()
-			_ = w.inv.Settle(t.Context())
+			_ = w.inv.Settle(t.Context(), nil)
 		},
 	} {
 		readers.Go(func() {
@@ -48,7 +48,7 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	compareSupply(t, 7, w.inv.Supply(), w.told().Supply())
+	compareSupply(t, 7, settled(w.inv), settled(w.told()))
 }
 
 // What comes over the wire, whatever it is, neither stops the inventory nor
@@ -83,7 +83,7 @@ func FuzzTakesWhateverComes(f *testing.F) {
 		if claim.Unmarshal(rawClaim) == nil {
 			inv.Claim("lab", "c", claim.DeepCopy())
 		}
-		supply := inv.Supply()
+		supply := settled(inv)
 		for _, p := range supply.Pools {
 			if p.Slices > 0 && p.Devices[0]+p.Devices[1]+p.Devices[2] != len(slice.Spec.Devices) {
 				t.Errorf("%d devices are published, %v counted", len(slice.Spec.Devices), p.Devices)

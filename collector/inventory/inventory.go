@@ -43,6 +43,7 @@ type Inventory struct {
 	slots     int
 	vacant    []int // slots
 	selectors map[string]*selector
+	asked     uint64 // evaluations whose outcome was kept
 	uses      uint64 // of selectors, so that the least recently used can go
 
 	seeds   [2]maphash.Seed // of memo keys
