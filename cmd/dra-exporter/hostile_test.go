@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
@@ -224,6 +225,9 @@ func checkLabels(t *testing.T, family string, metric *dto.Metric, series map[str
 func checkPages(t *testing.T, address string, apis ...string) {
 	t.Helper()
 	_, page := get(t, address+"/")
+	if at := strings.IndexFunc(page, acts); at >= 0 {
+		t.Errorf("the page has %+q", page[at:min(at+40, len(page))])
+	}
 	document, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
@@ -247,10 +251,19 @@ func checkPages(t *testing.T, address string, apis ...string) {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK || !utf8.ValidString(text) {
 			t.Errorf("%s: %d, %v", api, status, err)
 		}
+		if at := strings.IndexFunc(text, acts); at >= 0 {
+			t.Errorf("%s has %+q", api, text[at:min(at+40, len(text))])
+		}
 		if hasMember(answer, forged) {
 			t.Errorf("%s: a string has become a member", api)
 		}
 	}
+}
+
+// acts reports whether a character is neither seen nor a space or a line's end: one
+// that a terminal obeys, that reorders the text beside it, or that has no width.
+func acts(r rune) bool {
+	return !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != '\n' && r != '\t'
 }
 
 func hasMember(value any, name string) bool {
