@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -337,5 +338,30 @@ func checkOpenMetrics(t *testing.T, address string) {
 	}
 	if strings.Count(body.String(), "\n# EOF") != 1 || strings.Contains(body.String(), "\n"+forged) {
 		t.Errorf("a string has ended the page, or become a series:\n%.3000s", body.String())
+	}
+}
+
+// Whatever is logged: a record is one line of its format, and a terminal only
+// shows it.
+func TestHostileLogs(t *testing.T) {
+	for _, format := range []string{"logfmt", "json"} {
+		for name, text := range hostileStrings() {
+			var out strings.Builder
+			config := &promslog.Config{Writer: &out, Level: promslog.NewLevel(), Format: promslog.NewFormat()}
+			if err := config.Format.Set(format); err != nil {
+				t.Fatal(err)
+			}
+			(&webFlags{log: config}).logger().Warn("message "+text, "error", errors.New(text), "name", text)
+			line, rest, _ := strings.Cut(out.String(), "\n")
+			if at := strings.IndexFunc(line, acts); at >= 0 || rest != "" {
+				t.Errorf("%s, %s: %+.200q, and then %+.100q", format, name, line[max(at, 0):], rest)
+			}
+			if format == "json" {
+				var fields map[string]string
+				if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["name"] != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
+					t.Errorf("%s: the name is %+.100q (%v)", name, fields["name"], err)
+				}
+			}
+		}
 	}
 }
