@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // explainFlags are those of a person who asks, as kubectl has them.
@@ -93,7 +94,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 
 func show(report *explain.Report, output string, stdout io.Writer) error {
 	if output == "json" {
-		encoder := json.NewEncoder(stdout)
+		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(report); err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -19,6 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
@@ -66,10 +69,13 @@ func addLogFlags(command flagSet, config *promslog.Config) {
 		HintOptions(promslog.FormatFlagOptions...).SetValue(config.Format)
 }
 
-// logger also takes in what client-go has to say, which knows only one
+// logger writes nothing that a terminal would act upon; of JSON that is more than
+// slog escapes. It also takes in what client-go has to say, which knows only one
 // logger for the whole process.
 func (f *webFlags) logger() *slog.Logger {
-	log := promslog.New(f.log)
+	config := *f.log
+	config.Writer = terminal.JSONWriter(cmp.Or[io.Writer](config.Writer, os.Stderr))
+	log := promslog.New(&config)
 	klog.SetSlogLogger(slog.New(ratelog.Limit(log.Handler(), "client-go")).With("component", "client-go"))
 	return log
 }

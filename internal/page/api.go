@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // ClaimsAnswer is the document of /api/v1/claims. docs/api.md describes it; its
@@ -112,5 +114,5 @@ func writeJSON(w http.ResponseWriter, log *slog.Logger, status int, document any
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // fails only if the client left
+	_, _ = w.Write(append(terminal.EscapeJSON(text), '\n')) // fails only if the client left
 }

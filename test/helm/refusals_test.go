@@ -36,6 +36,14 @@ func TestRefusals(t *testing.T) {
 		"severity":            {"rules: {alertLabels: {severity: page}}", []string{"rules.alertLabels", "severity"}},
 		"CAP_":                {"node: {capabilities: {add: [CAP_SYS_ADMIN]}}", []string{"at '/node/capabilities/add/0'"}},
 
+		"port as text":  {"networkPolicy: {egress: {dns: {ports: ['53']}}}", []string{"at '/networkPolicy/egress/dns/ports/0'", "want integer"}},
+		"no API port":   {"networkPolicy: {egress: {apiServer: {ports: []}}}", []string{"at '/networkPolicy/egress/apiServer/ports'"}},
+		"AppArmor type": {"node: {appArmorProfile: {type: runtime/default}}", []string{"at '/node/appArmorProfile/type'", "RuntimeDefault"}},
+
+		"egress alone":       {"networkPolicy: {egress: {enabled: true}}", []string{"networkPolicy.egress.enabled", "networkPolicy.enabled=true"}},
+		"profile, no name":   {"node: {appArmorProfile: {type: Localhost}}", []string{"node.appArmorProfile", "localhostProfile"}},
+		"name of no profile": {"cluster: {appArmorProfile: {type: RuntimeDefault, localhostProfile: x}}", []string{"cluster.appArmorProfile", "localhostProfile"}},
+		"profile, no type":   {"cluster: {appArmorProfile: {localhostProfile: x}}", []string{"cluster.appArmorProfile", "type"}},
 		"nothing runs":       {"{node: {enabled: false}, cluster: {enabled: false}}", []string{"node.enabled", "cluster.enabled", "switch one of them on"}},
 		"hostPID alone":      {"node: {hostPID: true, kubernetesAPI: false}", []string{"node.hostPID", "node.kubernetesAPI"}},
 		"no API and podsAPI": {"node: {podsAPI: true, kubernetesAPI: false}", []string{"node.podsAPI", "node.kubernetesAPI"}},

@@ -39,6 +39,19 @@
 {{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart read labels that then have other names; set %s.enabled=false, and take what `make exported` of the repository writes" $key $key) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
+{{- fail "networkPolicy.egress.enabled needs networkPolicy.enabled: without it there is no NetworkPolicy; set networkPolicy.enabled=true" -}}
+{{- end -}}
+{{- range $role := list "node" "cluster" -}}
+{{- with (index $.Values $role).appArmorProfile -}}
+{{- if not .type -}}
+{{- fail (printf "%s.appArmorProfile has no type: set RuntimeDefault, Localhost or Unconfined" $role) -}}
+{{- end -}}
+{{- if ne (eq .type "Localhost") (not (empty .localhostProfile)) -}}
+{{- fail (printf "%s.appArmorProfile: localhostProfile is the name of the profile of type Localhost, and of no other: set both or neither" $role) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $labels := dict "commonLabels" .Values.commonLabels "node.podLabels" .Values.node.podLabels "cluster.podLabels" .Values.cluster.podLabels
   "monitoring.labels" .Values.monitoring.labels "rules.labels" .Values.rules.labels "dashboards.labels" .Values.dashboards.labels -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
