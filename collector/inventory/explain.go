@@ -19,7 +19,12 @@ func (inv *Inventory) Concerns(request Request, since uint64) bool {
 		return false
 	}
 	wanted, known := inv.known(&request)
-	if inv.reshaped > since || !known {
+	switch {
+	case inv.reshaped > since:
+		return true
+	case inv.classes[request.Class] == nil:
+		return false // nothing is looked at while the class does not exist
+	case !known:
 		return true
 	}
 	return slices.ContainsFunc(inv.order, func(p *pool) bool { return p.moved > since && p.wantedBy(wanted) })
