@@ -53,6 +53,9 @@ func (o order) names(q dra.Question) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
+// refusedReason is that of a claim whose specification is not kept.
+const refusedReason = dra.ReasonUnknown
+
 // inquiry is one consideration of an order.
 type inquiry struct {
 	judge   *Judge
@@ -103,6 +106,9 @@ func (q *inquiry) count(ctx context.Context) (open []int, err error) {
 		answer := &q.answers[i]
 		if p.classless != "" {
 			answer.finding = finding{reason: dra.ReasonNoDeviceClass, message: fmt.Sprintf("no device class provides the extended resource %s", p.classless)}
+		}
+		if p.refused != "" {
+			answer.finding = finding{reason: refusedReason, message: "cannot be diagnosed: " + p.refused}
 		}
 		if !p.wanted() {
 			continue
