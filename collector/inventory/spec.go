@@ -124,14 +124,12 @@ func (s *specification) refusal() string {
 	}
 }
 
-// SpecsRefused counts the claims that are not allocated, and the templates,
+// oversized counts the claims that are not allocated, and the templates,
 // whose specifications are not kept, by the limit that they exceed.
-func (inv *Inventory) SpecsRefused() map[dra.SpecLimit]int {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	refused := make(map[dra.SpecLimit]int)
+func (inv *Inventory) oversized() map[dra.SpecLimit]int {
+	counts := make(map[dra.SpecLimit]int)
 	for _, limit := range dra.SpecLimits() {
-		refused[limit] = inv.budget.refused[limit]
+		counts[limit] = inv.budget.refused[limit]
 	}
-	return refused
+	return counts
 }

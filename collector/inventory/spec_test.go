@@ -60,7 +60,7 @@ func TestLargeSpecifications(t *testing.T) {
 					t.Errorf("says %q", says)
 				}
 			}
-			for limit, count := range inv.SpecsRefused() {
+			for limit, count := range inv.Supply().Oversized {
 				if want := 0; limit == c.refused && count != 2 || limit != c.refused && count != want {
 					t.Errorf("%s: %d", limit, count)
 				}
@@ -134,7 +134,7 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	if _, kept := inv.ClaimSpec("hostile", "small"); !kept {
 		t.Error("a claim of ordinary size is not kept")
 	}
-	if refused := inv.SpecsRefused()[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
+	if refused := inv.Supply().Oversized[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
 		t.Errorf("%d of 1000 are refused", refused)
 	}
 	if says := inv.SpecRefused("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
