@@ -19,7 +19,7 @@ const (
 	maxClasses    = 8    // device classes of one claim
 	maxFinalizers = 16   // of one claim
 	maxReferences = 64   // references to claims of one pod, or group of pods
-	maxExtended   = 64   // extended resources of one pod
+	maxExtended   = 16   // extended resources of one pod
 )
 
 // cut makes foreign text valid UTF-8 of at most so many bytes, and holds no
