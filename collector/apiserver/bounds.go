@@ -9,17 +9,21 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Limits of what is kept of one object in the cluster role, where whoever may
-// create the object decides how much of it there is. Beyond them objects are
-// read as if they had no more.
+// Limits of what is kept of one object, where whoever may create the object
+// decides how much of it there is. Beyond them objects are read as if they had
+// no more.
 const (
 	maxName       = 253  // bytes of a name that the API server does not check: the longest that one can have
 	maxUID        = 128  // bytes of a UID in a reference to another object; those of Kubernetes have 36
 	maxMessage    = 4096 // bytes of what a scheduler, controller or kubelet wrote
 	maxClasses    = 8    // device classes of one claim
 	maxFinalizers = 16   // of one claim
-	maxReferences = 64   // references to claims of one pod, or group of pods
-	maxExtended   = 16   // extended resources of one pod
+	maxReferences = 64   // references to claims of one pod, or group of pods, in the cluster role
+	maxExtended   = 16   // extended resources of one pod, in the cluster role
+
+	// In the node role, whose pods are as many as the kubelet runs.
+	maxNodeReferences = 256 // references to claims of one pod
+	maxContainers     = 512 // containers of one pod, of init containers and others each
 )
 
 // cut makes foreign text valid UTF-8 of at most so many bytes, and holds no
@@ -42,6 +46,9 @@ func atMost[T any](all []T, most int) []T {
 	}
 	return slices.Clone(all[:most])
 }
+
+// first is the beginning of a list that is not kept itself.
+func first[T any](all []T, most int) []T { return all[:min(len(all), most)] }
 
 // finalizersOf are a claim's finalizers. That of Kubernetes itself is among
 // them if the claim has it.
