@@ -97,6 +97,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	limitMemory(clusterMemoryShare, log)
 	watcher, err := newWatcher(flags, config, push, clock.System(), log)
 	if err != nil {
 		return err

@@ -82,6 +82,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 		return err
 	}
 	around.push = push
+	limitMemory(nodeMemoryShare, log)
 	agent, err := newAgent(agentFlags, around, log)
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ func newClient(config *rest.Config) (*client, error) {
 	if shared.Dial == nil {
 		shared.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
+	shared.Wrap(func(next http.RoundTripper) http.RoundTripper { return limitingTransport{next} })
 	transport, err := rest.HTTPClientFor(shared)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)

@@ -56,6 +56,7 @@ type Cluster struct {
 	kinds   []*followed
 	claims  *followed // speaks for the whole API group
 	asking  *extendedNames
+	pending *pendingReferences
 
 	mu     sync.Mutex
 	synced Synced
@@ -83,6 +84,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 		client:  connection,
 		journal: newJournal(options.Clock),
 		asking:  newExtendedNames(),
+		pending: newPendingReferences(),
 	}
 	c.followPods()
 	c.followClaims()
@@ -206,6 +208,9 @@ func (c *Cluster) Statuses() []source.Status {
 		status, served := kind.watched.statusIfServed(now)
 		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
 			status.Reason = source.ReasonUnsupported
+		}
+		if status.Name == "pods" {
+			status = c.pending.note(status)
 		}
 		switch last := len(all) - 1; {
 		case !served:

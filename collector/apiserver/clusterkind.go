@@ -17,10 +17,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// listPage is how many objects of a list are asked for at once, where the API
-// server does not stream it.
-const listPage = 500
-
 // followed is one collection that is followed.
 type followed struct {
 	watched *watched
@@ -59,7 +55,7 @@ func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] 
 	kept.convert, kept.decode, kept.known, kept.handed = k.convert, k.decode, k.known, k.handed
 	kept.changed = func(before, after *V) { k.changed(before, after, kept.live) }
 	kept.settled = func() { signal(c.journal.changed) }
-	at := from{client: c.client, offers: &offers{all: k.offers}, resource: k.resource, selector: k.selector}
+	at := from{client: c.client, offers: &offers{all: k.offers}, pages: &pageSize{}, resource: k.resource, selector: k.selector}
 	if k.scoped {
 		at.namespace = c.options.Namespace
 	}
@@ -90,6 +86,7 @@ func (c *Cluster) tracker(name string, silent bool) *source.Tracker {
 type from struct {
 	client              *client
 	offers              *offers
+	pages               *pageSize
 	namespace, resource string
 	selector            string
 }
@@ -101,29 +98,42 @@ func (f from) place(o offer) place {
 // list reads one page of the newest state, and has each object taken in. It
 // returns what stands for them.
 func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
-	query.FieldSelector, query.Limit = f.selector, listPage
+	query.FieldSelector = f.selector
 	query.ResourceVersion, query.ResourceVersionMatch = "", "" // with one, there may be no pages
 	standIns := &metainternalversion.List{}
 	err := f.offers.ask(func(o offer) error {
-		page := o.list()
-		if err := f.client.list(ctx, f.place(o), query, page); err != nil {
-			return err
-		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return fmt.Errorf("understand a list of %s: %w", f.resource, err)
-		}
-		standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
-		standIns.RemainingItemCount = about.GetRemainingItemCount()
-		return meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
-			standIns.Items = append(standIns.Items, admit(object))
-			return nil
+		return f.pages.request(ctx, func(ctx context.Context, limit int64) (int, error) {
+			page := o.list()
+			query.Limit = limit
+			if err := f.client.list(ctx, f.place(o), query, page); err != nil {
+				return 0, err
+			}
+			return f.replaceItems(standIns, page, admit)
 		})
 	})
 	if query.Continue != "" && isExpired(err) {
 		err = &finalError{cause: err} // else the pager would ask for all at once, and take one page for that
 	}
 	return standIns, err
+}
+
+// replaceItems has each object of a page taken in, and puts what stands for it
+// into the list. It returns how many there are.
+func (f from) replaceItems(standIns *metainternalversion.List, page runtime.Object, admit func(runtime.Object) runtime.Object) (int, error) {
+	about, err := meta.ListAccessor(page)
+	if err != nil {
+		return 0, fmt.Errorf("understand a list of %s: %w", f.resource, err)
+	}
+	standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
+	standIns.RemainingItemCount = about.GetRemainingItemCount()
+	err = meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
+		standIns.Items = append(standIns.Items, admit(object))
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("take in a list of %s: %w", f.resource, err)
+	}
+	return len(standIns.Items), nil
 }
 
 func (f from) watch(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {

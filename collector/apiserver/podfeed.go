@@ -78,7 +78,7 @@ func (f *PodFeed) strip(pod *corev1.Pod) *corev1.Pod {
 	light := stripPod(pod, f.labels...).(*corev1.Pod)
 	light.CreationTimestamp = pod.CreationTimestamp
 	light.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
-	for i := range pod.Spec.InitContainers {
+	for i := range light.Spec.InitContainers {
 		light.Spec.InitContainers[i].RestartPolicy = pod.Spec.InitContainers[i].RestartPolicy
 	}
 	return light

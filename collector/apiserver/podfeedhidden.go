@@ -12,9 +12,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// hiddenPage is how many claims are asked for at once.
-const hiddenPage = 250
-
 // hiddenClaims are those that were made from a template and that only init
 // containers use: neither the kubelet's pods nor its PodResources name them. A
 // list of the claims of their namespace does; it is asked for when such a pod
@@ -141,10 +138,16 @@ func (n *Node) readHidden(ctx context.Context, namespace string, taken *appointm
 // listClaims has the feed learn from all claims of a namespace, some at a time.
 func (n *Node) listClaims(ctx context.Context, namespace string) error {
 	from := place{group: n.client.resource, namespace: namespace, resource: "resourceclaims"}
-	options := metav1.ListOptions{Limit: hiddenPage}
+	options := metav1.ListOptions{}
+	pages := &pageSize{}
 	for {
 		list := &resourcev1.ResourceClaimList{}
-		if err := n.client.list(ctx, from, options, list); err != nil {
+		err := pages.request(ctx, func(ctx context.Context, limit int64) (int, error) {
+			options.Limit = limit
+			err := n.client.list(ctx, from, options, list)
+			return len(list.Items), err
+		})
+		if err != nil {
 			return err
 		}
 		n.mu.Lock()

@@ -20,6 +20,7 @@ type families struct {
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
 	diagnosisSeconds, undiagnosedSince        *metric.Family
+	oversized                                 *metric.Family
 
 	self *self.Families
 }
@@ -34,7 +35,7 @@ func Families() []*metric.Family {
 		f.claims, f.phaseSince, f.terminatingSince, f.orphaned,
 		f.devices, f.classDevices, f.classInfo,
 		f.poolComplete, f.poolSlices, f.poolGeneration, f.capacity, f.capacityConsumed,
-		f.taints, f.disagreement, f.evictions, f.clockOff, f.diagnosisSeconds, f.undiagnosedSince, self.ReadDuration(),
+		f.taints, f.disagreement, f.evictions, f.clockOff, f.diagnosisSeconds, f.undiagnosedSince, f.oversized, self.ReadDuration(),
 	}, f.self.All())
 }
 
@@ -134,6 +135,9 @@ func (f *families) addAnomalies() {
 	f.evictions = family(metric.Counter, "dra_pod_taint_evictions_total", "",
 		"Pods that the taint of a device evicted",
 		"namespace")
+	f.oversized = family(metric.Gauge, "dra_exporter_oversized_specs", "",
+		"Claims that are not allocated, and claim templates, too large to be diagnosed, by the limit that they exceed",
+		"limit")
 	f.clockOff = family(metric.Counter, "dra_exporter_clock_anomalies_total", "",
 		"Durations of which the clocks that told of them contradict each other; most are not observed (docs/phases.md)",
 		"phase")

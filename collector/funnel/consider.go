@@ -122,6 +122,9 @@ func (q *inquiry) count(ctx context.Context) (open []int, err error) {
 		if p.classless != "" {
 			answer.finding = finding{reason: dra.ReasonNoDeviceClass, message: fmt.Sprintf("no device class provides the extended resource %s", p.classless)}
 		}
+		if p.refused != "" {
+			answer.finding = finding{reason: dra.ReasonUndetermined, message: "cannot be diagnosed: " + p.refused}
+		}
 		if !p.wanted() {
 			continue
 		}

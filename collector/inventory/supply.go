@@ -20,10 +20,11 @@ func (inv *Inventory) Supply() *dra.Supply {
 	defer inv.mu.Unlock()
 	inv.recountDirty(-1) // what has come since
 	countedMore := inv.countClasses()
-	if inv.supply != nil && inv.supply.Version == inv.version && !countedMore {
+	oversized := inv.oversized()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countedMore && maps.Equal(inv.supply.Oversized, oversized) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Pools: make([]*dra.PoolSupply, 0, len(inv.order))}
+	made := &dra.Supply{Version: inv.version, Pools: make([]*dra.PoolSupply, 0, len(inv.order)), Oversized: oversized}
 	for _, p := range inv.order {
 		made.Pools = append(made.Pools, p.supply)
 		made.Taints = append(made.Taints, p.taints...)

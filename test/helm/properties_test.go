@@ -517,7 +517,7 @@ func TestVariablesInPlace(t *testing.T) {
 	for _, one := range out.need(t, "DaemonSet/dra-exporter/dra-exporter-node").container(t)["env"].([]any) {
 		names = append(names, one.(map[string]any)["name"].(string))
 	}
-	if want := []string{"NODE_NAME", "GOMEMLIMIT", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
+	if want := []string{"NODE_NAME", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
 		t.Errorf("variables are %v", names)
 	}
 }
