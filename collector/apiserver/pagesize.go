@@ -86,7 +86,7 @@ func (t limitingTransport) RoundTrip(request *http.Request) (*http.Response, err
 	response, err := t.next.RoundTrip(request)
 	limit, limited := request.Context().Value(answerKey{}).(*answerLimit)
 	if err != nil || !limited {
-		return response, err //nolint:wrapcheck // the transport's own
+		return response, err
 	}
 	response.Body = &limitedBody{ReadCloser: response.Body, limit: limit}
 	return response, nil
@@ -106,5 +106,5 @@ func (b *limitedBody) Read(into []byte) (int, error) {
 	if read := b.limit.read.Add(int64(count)); b.limit.most > 0 && read > b.limit.most {
 		return 0, fmt.Errorf("%w: more than %d bytes", errPageTooLong, b.limit.most)
 	}
-	return count, err //nolint:wrapcheck // io.EOF is compared
+	return count, err // as it is: io.EOF is compared
 }
