@@ -101,7 +101,7 @@ fuzz: ## each fuzz target for FUZZTIME (20s)
 		| sed -E 's|/[^/]+:func | |' | sort -u \
 		| while read -r package target; do \
 			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime $(FUZZMINIMIZE) "./$$package" </dev/null || exit 1; \
+			go test -ldflags '$(LAZY)' -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime $(FUZZMINIMIZE) "./$$package" </dev/null || exit 1; \
 		done
 
 bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=old.txt compares)
