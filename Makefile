@@ -96,15 +96,10 @@ soak: ## 10,000 random histories against the oracle; both roles amid faults for 
 	DRA_EXPORTER_HISTORIES=10000 go test -count=1 -timeout 60m -run '^TestTruth' ./collector/node
 	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/hostile
 
-# Inputs that find new code are made smaller for as long as FUZZMINIMIZE says, and
-# not for a minute as by default: within FUZZTIME nothing else would be done.
+# Inputs that find new code are made smaller FUZZMINIMIZE times, and not for a minute
+# as by default: within FUZZTIME nothing else would be done.
 fuzz: ## each fuzz target for FUZZTIME (20s)
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' cmd collector internal kubelet \
-		| sed -E 's|/[^/]+:func | |' | sort -u \
-		| while read -r package target; do \
-			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime $(FUZZMINIMIZE) "./$$package" </dev/null || exit 1; \
-		done
+	FUZZTIME=$(FUZZTIME) FUZZMINIMIZE=$(FUZZMINIMIZE) .ci/fuzz -ldflags '$(LAZY)'
 
 bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=old.txt compares)
 	@mkdir -p dist

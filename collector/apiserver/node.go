@@ -62,6 +62,11 @@ func New(options Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newNode(options, connection), nil
+}
+
+// newNode is New with a client that may be that of several.
+func newNode(options Options, connection *client) *Node {
 	n := &Node{
 		now:        options.Clock,
 		client:     connection,
@@ -77,7 +82,7 @@ func New(options Options) (*Node, error) {
 	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
 	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
 	n.hiddenReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextHidden}
-	return n, nil
+	return n
 }
 
 func (o Options) tracker(name string) *source.Tracker {

@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,7 +143,7 @@ func (s *Server) newServer() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.limited("connections").Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(&errorLog{clients: s.limited("connections"), ours: s.config.Log}, "", 0),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrameBytes,
 			MaxDecoderHeaderTableSize: maxHeaderTableBytes, MaxEncoderHeaderTableSize: maxHeaderTableBytes,
@@ -158,6 +160,20 @@ func (s *Server) newServer() *http.Server {
 		return context.Background()
 	}
 	return server
+}
+
+// errorLog logs what net/http reports of a server. Clients can cause any number of
+// its lines, but for panics, which are defects of ours and logged as they are.
+type errorLog struct{ clients, ours *slog.Logger }
+
+func (e *errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimRight(string(line), "\n")
+	if strings.Contains(text, ": panic serving ") {
+		e.ours.Error(text)
+	} else {
+		e.clients.Warn(text)
+	}
+	return len(line), nil
 }
 
 // limited is the log for lines of which a client can cause any number.

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testConfig serves one gauge, one page and probes that are content.
-func testConfig(t *testing.T) web.Config {
+func testConfig(t testing.TB) web.Config {
 	t.Helper()
 	name, help, kind, value := "dra_test", "A test", dto.MetricType_GAUGE, 42.0
 	families := []*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -196,7 +197,7 @@ func (s *stringsScene) checkMetrics(t *testing.T) {
 			for {
 				family := &dto.MetricFamily{}
 				err := decoder.Decode(family)
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				}
 				if err != nil {
