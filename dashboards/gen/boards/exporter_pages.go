@@ -87,7 +87,7 @@ func completenessPanels() []panel {
 			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 4, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
-			reads: "Claims that are not allocated, and templates, whose requests or selectors exceed a limit, so that the reason why they are pending is unknown. docs/security.md has the limits.",
+			reads: "Claims that are not allocated, and templates, whose requests or selectors exceed a limit, so that the reason why they are pending is undetermined. docs/security.md has the limits.",
 			empty: "no claim is too large, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
 			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
