@@ -38,7 +38,7 @@ type Status struct {
 	Name        string
 	Up          bool          // the last attempt succeeded
 	Reason      Reason        // why not, or what is amiss though it is up
-	Message     string        // the same for people, with the remedy; empty when well
+	Message     string        // the same for people, with the remedy, see Text; empty when well
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
 	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
@@ -132,7 +132,7 @@ func (t *Tracker) conclude(up bool, err error) {
 	t.status.Up, t.status.Reason, t.status.Message = up, ReasonOf(err), ""
 	if err != nil {
 		t.status.Errors++
-		t.status.Message = err.Error()
+		t.status.Message = Text(err.Error())
 	}
 	if up {
 		t.status.LastSuccess = now
