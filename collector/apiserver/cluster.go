@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// ClusterOptions say what to read and whom to tell. All but Namespace and
-// Observe are needed.
+// ClusterOptions say what to read and whom to tell. All but Namespace,
+// Observe and Limits are needed.
 type ClusterOptions struct {
 	Config    *rest.Config
 	Namespace string // pods, claims, templates, groups and events of this one alone; empty: of all
@@ -24,6 +24,8 @@ type ClusterOptions struct {
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.
 	Observe func(source string) func(seconds float64)
+
+	Limits Limits
 }
 
 func (o ClusterOptions) check() error {
@@ -74,7 +76,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config)
+	connection, err := newClient(options.Config, options.Limits.orDefault())
 	if err != nil {
 		return nil, err
 	}

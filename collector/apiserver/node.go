@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -9,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,7 +61,7 @@ func New(options Options) (*Node, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config)
+	connection, err := newClient(options.Config, options.Limits.orDefault())
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +103,7 @@ func (n *Node) follow(options Options) {
 	} else {
 		pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
 		n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
+		n.podWatch.list = light(n.podWatch.list, func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) })
 		n.podWatch.turned = n.podsTurned
 	}
 	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
@@ -109,6 +113,7 @@ func (n *Node) follow(options Options) {
 
 	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
 	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+	n.sliceWatch.list = light(n.sliceWatch.list, stripSlice)
 	n.sliceWatch.turned = n.slicesTurned
 	n.slices = newCollection[*resourcev1.ResourceSlice, poolSlice](&n.mu, n.sliceWatch)
 	n.slices.strip, n.slices.decode = stripSlice, recordSlice
@@ -122,6 +127,7 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 		resource: resource,
 		tracker:  options.tracker(resource),
 		now:      options.Clock,
+		limits:   options.Limits.orDefault(),
 		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 			query.FieldSelector = selector.String()
 			list := empty()
@@ -133,6 +139,33 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 		},
 	}
 }
+
+// light is a list of which no page is held whole until the last has come.
+func light[O runtime.Object](list lister, strip func(O) any) lister {
+	return func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
+		page, err := list(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		about, err := meta.ListAccessor(page)
+		if err != nil {
+			return nil, fmt.Errorf("understand a list: %w", err)
+		}
+		stripped := &metainternalversion.List{ListMeta: metav1.ListMeta{
+			ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue(), RemainingItemCount: about.GetRemainingItemCount(),
+		}}
+		err = meta.EachListItem(page, func(object runtime.Object) error {
+			if typed, ok := object.(O); ok {
+				stripped.Items = append(stripped.Items, strip(typed).(runtime.Object))
+			}
+			return nil
+		})
+		return stripped, err
+	}
+}
+
+// lister reads a list or a page of it.
+type lister = func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
 // Run reads until ctx ends. What fails meanwhile is told by Statuses, and
 // tried again.

@@ -30,6 +30,8 @@ type Options struct {
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.
 	Observe func(source string) func(seconds float64)
+
+	Limits Limits
 }
 
 func (o Options) check() error {

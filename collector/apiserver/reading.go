@@ -193,13 +193,18 @@ func (n *Node) listPool(ctx context.Context, pool poolID) ([]poolSlice, error) {
 			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorPoolName, pool.name),
 		).String(),
 	}
-	list := &resourcev1.ResourceSliceList{}
-	if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
-		return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
+	var present []poolSlice
+	for {
+		list := &resourcev1.ResourceSliceList{}
+		if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
+			return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
+		}
+		for i := range list.Items {
+			present = append(present, decodePoolSlice(&list.Items[i]))
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return present, nil
+		}
+		options.ResourceVersion = ""
 	}
-	present := make([]poolSlice, 0, len(list.Items))
-	for i := range list.Items {
-		present = append(present, decodePoolSlice(&list.Items[i]))
-	}
-	return present, nil
 }

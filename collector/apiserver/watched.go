@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -58,7 +59,8 @@ type watched struct {
 	tracker  *source.Tracker
 	now      clock.Clock
 	turned   func(alive bool) // called at every success and failure
-	optional bool             // the API server may well not serve it: that is no failure
+	limits   Limits
+	optional bool // the API server may well not serve it: that is no failure
 
 	mu         sync.Mutex
 	end        func(error) // ends the attempt that is going on
@@ -72,6 +74,8 @@ type watched struct {
 	caughtUp   clock.Instant // from when on what it tells has just happened
 	giveUp     context.CancelFunc
 	alarm      *time.Timer
+	beyond     error // a limit that the cycle has exceeded
+	received   int   // objects of the present list or stream
 }
 
 // run keeps the store up to date until ctx ends. example is an object of the
@@ -103,6 +107,9 @@ func (w *watched) cycle(ctx context.Context, listAndWatch func(context.Context) 
 	go func() { ended <- listAndWatch(cycle) }()
 	select {
 	case err := <-ended:
+		if beyond := w.beyondLimit(); beyond != nil {
+			return beyond // the status says so already
+		}
 		if err == nil || isExpired(err) || cycle.Err() != nil {
 			return nil
 		}
@@ -123,7 +130,13 @@ func (w *watched) tryList(ctx context.Context, options metav1.ListOptions) (runt
 		return nil, ctx.Err()
 	}
 	w.beginList()
+	if options.Continue == "" {
+		w.uncount()
+	}
 	list, err := w.list(ctx, options)
+	if err == nil {
+		err = w.count(meta.LenList(list))
+	}
 	return list, final(err)
 }
 
@@ -143,7 +156,7 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, ctx.Err()
 	}
 	w.beginWatch(streaming, options.TimeoutSeconds)
-	opened, err := w.watch(ctx, options)
+	opened, err := w.watch(asking(ctx, request{kind: requestWatch, exceeded: w.exceed}), options)
 	if err == nil && reflect.TypeOf(opened) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		err = errConnectionEnded
 	}
