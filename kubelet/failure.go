@@ -41,6 +41,9 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	case codes.Unavailable:
 		return source.ReasonUnavailable, "the connection broke; it is tried again"
 	case codes.Internal:
+		if _, limit, found := strings.Cut(refusal.Message(), moreThan); found {
+			return source.ReasonResourceExhausted, fmt.Sprintf("%s the limit of%s; run fewer pods on this node or give each of them fewer devices", moreThan, limit)
+		}
 		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
 	default:
 		return source.ReasonOther, "the kubelet could not answer; see its log"

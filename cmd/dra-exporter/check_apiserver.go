@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
-
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
