@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -67,9 +68,20 @@ func escaped(r rune) string {
 }
 
 // kindOf is what is the same of two texts that say the same of other objects,
-// amounts and times: the words that are letters alone.
+// amounts and times: the words that are letters alone. Clauses that say the same
+// count once, however many objects there are.
 func kindOf(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ';' || r == ',' || r == '(' || r == ')' })
+	var kinds []string
+	for clause := range strings.SplitSeq(text, "; ") {
+		if kind := kindOfClause(clause); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return strings.Join(kinds, "; ")
+}
+
+func kindOfClause(clause string) string {
+	words := strings.FieldsFunc(clause, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",()", r) })
 	kept := words[:0]
 	for _, word := range words {
 		word = strings.TrimRight(word, ".:!?")
