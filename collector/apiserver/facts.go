@@ -14,38 +14,21 @@ func (n *Node) Latest() Facts {
 	defer n.mu.Unlock()
 	if n.stale {
 		n.stale = false
-		n.facts.Pods = n.podsWithClaims()
+		n.facts.Pods = sortedPods(n.withClaims)
 		n.facts.Claims = n.book.claims()
 		n.facts.Unread = n.book.unread()
 		n.facts.Published = n.published()
 	}
 	if n.stalePlugins {
 		n.stalePlugins = false
-		n.facts.PluginPods = n.podsWithPlugins()
+		n.facts.PluginPods = sortedPods(n.withPlugins)
 	}
 	return n.facts
 }
 
-func (n *Node) podsWithPlugins() []dra.Pod {
-	var pods []dra.Pod
-	for _, record := range n.pods.items {
-		if pod := record.plugins(); pod != nil {
-			pods = append(pods, *pod)
-		}
-	}
-	slices.SortFunc(pods, comparePods)
-	return pods
-}
-
-func (n *Node) podsWithClaims() []dra.Pod {
-	var pods []dra.Pod
-	for _, record := range n.pods.items {
-		if len(record.pod.Claims) > 0 {
-			pods = append(pods, record.pod)
-		}
-	}
-	slices.SortFunc(pods, comparePods)
-	return pods
+// sortedPods are the values in the order of the pods' names; nil for none.
+func sortedPods(pods map[objectName]dra.Pod) []dra.Pod {
+	return slices.SortedFunc(maps.Values(pods), comparePods)
 }
 
 func (n *Node) published() []dra.PublishedDevice {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -45,6 +46,9 @@ type Node struct {
 	// mu guards all below, and the items of both collections.
 	mu           sync.Mutex
 	book         *claimBook
+	demand       demand
+	withClaims   map[objectName]dra.Pod // that have not ended
+	withPlugins  map[objectName]dra.Pod
 	pools        pools
 	far          *farPools
 	slicesListed bool // at least once
@@ -73,9 +77,12 @@ func New(options Options) (*Node, error) {
 		changed:    make(chan struct{}, 1),
 		podChanged: make(chan struct{}, 1),
 		book:       newClaimBook(spread),
-		pools:      make(pools),
-		far:        newFarPools(spread),
+		demand:     newDemand(),
+		withClaims: make(map[objectName]dra.Pod), withPlugins: make(map[objectName]dra.Pod),
+		pools: make(pools),
+		far:   newFarPools(spread),
 	}
+	n.book.differs = n.claimDiffers
 	n.follow(options)
 	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
 	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
@@ -109,7 +116,7 @@ func (n *Node) follow(options Options) {
 	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
 	n.pods.strip = func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) }
 	n.pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod, options.PodLabels...) }
-	n.pods.changed, n.pods.settled = n.podDiffers, n.wantClaims
+	n.pods.changed, n.pods.handed, n.pods.settled = n.podDiffers, n.podChangedTo, n.wantClaims
 
 	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
 	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
