@@ -30,6 +30,7 @@ const (
 	ReasonResourceExhausted Reason = "resource_exhausted"
 	ReasonLibraryMissing    Reason = "library_not_found"
 	ReasonUnsupported       Reason = "unsupported_version"
+	ReasonLagging           Reason = "lagging"
 	ReasonOther             Reason = "other"
 )
 
@@ -42,6 +43,14 @@ type Status struct {
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
 	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
+	Queue       Queue         // of a source that is watched
+}
+
+// Queue is what a watch has delivered and what has not been processed yet.
+type Queue struct {
+	Watched bool          // false: the source has none
+	Events  int           // received and not yet processed
+	Lag     time.Duration // since the oldest was received, or what was made of it
 }
 
 // Failure is an error that knows its Reason.
@@ -122,6 +131,18 @@ func (t *Tracker) Report(err error) {
 // fails, say. It counts as a success with a reason, and as an error.
 func (t *Tracker) Impair(err error) {
 	t.conclude(true, err)
+}
+
+// Late notes that an attempt which began at an instant has not ended when it
+// should have. The source is down, and what ends the attempt counts.
+func (t *Tracker) Late(began clock.Instant, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.Up, t.status.Reason, t.status.Message = false, ReasonOf(err), Text(err.Error())
+	if t.status.HungSince.IsZero() {
+		t.status.HungSince = began
+	}
+	t.diary.note(t.status, t.now())
 }
 
 // conclude notes how an attempt ended and what went wrong in it.
