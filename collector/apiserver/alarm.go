@@ -196,7 +196,7 @@ func (w *watched) conclude(err error) {
 	if w.absent = w.optional && errors.Is(err, errNotServed); !w.absent {
 		end(failure(cause(err)))
 	}
-	w.end, w.alive = nil, err == nil
+	w.end, w.alive, w.lagging = nil, err == nil, false
 	if w.alive {
 		w.arm(watchSilence, nil)
 	} else {

@@ -199,13 +199,13 @@ func (c *Cluster) Settled() bool {
 // resource.k8s.io/v1 as a whole is not served, the claims say so in words and
 // the group's other resources by their reason alone.
 func (c *Cluster) Statuses() []source.Status {
-	now := c.options.Clock()
+	now, pending := c.options.Clock(), c.journal.oldest()
 	c.mu.Lock()
 	barred := c.barred
 	c.mu.Unlock()
 	var all []source.Status
 	for _, kind := range c.kinds {
-		status, served := kind.watched.statusIfServed(now)
+		status, served := kind.watched.statusIfServed(now, pending)
 		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
 			status.Reason = source.ReasonUnsupported
 		}
@@ -227,6 +227,8 @@ func worse(a, b source.Status) source.Status {
 		one, other = b, a
 	}
 	one.Errors += other.Errors
+	one.Queue.Events += other.Queue.Events
+	one.Queue.Lag = max(one.Queue.Lag, other.Queue.Lag)
 	if other.LastSuccess.Elapsed < one.LastSuccess.Elapsed {
 		one.LastSuccess = other.LastSuccess
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -12,6 +13,7 @@ import (
 func (n *Node) Latest() Facts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.staleSince = clock.Instant{}
 	if n.stale {
 		n.stale = false
 		n.facts.Pods = sortedPods(n.withClaims)
@@ -43,7 +45,15 @@ func (n *Node) published() []dra.PublishedDevice {
 // touch notes, under the lock, that the facts are behind.
 func (n *Node) touch() {
 	n.stale = true
+	n.behind()
 	signal(n.changed)
+}
+
+// behind notes since when the facts are behind.
+func (n *Node) behind() {
+	if n.staleSince.IsZero() {
+		n.staleSince = n.now()
+	}
 }
 
 // podDiffers is called, under the lock, when a pod has come, changed or gone.
@@ -59,6 +69,7 @@ func (n *Node) podDiffers(before, after *podRecord) {
 	}
 	if !reflect.DeepEqual(before.plugins(), after.plugins()) {
 		n.stalePlugins = true
+		n.behind()
 		signal(n.changed)
 	}
 }

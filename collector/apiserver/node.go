@@ -54,6 +54,7 @@ type Node struct {
 	slicesListed bool // at least once
 	stale        bool // facts are behind what is known
 	stalePlugins bool // and so are those of pods with device plugins alone
+	staleSince   clock.Instant
 	facts        Facts
 }
 
@@ -206,9 +207,12 @@ func (n *Node) PodFeed() *PodFeed { return n.fed }
 // resourceslices.
 func (n *Node) Statuses() []source.Status {
 	now := n.now()
-	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now)}
+	n.mu.Lock()
+	pending := n.staleSince
+	n.mu.Unlock()
+	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now, pending)}
 	if n.podWatch != nil {
-		statuses = slices.Insert(statuses, 0, n.podWatch.status(now))
+		statuses = slices.Insert(statuses, 0, n.podWatch.status(now, pending))
 	}
 	return statuses
 }

@@ -76,6 +76,10 @@ type watched struct {
 	alarm      *time.Timer
 	beyond     error // a limit that the cycle has exceeded
 	received   int   // objects of the present list or stream
+
+	waiting int           // events that have been received and not processed
+	oldest  clock.Instant // when the first of those was; zero: there is none
+	lagging bool          // and the tracker has been told so
 }
 
 // run keeps the store up to date until ctx ends. example is an object of the
@@ -164,7 +168,7 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, final(fmt.Errorf("watch %s: %w", w.resource, err))
 	}
 	w.answered(streaming)
-	return opened, nil
+	return newQueue(opened, w.now, w.moved), nil
 }
 
 // aside notes how a request went that was made beside an open watch.
@@ -181,21 +185,27 @@ func (w *watched) aside(err error) {
 }
 
 // status is what the tracker says, with a last success of now while a watch
-// is open: no news is the news that nothing has changed.
-func (w *watched) status(now clock.Instant) source.Status {
+// is open: no news is the news that nothing has changed. pending is since when
+// something waits that was processed and is not shown yet, zero for nothing.
+func (w *watched) status(now, pending clock.Instant) source.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	behind := w.checkLag(now, pending)
 	status := w.tracker.Status()
+	status.Queue = behind
 	if w.alive {
 		status.LastSuccess = now
+	}
+	if w.alive && w.lagging {
+		status.LastSuccess = now.Add(-behind.Lag)
 	}
 	return status
 }
 
 // statusIfServed is the same; false while the collection is one that the API
 // server need not serve, and it is not known to.
-func (w *watched) statusIfServed(now clock.Instant) (source.Status, bool) {
-	status := w.status(now)
+func (w *watched) statusIfServed(now, pending clock.Instant) (source.Status, bool) {
+	status := w.status(now, pending)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return status, !w.absent && (!w.optional || status.Up || status.Errors > 0)
