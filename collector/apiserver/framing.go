@@ -7,6 +7,9 @@ type framing interface {
 	// largest takes in the next bytes and returns the size, as far as it is
 	// known, of the largest event that they are part of.
 	largest(next []byte) int64
+
+	// fields is how many fields or objects an event has had at most.
+	fields() int
 }
 
 // lengthFraming is that of protobuf: each event has its length, four bytes
@@ -14,14 +17,22 @@ type framing interface {
 type lengthFraming struct {
 	header []byte
 	left   int64 // of the present event
+	limit  int64
+	event  []byte // as far as it has come
+	most   int    // fields of an event
 }
 
 func (f *lengthFraming) largest(next []byte) int64 {
 	found := f.left
 	for len(next) > 0 {
 		if f.left > 0 {
-			skipped := min(f.left, int64(len(next)))
-			next, f.left = next[skipped:], f.left-skipped
+			taken := min(f.left, int64(len(next)))
+			f.event = append(f.event, next[:taken]...)
+			next, f.left = next[taken:], f.left-taken
+			if f.left == 0 {
+				f.most = max(f.most, countFields(f.event, maxFields+1))
+				f.event = nil // one may be large, and most are small
+			}
 			continue
 		}
 		taken := min(4-len(f.header), len(next))
@@ -29,11 +40,15 @@ func (f *lengthFraming) largest(next []byte) int64 {
 		if len(f.header) == 4 {
 			f.left = int64(binary.BigEndian.Uint32(f.header))
 			f.header = f.header[:0]
-			found = max(found, f.left)
+			if found = max(found, f.left); f.left > f.limit {
+				return found // it will not be read
+			}
 		}
 	}
 	return found
 }
+
+func (f *lengthFraming) fields() int { return f.most }
 
 // jsonFraming is that of JSON: events follow upon one another, and each is an
 // object. It counts what comes from the end of one to the end of the next.
@@ -42,12 +57,17 @@ type jsonFraming struct {
 	text    bool // within a string
 	escaped bool // after its backslash
 	read    int64
+	objects objectCounter
+	most    int
 }
+
+func (f *jsonFraming) fields() int { return max(f.most, f.objects.objects) }
 
 func (f *jsonFraming) largest(next []byte) int64 {
 	found := int64(0)
-	for _, c := range next {
+	for i, c := range next {
 		f.read++
+		f.objects.count(next[i : i+1])
 		switch {
 		case f.escaped:
 			f.escaped = false
@@ -61,7 +81,8 @@ func (f *jsonFraming) largest(next []byte) int64 {
 		case c == '}' || c == ']':
 			if f.depth--; f.depth <= 0 {
 				found = max(found, f.read)
-				f.depth, f.read = 0, 0
+				f.most = max(f.most, f.objects.objects)
+				f.depth, f.read, f.objects.objects = 0, 0, 0
 			}
 		}
 	}

@@ -123,9 +123,9 @@ func (l *limiter) RoundTrip(asked *http.Request) (*http.Response, error) {
 	case about.kind == requestWatch:
 		answer.Body = newEventBody(answer, l.limits.Event, about.exceeded)
 	case about.kind == requestObject:
-		answer.Body = &limitedBody{ReadCloser: answer.Body, left: l.limits.Object, beyond: largerThan("the object", l.limits.Object)}
+		answer.Body = newLimitedBody(answer, l.limits.Object, "the object")
 	default:
-		answer.Body = &limitedBody{ReadCloser: answer.Body, left: l.limits.List, beyond: largerThan("the answer", l.limits.List)}
+		answer.Body = newLimitedBody(answer, l.limits.List, "the answer")
 	}
 	return answer, nil
 }
@@ -156,25 +156,62 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
-// limitedBody fails once more than its limit has been read.
+// limitedBody is read as a whole at the first call, and fails if it is larger
+// than its limit or has more fields than there may be. So does whoever reads it.
 type limitedBody struct {
 	io.ReadCloser
-	left   int64
-	beyond error
+	limit    int64
+	what     string
+	protobuf bool
+	whole    *bytes.Reader
+	failed   error
+}
+
+func newLimitedBody(answer *http.Response, limit int64, what string) *limitedBody {
+	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: what, protobuf: isProtobuf(answer)}
+}
+
+func isProtobuf(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == runtime.ContentTypeProtobuf
 }
 
 func (b *limitedBody) Read(into []byte) (int, error) {
-	if b.left < 0 {
-		return 0, b.beyond
+	if b.whole == nil {
+		b.whole = bytes.NewReader(b.readAll())
 	}
-	if int64(len(into)) > b.left+1 {
-		into = into[:b.left+1]
+	if b.whole.Len() == 0 && b.failed != nil {
+		return 0, b.failed
 	}
-	n, err := b.ReadCloser.Read(into)
-	if b.left -= int64(n); b.left < 0 {
-		return n - 1, b.beyond
+	return b.whole.Read(into)
+}
+
+func (b *limitedBody) readAll() []byte {
+	whole, err := io.ReadAll(io.LimitReader(b.ReadCloser, b.limit+1))
+	switch {
+	case int64(len(whole)) > b.limit:
+		b.failed = largerThan(b.what, b.limit)
+		return nil
+	case b.fieldsOf(whole) > maxFields:
+		b.failed = moreFields(b.what)
+		return nil
+	default:
+		b.failed = err
+		return whole
 	}
-	return n, err
+}
+
+func (b *limitedBody) fieldsOf(whole []byte) int {
+	if b.protobuf {
+		return countFields(whole, maxFields+1)
+	}
+	var counted objectCounter
+	counted.count(whole)
+	return counted.objects
+}
+
+func moreFields(what string) error {
+	return &limitError{what: what + " has more fields", limit: strconv.Itoa(maxFields)}
 }
 
 // eventBody is the body of a watch. It fails once an event has more bytes than
@@ -189,8 +226,8 @@ type eventBody struct {
 
 func newEventBody(answer *http.Response, limit int64, exceeded func(error)) *eventBody {
 	body := &eventBody{ReadCloser: answer.Body, limit: limit, exceeded: exceeded, framing: &jsonFraming{}}
-	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == runtime.ContentTypeProtobuf {
-		body.framing = &lengthFraming{}
+	if isProtobuf(answer) {
+		body.framing = &lengthFraming{limit: limit}
 	}
 	return body
 }
@@ -200,10 +237,14 @@ func (b *eventBody) Read(into []byte) (int, error) {
 		return 0, b.beyond
 	}
 	n, err := b.ReadCloser.Read(into)
-	if b.framing.largest(into[:n]) <= b.limit {
+	switch size := b.framing.largest(into[:n]); {
+	case size > b.limit:
+		b.beyond = largerThan("an event of the watch", b.limit)
+	case b.framing.fields() > maxFields:
+		b.beyond = moreFields("an event of the watch")
+	default:
 		return n, err
 	}
-	b.beyond = largerThan("an event of the watch", b.limit)
 	if b.exceeded != nil {
 		b.exceeded(b.beyond)
 	}

@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -223,7 +225,7 @@ func TestFraming(t *testing.T) {
 		framed = append(binary.BigEndian.AppendUint32(framed, uint32(length)), make([]byte, length)...)
 	}
 	for step := 1; step <= 40; step++ {
-		json, lengths := &jsonFraming{}, &lengthFraming{}
+		json, lengths := &jsonFraming{}, &lengthFraming{limit: 1000}
 		most := func(f framing, all []byte) (most int64) {
 			for i := 0; i < len(all); i += step {
 				most = max(most, f.largest(all[i:min(i+step, len(all))]))
@@ -236,6 +238,77 @@ func TestFraming(t *testing.T) {
 		if got := most(lengths, framed); got != 300 {
 			t.Errorf("in steps of %d: the largest event has %d bytes, want 300", step, got)
 		}
+	}
+}
+
+// Empty objects take a thousand times the room once they are decoded: answers
+// and events of them are refused before.
+func TestAnswersOfEmptyObjects(t *testing.T) {
+	const fill = 6 << 20
+	field := func(number byte, inner []byte) []byte {
+		return append(protowire.AppendVarint([]byte{number<<3 | 2}, uint64(len(inner))), inner...)
+	}
+	kubernetes := func(kind string, raw []byte) []byte {
+		about := append(field(1, []byte("v1")), field(2, []byte(kind))...)
+		return append([]byte(protobufMagic), append(field(1, about), field(2, raw)...)...)
+	}
+	listMeta := field(1, field(2, []byte("1")))
+	pods := bytes.Repeat(field(2, nil), fill/2)
+	containers := field(2, field(2, bytes.Repeat(field(2, nil), fill/2)))
+	for name, test := range map[string]struct {
+		kind string
+		list []byte
+	}{
+		"pods in protobuf":            {"application/vnd.kubernetes.protobuf", kubernetes("PodList", append(listMeta, pods...))},
+		"pods and a fault":            {"application/vnd.kubernetes.protobuf", kubernetes("PodList", append(append(listMeta, pods...), 0xff))},
+		"containers of a pod":         {"application/vnd.kubernetes.protobuf", kubernetes("PodList", append(listMeta, containers...))},
+		"pods in JSON":                {"application/json", []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Repeat("{},", fill/3) + `{}]}`)},
+		"pods that are null, in JSON": {"application/json", []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Repeat("null,", fill/5) + `null]}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &hostileServer{watch: silentWatch, list: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", test.kind)
+				_, _ = w.Write(test.list)
+			}}
+			status, _, allocated := server.podStatus(t, Limits{}, failed)
+			if status.Up || status.Reason != source.ReasonResourceExhausted || !strings.Contains(status.Message, "more fields than the limit of 250000") {
+				t.Errorf("%+v", status)
+			}
+			if allocated > 600<<20 { // ten tries of a page, each half of the one before, take as many bytes each
+				t.Errorf("it took %d MiB", allocated>>20)
+			}
+		})
+	}
+	server := &hostileServer{list: emptyPods, watch: func(w http.ResponseWriter, r *http.Request) {
+		event := append(field(1, []byte("ADDED")), field(2, field(1, kubernetes("Pod", field(2, bytes.Repeat(field(2, nil), fill/2)))))...)
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+		_, _ = w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(event))))
+		_, _ = w.Write(event)
+		<-r.Context().Done()
+	}}
+	if status, _, allocated := server.podStatus(t, Limits{}, failed); !strings.Contains(status.Message, "an event of the watch has more fields") || allocated > 100<<20 {
+		t.Errorf("an event: %+v, %d MiB", status, allocated>>20)
+	}
+}
+
+// What is counted of a large honest object is far from the limit, and text is
+// not taken for messages.
+func TestFieldsOfAnHonestSlice(t *testing.T) {
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"long": strings.Repeat("The quick brown fox. ", 10_000)}}}
+	for i := range 128 {
+		device := resourcev1.Device{Name: "gpu-" + strconv.Itoa(i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
+		for j := range 32 {
+			value := strings.Repeat("v", 60)
+			device.Attributes[resourcev1.QualifiedName("attribute-"+strconv.Itoa(j))] = resourcev1.DeviceAttribute{StringValue: &value}
+		}
+		slice.Spec.Devices = append(slice.Spec.Devices, device)
+	}
+	raw, err := slice.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := countFields(raw, maxFields); got < 128*32*3 || got > maxFields/8 {
+		t.Errorf("%d bytes have %d fields", len(raw), got)
 	}
 }
 
