@@ -32,7 +32,7 @@ type Limits struct {
 // which JSON makes larger. docs/security.md lists the limits.
 func (l Limits) orDefault() Limits {
 	return Limits{
-		List:    cmp.Or(l.List, 32<<20),
+		List:    cmp.Or(l.List, 16<<20),
 		Object:  cmp.Or(l.Object, 8<<20),
 		Event:   cmp.Or(l.Event, 8<<20),
 		Failure: cmp.Or(l.Failure, 64<<10),
