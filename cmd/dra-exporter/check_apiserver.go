@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
@@ -39,7 +40,7 @@ func newProbe(config *rest.Config) (*probe, error) {
 	if shared.Dial == nil {
 		shared.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
-	transport, err := rest.HTTPClientFor(shared)
+	transport, err := rest.HTTPClientFor(apiserver.LimitAnswers(shared))
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ type client struct {
 	older          map[schema.GroupVersion]rest.Interface // what some API servers have in place of, or besides, these
 	http           *http.Client
 	parameters     runtime.ParameterCodec
+
+	mu    sync.Mutex
+	pages map[string]int64 // by resource: how many objects to ask for at once, where more are too large
 }
 
 // place is where a collection is read: all of it, or of one namespace.
@@ -53,12 +57,12 @@ func (p place) get() *rest.Request {
 // about finds out whether an answer says that there is no such place.
 func (p place) about(err error) error { return about(p.group.APIVersion().String(), err) }
 
-func newClient(config *rest.Config) (*client, error) {
+func newClient(config *rest.Config, limits Limits) (*client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	shared := rest.CopyConfig(config)
+	shared := limited(config, limits)
 	shared.ContentType = runtime.ContentTypeProtobuf
 	shared.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -72,7 +76,10 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}
-	made := &client{http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface)}
+	made := &client{
+		http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface),
+		pages: make(map[string]int64),
+	}
 	if made.core, err = groupClient(shared, transport, "/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
@@ -127,9 +134,21 @@ func groupClient(shared *rest.Config, transport *http.Client, path string, group
 // close ends the connections that no request uses.
 func (c *client) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// list reads a collection into the given list.
+// list reads a collection, or a page of it, into the given list. Where that is
+// larger than an answer may be, it reads a page, and a smaller one than was
+// asked for: whoever lists goes on where the list says so.
 func (c *client) list(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	for {
+		c.limitPage(from, &options)
+		err := c.listOnce(ctx, from, options, into)
+		if !isBeyondLimit(err) || !c.halvePage(from, options.Limit) {
+			return err
+		}
+	}
+}
+
+func (c *client) listOnce(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestList}), requestTimeout)
 	defer cancel()
 	err := from.get().VersionedParams(&options, c.parameters).Do(ctx).Into(into)
 	if err != nil {
@@ -143,9 +162,40 @@ func (c *client) list(ctx context.Context, from place, options metav1.ListOption
 	return nil
 }
 
+// limitPage asks for no more objects than are known to fit. Of the newest
+// state: of another the API server may send all whatever is asked for.
+func (c *client) limitPage(from place, options *metav1.ListOptions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if page, known := c.pages[from.resource]; known && (options.Limit == 0 || options.Limit > page) {
+		options.Limit = page
+	}
+	if _, known := c.pages[from.resource]; known {
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	}
+}
+
+// halvePage notes that as many objects as were asked for, 0 being all, are too
+// large for one answer. False: it was one.
+func (c *client) halvePage(from place, asked int64) bool {
+	if asked == 1 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages[from.resource] = pageObjects
+	if asked != 0 {
+		c.pages[from.resource] = asked / 2
+	}
+	return true
+}
+
 // watch opens a watch of a collection; ctx ends it.
 func (c *client) watch(ctx context.Context, from place, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
+	if _, told := ctx.Value(requestKey{}).(request); !told {
+		ctx = asking(ctx, request{kind: requestWatch})
+	}
 	opened, err := from.get().VersionedParams(&options, c.parameters).Watch(ctx)
 	return opened, from.about(err)
 }
@@ -159,7 +209,7 @@ func (c *client) probe(ctx context.Context, namespace string) error {
 // claim reads one ResourceClaim, at least as new as the resource version
 // says: "0" is whatever the API server has at hand, empty the newest.
 func (c *client) claim(ctx context.Context, namespace, name, version string) (*resourcev1.ResourceClaim, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestObject}), requestTimeout)
 	defer cancel()
 	claim := &resourcev1.ResourceClaim{}
 	options := metav1.GetOptions{ResourceVersion: version}

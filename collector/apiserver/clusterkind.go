@@ -47,6 +47,7 @@ func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] 
 		resource: k.resource,
 		tracker:  c.tracker(k.resource, k.silent),
 		now:      c.options.Clock,
+		limits:   c.options.Limits.orDefault(),
 		turned:   func(bool) { signal(c.journal.changed) },
 		optional: k.optional,
 	}

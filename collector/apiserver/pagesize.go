@@ -88,20 +88,20 @@ func (t limitingTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil || !limited {
 		return response, err
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, limit: limit}
+	response.Body = &pageBody{ReadCloser: response.Body, limit: limit}
 	return response, nil
 }
 
 // WrappedRoundTripper lets client-go find the transport beneath.
 func (t limitingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-type limitedBody struct {
+type pageBody struct {
 	io.ReadCloser
 	limit *answerLimit
 }
 
 // Read implements io.Reader.
-func (b *limitedBody) Read(into []byte) (int, error) {
+func (b *pageBody) Read(into []byte) (int, error) {
 	count, err := b.ReadCloser.Read(into)
 	if read := b.limit.read.Add(int64(count)); b.limit.most > 0 && read > b.limit.most {
 		return 0, fmt.Errorf("%w: more than %d bytes", errPageTooLong, b.limit.most)

@@ -29,7 +29,7 @@ func FuzzPodFeed(f *testing.F) {
 		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), PodsFed: true,
 		Log: slog.New(slog.DiscardHandler), PodLabels: []string{"team"},
 	}
-	connection, err := newClient(options.Config) // its scheme takes longer to make than all the rest
+	connection, err := newClient(options.Config, Limits{}.orDefault()) // its scheme takes longer to make than all the rest
 	if err != nil {
 		f.Fatal(err)
 	}

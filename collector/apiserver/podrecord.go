@@ -21,9 +21,10 @@ type podRecord struct {
 	activity podActivity
 }
 
-// claims is the pod as one that uses claims, or nothing.
+// claims is the pod as one that uses claims, or nothing. One that has ended uses
+// none any more.
 func (r *podRecord) claims() *dra.Pod {
-	if r == nil || len(r.pod.Claims) == 0 {
+	if r == nil || len(r.pod.Claims) == 0 || r.pod.Terminal {
 		return nil
 	}
 	return &r.pod
