@@ -91,10 +91,11 @@ func TestClusterPending(t *testing.T) {
 }
 
 // allReasons: each of the closed set is on the page, but the one for which a
-// test had to stop the scheduler.
+// test had to stop the scheduler, one that lasts until a claim is diagnosed, and
+// one that test/hostile provokes by claims that are made to be costly.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	seen := map[string]bool{"unknown": true}
+	seen := map[string]bool{"unknown": true, "pending_diagnosis": true, "undetermined": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		seen[row.Labels["reason"]] = true
 	}
