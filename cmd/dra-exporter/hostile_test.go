@@ -52,8 +52,8 @@ func hostileStrings() map[string]string {
 		"escape sequences":          "x\x1b]0;owned\a\x1b[2J\x9b31m",
 		"the other direction":       "x\u202egpj.exe\u2066\u200f",
 		"NULs and returns":          "x\x00\r\n\v\f\u2028\u0085",
-		"a mebibyte":                "x" + strings.Repeat("A", 1<<20),
-		"a mebibyte of bad bytes":   "x" + strings.Repeat("a\xff", 1<<19),
+		"a quarter of a mebibyte":   "x" + strings.Repeat("A", 1<<18),
+		"one of bad bytes":          "x" + strings.Repeat("a\xff", 1<<17),
 		"a template":                `x{{.}}${jndi:ldap://x}%s%n`,
 	}
 }
