@@ -1,11 +1,13 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +40,10 @@ type client struct {
 	older          map[schema.GroupVersion]rest.Interface // what some API servers have in place of, or besides, these
 	http           *http.Client
 	parameters     runtime.ParameterCodec
+	limits         Limits
 
 	mu    sync.Mutex
-	pages map[string]int64 // by resource: how many objects to ask for at once, where more are too large
+	pages map[string]*pageSize // by resource
 }
 
 // place is where a collection is read: all of it, or of one namespace.
@@ -71,14 +74,13 @@ func newClient(config *rest.Config, limits Limits) (*client, error) {
 	if shared.Dial == nil {
 		shared.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	shared.Wrap(func(next http.RoundTripper) http.RoundTripper { return limitingTransport{next} })
 	transport, err := rest.HTTPClientFor(shared)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}
 	made := &client{
 		http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface),
-		pages: make(map[string]int64),
+		pages: make(map[string]*pageSize), limits: limits,
 	}
 	if made.core, err = groupClient(shared, transport, "/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
@@ -134,60 +136,52 @@ func groupClient(shared *rest.Config, transport *http.Client, path string, group
 // close ends the connections that no request uses.
 func (c *client) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// list reads a collection, or a page of it, into the given list. Where that is
-// larger than an answer may be, it reads a page, and a smaller one than was
-// asked for: whoever lists goes on where the list says so.
+// list reads a collection, or a page of it, into the given list. Of a
+// collection whose objects are large it reads a page of the newest state, and
+// a smaller one than was asked for: whoever lists goes on where the list says.
 func (c *client) list(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
+	pages := c.pageSize(from.resource)
 	for {
-		c.limitPage(from, &options)
-		err := c.listOnce(ctx, from, options, into)
-		if !isBeyondLimit(err) || !c.halvePage(from, options.Limit) {
+		if page := pages.limit(); page < pageObjects && (options.Limit == 0 || options.Limit > page) {
+			options.Limit = page
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // of another state all may be sent
+		}
+		bytes, err := c.listOnce(ctx, from, options, into)
+		switch asked := cmp.Or(options.Limit, pageObjects); {
+		case err == nil && options.ResourceVersion == "":
+			pages.learn(asked, int64(meta.LenList(into)), bytes, c.limits.List)
+			return nil
+		case !isBeyondLimit(err) || ctx.Err() != nil || !pages.shrink(asked):
 			return err
 		}
 	}
 }
 
-func (c *client) listOnce(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
-	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestList}), requestTimeout)
+// listOnce returns the number of bytes of the answer, too.
+func (c *client) listOnce(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) (int64, error) {
+	var bytes atomic.Int64
+	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestList, bytes: &bytes}), requestTimeout)
 	defer cancel()
 	err := from.get().VersionedParams(&options, c.parameters).Do(ctx).Into(into)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", from.resource, from.about(err))
+		return 0, from.about(err)
 	}
-	// An answer of another kind is left undecoded in silence, and would pass
-	// for a list without objects.
-	if about, err := meta.ListAccessor(into); err != nil || about.GetResourceVersion() == "" {
-		return fmt.Errorf("list %s: %w", from.resource, errNoList)
+	if meta.LenList(into) == 0 {
+		if about, err := meta.ListAccessor(into); err != nil || about.GetResourceVersion() == "" {
+			return 0, errNoList
+		}
 	}
-	return nil
+	return bytes.Load(), nil
 }
 
-// limitPage asks for no more objects than are known to fit. Of the newest
-// state: of another the API server may send all whatever is asked for.
-func (c *client) limitPage(from place, options *metav1.ListOptions) {
+// pageSize is shared by all lists of a resource.
+func (c *client) pageSize(resource string) *pageSize {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if page, known := c.pages[from.resource]; known && (options.Limit == 0 || options.Limit > page) {
-		options.Limit = page
+	if c.pages[resource] == nil {
+		c.pages[resource] = &pageSize{}
 	}
-	if _, known := c.pages[from.resource]; known {
-		options.ResourceVersion, options.ResourceVersionMatch = "", ""
-	}
-}
-
-// halvePage notes that as many objects as were asked for, 0 being all, are too
-// large for one answer. False: it was one.
-func (c *client) halvePage(from place, asked int64) bool {
-	if asked == 1 {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pages[from.resource] = pageObjects
-	if asked != 0 {
-		c.pages[from.resource] = asked / 2
-	}
-	return true
+	return c.pages[resource]
 }
 
 // watch opens a watch of a collection; ctx ends it.

@@ -56,7 +56,7 @@ func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] 
 	kept.convert, kept.decode, kept.known, kept.handed = k.convert, k.decode, k.known, k.handed
 	kept.changed = func(before, after *V) { k.changed(before, after, kept.live) }
 	kept.settled = func() { signal(c.journal.changed) }
-	at := from{client: c.client, offers: &offers{all: k.offers}, pages: &pageSize{}, resource: k.resource, selector: k.selector}
+	at := from{client: c.client, offers: &offers{all: k.offers}, resource: k.resource, selector: k.selector}
 	if k.scoped {
 		at.namespace = c.options.Namespace
 	}
@@ -87,7 +87,6 @@ func (c *Cluster) tracker(name string, silent bool) *source.Tracker {
 type from struct {
 	client              *client
 	offers              *offers
-	pages               *pageSize
 	namespace, resource string
 	selector            string
 }
@@ -103,14 +102,11 @@ func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(run
 	query.ResourceVersion, query.ResourceVersionMatch = "", "" // with one, there may be no pages
 	standIns := &metainternalversion.List{}
 	err := f.offers.ask(func(o offer) error {
-		return f.pages.request(ctx, func(ctx context.Context, limit int64) (int, error) {
-			page := o.list()
-			query.Limit = limit
-			if err := f.client.list(ctx, f.place(o), query, page); err != nil {
-				return 0, err
-			}
-			return f.replaceItems(standIns, page, admit)
-		})
+		page := o.list()
+		if err := f.client.list(ctx, f.place(o), query, page); err != nil {
+			return err
+		}
+		return f.replaceItems(standIns, page, admit)
 	})
 	if query.Continue != "" && isExpired(err) {
 		err = &finalError{cause: err} // else the pager would ask for all at once, and take one page for that
@@ -119,11 +115,11 @@ func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(run
 }
 
 // replaceItems has each object of a page taken in, and puts what stands for it
-// into the list. It returns how many there are.
-func (f from) replaceItems(standIns *metainternalversion.List, page runtime.Object, admit func(runtime.Object) runtime.Object) (int, error) {
+// into the list.
+func (f from) replaceItems(standIns *metainternalversion.List, page runtime.Object, admit func(runtime.Object) runtime.Object) error {
 	about, err := meta.ListAccessor(page)
 	if err != nil {
-		return 0, fmt.Errorf("understand a list of %s: %w", f.resource, err)
+		return fmt.Errorf("understand a list of %s: %w", f.resource, err)
 	}
 	standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
 	standIns.RemainingItemCount = about.GetRemainingItemCount()
@@ -132,9 +128,9 @@ func (f from) replaceItems(standIns *metainternalversion.List, page runtime.Obje
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("take in a list of %s: %w", f.resource, err)
+		return fmt.Errorf("take in a list of %s: %w", f.resource, err)
 	}
-	return len(standIns.Items), nil
+	return nil
 }
 
 func (f from) watch(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +21,7 @@ import (
 // Limits bound what is accepted from an API server. A limit that is zero is
 // the default.
 type Limits struct {
-	List    int64         // bytes of one page of a list; of a page that is larger, fewer objects are asked for at once
+	List    int64         // bytes of one page of a list; of a larger one, fewer objects are asked for at once
 	Object  int64         // bytes of one object that is read by its name
 	Event   int64         // bytes of one event of a watch
 	Failure int64         // bytes of an answer that says why a request failed
@@ -32,7 +33,7 @@ type Limits struct {
 // which JSON makes larger. docs/security.md lists the limits.
 func (l Limits) orDefault() Limits {
 	return Limits{
-		List:    cmp.Or(l.List, 16<<20),
+		List:    cmp.Or(l.List, 8<<20),
 		Object:  cmp.Or(l.Object, 8<<20),
 		Event:   cmp.Or(l.Event, 8<<20),
 		Failure: cmp.Or(l.Failure, 64<<10),
@@ -77,7 +78,8 @@ func size(n int64) string {
 // request says, in the context of a request, what is asked for.
 type request struct {
 	kind     requestKind
-	exceeded func(error) // of a watch: an event is larger than the limit; may be nil
+	bytes    *atomic.Int64 // of a list: set to the size of the answer, as it is unpacked; may be nil
+	exceeded func(error)   // of a watch: an event is larger than the limit; may be nil
 }
 
 type requestKind int
@@ -123,9 +125,9 @@ func (l *limiter) RoundTrip(asked *http.Request) (*http.Response, error) {
 	case about.kind == requestWatch:
 		answer.Body = newEventBody(answer, l.limits.Event, about.exceeded)
 	case about.kind == requestObject:
-		answer.Body = newLimitedBody(answer, l.limits.Object, "the object")
+		answer.Body = newLimitedBody(answer, l.limits.Object, "the object", nil)
 	default:
-		answer.Body = newLimitedBody(answer, l.limits.List, "the answer")
+		answer.Body = newLimitedBody(answer, l.limits.List, "the answer", about.bytes)
 	}
 	return answer, nil
 }
@@ -163,12 +165,13 @@ type limitedBody struct {
 	limit    int64
 	what     string
 	protobuf bool
+	size     *atomic.Int64 // may be nil
 	whole    *bytes.Reader
 	failed   error
 }
 
-func newLimitedBody(answer *http.Response, limit int64, what string) *limitedBody {
-	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: what, protobuf: isProtobuf(answer)}
+func newLimitedBody(answer *http.Response, limit int64, what string, size *atomic.Int64) *limitedBody {
+	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: what, size: size, protobuf: isProtobuf(answer)}
 }
 
 func isProtobuf(answer *http.Response) bool {
@@ -188,6 +191,9 @@ func (b *limitedBody) Read(into []byte) (int, error) {
 
 func (b *limitedBody) readAll() []byte {
 	whole, err := io.ReadAll(io.LimitReader(b.ReadCloser, b.limit+1))
+	if b.size != nil {
+		b.size.Store(int64(len(whole)))
+	}
 	switch {
 	case int64(len(whole)) > b.limit:
 		b.failed = largerThan(b.what, b.limit)

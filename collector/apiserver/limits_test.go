@@ -155,7 +155,7 @@ func TestListBeyondTheLimitComesInPages(t *testing.T) {
 	}
 	server.mu.Lock()
 	defer server.mu.Unlock()
-	if asked := strings.Join(server.limits, " "); asked != "500 250 125 62 62 62 62 62" {
+	if asked := strings.Join(server.limits, " "); asked != "500 62 50 50 50 50 50" {
 		t.Errorf("the lists had the limits %s", asked)
 	}
 }

@@ -139,16 +139,10 @@ func (n *Node) readHidden(ctx context.Context, namespace string, taken *appointm
 // listClaims has the feed learn from all claims of a namespace, some at a time.
 func (n *Node) listClaims(ctx context.Context, namespace string) error {
 	from := place{group: n.client.resource, namespace: namespace, resource: "resourceclaims"}
-	options := metav1.ListOptions{}
-	pages := &pageSize{}
+	options := metav1.ListOptions{Limit: pageObjects}
 	for {
 		list := &resourcev1.ResourceClaimList{}
-		err := pages.request(ctx, func(ctx context.Context, limit int64) (int, error) {
-			options.Limit = limit
-			err := n.client.list(ctx, from, options, list)
-			return len(list.Items), err
-		})
-		if err != nil {
+		if err := n.client.list(ctx, from, options, list); err != nil {
 			return err
 		}
 		n.mu.Lock()
