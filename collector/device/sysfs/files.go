@@ -59,7 +59,7 @@ func open(path string) (fd int, err error) {
 		// What has taken the place of a file may be a pipe, or a device whose
 		// driver waits for a carrier: opening one of those must not wait.
 		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
-		if err != syscall.EINTR {
+		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
