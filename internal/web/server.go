@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -44,16 +43,6 @@ type Config struct {
 	// answers requests that it does not admit itself. Nil: all are admitted.
 	Admit func(http.Handler) http.Handler
 }
-
-// Times that a client may take; limits.go has the numbers.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute // longer than a scrape interval, so that connections are kept
-	maxHeaderBytes    = 64 << 10
-	shutdownTimeout   = time.Second
-)
 
 // Server serves one Config on any number of listeners.
 type Server struct {
@@ -114,13 +103,13 @@ func (s *Server) Close() error { return closeAll(s.listeners) }
 // the listeners fails.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
-	connections := newShare(maxConnections, maxConnectionsEach)
+	connections := newConnections(maxConnections, maxConnectionsOfClient)
 	for _, listener := range s.listeners {
 		// A server of its own for each listener: the toolkit wraps the
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(&boundedListener{listener, connections}, server, s.config.Flags, s.limited("web configuration"))
+			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, s.limited("web configuration"))
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -141,15 +130,11 @@ func (s *Server) newServer() *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       -1, // connections have it
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          log.New(&errorLog{clients: s.limited("connections"), ours: s.config.Log}, "", 0),
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrameBytes,
-			MaxDecoderHeaderTableSize: maxHeaderTableBytes, MaxEncoderHeaderTableSize: maxHeaderTableBytes,
-			MaxReceiveBufferPerConnection: maxStreamBufferBytes, MaxReceiveBufferPerStream: maxStreamBufferBytes,
-			SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second, WriteByteTimeout: 2 * progressTimeout,
-		},
+		HTTP2:             http2Limits(),
+		ConnContext:       withConnection,
 	}
 	// The toolkit has put its own handler before ours by the time at which the
 	// server asks for this, before it accepts anything.
