@@ -12,10 +12,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
@@ -40,7 +42,8 @@ type Config struct {
 	Hosts []string
 
 	// Admit stands before everything but the probes, and before all limits: it
-	// answers requests that it does not admit itself. Nil: all are admitted.
+	// answers requests that it does not admit itself. It cannot be used with the
+	// passwords of a web configuration. Nil: all are admitted.
 	Admit func(http.Handler) http.Handler
 }
 
@@ -56,6 +59,9 @@ type Server struct {
 // fault. A server that is not served must be closed.
 func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
+		return nil, err
+	}
+	if err := checkPasswords(config); err != nil {
 		return nil, err
 	}
 	handler, err := newHandler(config)
@@ -81,6 +87,29 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	}
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkPasswords refuses passwords beside Admit: both read the Authorization
+// header, so that no request could pass.
+func checkPasswords(config Config) error {
+	file := *config.Flags.WebConfigFile
+	if file == "" || config.Admit == nil {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read --web.config.file: %w", err)
+	}
+	var users struct {
+		Passwords map[string]string `yaml:"basic_auth_users"`
+	}
+	if err := yaml.Unmarshal(text, &users); err != nil {
+		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	if len(users.Passwords) > 0 {
+		return fmt.Errorf("--web.config.file %s has basic_auth_users, which cannot be used with --web.kubernetes-auth: both need the Authorization header, so leave one out", file)
 	}
 	return nil
 }
