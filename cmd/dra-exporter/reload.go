@@ -54,7 +54,7 @@ type priceList struct {
 // newPriceList has a list that was read at the start.
 func newPriceList(path string, read *price.Prices, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*priceList, error) {
 	gauge := func(family *metric.Family) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: family.Name, Help: family.Help})
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: family.Name, Help: family.Help, Unit: family.Unit})
 	}
 	families := self.NewReload()
 	list := &priceList{
