@@ -106,7 +106,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err != nil {
 		return err
 	}
-	outliveHangup(ctx, log)
+	onHangup(ctx, func() { nothingToReload(log) })
 	log.Info("watching the cluster", "version", buildVersion().Version)
 	return watcher.run(ctx, server)
 }

@@ -66,7 +66,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		leave := func() {}
 		if !known {
 			if !p.enter(r.Context()) {
-				busy(w)
+				refuse(w, errBusy)
 				return
 			}
 			leave = sync.OnceFunc(func() { <-p.checking })
