@@ -131,7 +131,7 @@ func (e *engine) ask(q *question, flags uint, take func(*value, *asking)) error 
 	for _, p := range q.parts {
 		told := e.page.reserve(len(p.entities) * len(p.fields))
 		a.began = e.now().Elapsed
-		code := status(C.latest(e.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
+		code := status(C.latest(e.functions.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
 			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
 		a.ended = e.now()
 		if code != statusOK {
