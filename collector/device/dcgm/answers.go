@@ -119,25 +119,35 @@ static int keep_events(uint32_t kind, uint32_t id, const struct visited_value *v
 	return 0;
 }
 
+// These are named after what they call, because a library that crashes leaves
+// no more than their names in the log.
 typedef int (*entities_function)(uintptr_t connection, uint32_t kind, uint32_t *ids, int *count, unsigned flags);
 typedef int (*answer_function)(uintptr_t connection, void *answer);
 typedef int (*health_function)(uintptr_t connection, uintptr_t group, void *answer);
 typedef int (*since_function)(uintptr_t connection, uintptr_t group, uintptr_t fields, long long since, long long *next,
 	int (*visit)(uint32_t, uint32_t, const struct visited_value *, int, void *), void *data);
 
-static int call_entities(void *function, uintptr_t connection, uint32_t kind, uint32_t *ids, int *count) {
+static int call_dcgmGetEntityGroupEntities(void *function, uintptr_t connection, uint32_t kind, uint32_t *ids, int *count) {
 	return ((entities_function)function)(connection, kind, ids, count, 0);
 }
 
-static int call_answer(void *function, uintptr_t connection, void *answer) {
+static int call_dcgmHostengineVersionInfo(void *function, uintptr_t connection, struct answered_version *answer) {
 	return ((answer_function)function)(connection, answer);
 }
 
-static int call_health(void *function, uintptr_t connection, uintptr_t group, void *answer) {
+static int call_dcgmGetGpuInstanceHierarchy(void *function, uintptr_t connection, struct answered_hierarchy *answer) {
+	return ((answer_function)function)(connection, answer);
+}
+
+static int call_dcgmGetNvLinkLinkStatus(void *function, uintptr_t connection, struct answered_links *answer) {
+	return ((answer_function)function)(connection, answer);
+}
+
+static int call_dcgmHealthCheck(void *function, uintptr_t connection, uintptr_t group, struct answered_health *answer) {
 	return ((health_function)function)(connection, group, answer);
 }
 
-static int call_since(void *function, uintptr_t connection, uintptr_t group, uintptr_t fields, long long since, struct answered_events *events) {
+static int call_dcgmGetValuesSince(void *function, uintptr_t connection, uintptr_t group, uintptr_t fields, long long since, struct answered_events *events) {
 	long long next;
 	return ((since_function)function)(connection, group, fields, since, &next, keep_events, events);
 }
@@ -203,7 +213,7 @@ func called(code C.int) error {
 func (e *engine) build() (string, error) {
 	answer := new(C.struct_answered_version)
 	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_answer(e.functions.version, binding.connection, unsafe.Pointer(answer))); err != nil {
+	if err := called(C.call_dcgmHostengineVersionInfo(e.functions.version, binding.connection, answer)); err != nil {
 		return "", err
 	}
 	written := (*[len(answer.text)]byte)(unsafe.Pointer(&answer.text))
@@ -215,7 +225,7 @@ func (e *engine) build() (string, error) {
 func (e *engine) gpus() ([]uint, error) {
 	var answer [C.MOST_LISTED]C.uint32_t
 	count := C.int(len(answer))
-	code := C.call_entities(e.functions.entities, binding.connection, C.uint32_t(wholeGPU), &answer[0], &count)
+	code := C.call_dcgmGetEntityGroupEntities(e.functions.entities, binding.connection, C.uint32_t(wholeGPU), &answer[0], &count)
 	if err := called(code); err != nil {
 		return nil, fmt.Errorf("list GPUs: %w", err)
 	}
@@ -236,7 +246,7 @@ func (e *engine) hierarchy() ([]instance, error) {
 	}
 	answer := new(C.struct_answered_hierarchy)
 	answer.version = versioned(unsafe.Sizeof(*answer), 2)
-	if err := called(C.call_answer(e.functions.hierarchy, binding.connection, unsafe.Pointer(answer))); err != nil {
+	if err := called(C.call_dcgmGetGpuInstanceHierarchy(e.functions.hierarchy, binding.connection, answer)); err != nil {
 		return nil, fmt.Errorf("list MIG instances: %w", err)
 	}
 	if err := fits("list MIG instances", int64(answer.count), len(answer.list)); err != nil {
@@ -274,7 +284,7 @@ func (e *engine) links() (map[entity]links, error) {
 	}
 	answer := new(C.struct_answered_links)
 	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	switch err := called(C.call_answer(e.functions.links, binding.connection, unsafe.Pointer(answer))); err {
+	switch err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer)); err {
 	case nil:
 	case statusNotSupported:
 		return make(map[entity]links), nil
@@ -305,7 +315,7 @@ func (e *engine) links() (map[entity]links, error) {
 func (e *engine) incidents(group dcgm.GroupHandle) ([]incident, error) {
 	answer := new(C.struct_answered_health)
 	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	code := C.call_health(e.functions.health, binding.connection, C.uintptr_t(group.GetHandle()), unsafe.Pointer(answer))
+	code := C.call_dcgmHealthCheck(e.functions.health, binding.connection, C.uintptr_t(group.GetHandle()), answer)
 	if err := called(code); err != nil {
 		return nil, fmt.Errorf("check the GPUs' health: %w", err)
 	}
@@ -328,7 +338,7 @@ func (e *engine) xidsSince(groups []dcgm.GroupHandle, fields dcgm.FieldHandle, s
 	}
 	for _, group := range groups {
 		answer := new(C.struct_answered_events)
-		code := C.call_since(e.functions.since, binding.connection, C.uintptr_t(group.GetHandle()), C.uintptr_t(fields.GetHandle()), C.longlong(since+1), answer)
+		code := C.call_dcgmGetValuesSince(e.functions.since, binding.connection, C.uintptr_t(group.GetHandle()), C.uintptr_t(fields.GetHandle()), C.longlong(since+1), answer)
 		if answer.more != 0 {
 			return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf(
 				"get the XIDs since the last: there are more than %d", len(answer.list))}
