@@ -259,6 +259,7 @@ func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
 	handlers := maps.Clone(pages)
 	return web.Listen(web.Config{
 		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: handlers, Pprof: flags.pprof,
+		AllowedHosts: flags.hosts, CheckHosts: flags.checkHosts,
 		Metrics: metric.Concat(gatherer(a.page), a.registry), Registry: a.registry,
 		Healthy: a.healthy, Ready: a.ready,
 	})

@@ -82,7 +82,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err := flags.check(); err != nil {
 		return err
 	}
-	if err := web.CheckFile(webFlags.toolkit); err != nil {
+	if err := webFlags.check(); err != nil {
 		return err
 	}
 	push, err := pushSettings(pushFlags)
@@ -241,6 +241,7 @@ func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error)
 	}
 	return web.Listen(web.Config{
 		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
+		AllowedHosts: flags.hosts, CheckHosts: flags.checkHosts,
 		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
 		Healthy: w.healthy, Ready: w.ready, AddressFlag: flags.address,
 	})

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"path"
+	"runtime"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 // The paths of the probes, as the Prometheus family spells them.
@@ -22,24 +24,43 @@ func newHandler(config Config) (http.Handler, error) {
 	if err := checkMetricsPath(config); err != nil {
 		return nil, err
 	}
-	mux, compressed := http.NewServeMux(), newCompression()
-	mux.Handle("GET "+exact(config.MetricsPath), compressed(metricsHandler(config)))
+	var (
+		mux, compressed = http.NewServeMux(), newCompression()
+		written         = newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
+		hosts           = newHosts(config)
+	)
+	scrapes := newBatches(newSlots(renderSlots(), maxScrapes, maxScrapesOfClient))
+	scrape := scrapes.buffered(written, scrapeKey, compressed(metricsHandler(config)))
+	if config.Registry != nil {
+		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
+	}
+	mux.Handle("GET "+exact(config.MetricsPath), scrape)
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all of them together: it is the process that is guarded.
-	limited := newLimit(maxRequests)
+	pages := newSlots(renderSlots(), maxRequests, maxRequestsOfClient)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), limited(compressed(withPolicy(page))))
+		mux.Handle("GET "+exact(path), hosts.checked(sameSite(pages.buffered(written, compressed(withPolicy(page))))))
 	}
-	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
-		mux.Handle("GET "+pprofPath, limited(http.HandlerFunc(pprof.Index)))
-		mux.Handle("GET "+pprofPath+"profile", limited(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("GET "+pprofPath+"symbol", limited(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("GET "+pprofPath+"trace", limited(http.HandlerFunc(pprof.Trace)))
+	if config.Pprof {
+		handleProfiles(mux, hosts)
 	}
-	return withoutSniffing(mux), nil
+	return withoutSniffing(withoutBody(mux)), nil
 }
+
+// handleProfiles serves the profiler, without the command line, which may have
+// secrets, and which no profile needs. Profiles are written as they are made.
+func handleProfiles(mux *http.ServeMux, hosts *hosts) {
+	profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		mux.Handle("GET "+pprofPath+path, hosts.checked(sameSite(profiles.direct(profile))))
+	}
+}
+
+// renderSlots is how many pages are rendered at a time, of scrapes and of the
+// others each: what there are processors for.
+func renderSlots() int { return max(2, min(runtime.GOMAXPROCS(0), maxRenders)) }
 
 // checkMetricsPath refuses what a user could get wrong; the other paths are
 // chosen by the code.
@@ -64,19 +85,26 @@ func exact(path string) string {
 }
 
 func metricsHandler(config Config) http.Handler {
-	handler := promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
+	return promhttp.HandlerFor(loggingErrors(config.Metrics, config.Log), promhttp.HandlerOpts{
 		// Half a page is better than none: what failed is in the log.
 		ErrorHandling:                       promhttp.ContinueOnError,
 		Registry:                            config.Registry,
-		MaxRequestsInFlight:                 maxScrapes,
 		DisableCompression:                  true, // ours costs less
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
+		AcceptedFormats:                     expfmt.DefaultOpenMetricsAcceptedFormats(),
 	})
-	if config.Registry == nil {
-		return handler
+}
+
+// scrapeKey is the same for scrapes that get the same page: what promhttp
+// negotiates, and the compression. There are few, whatever clients ask for.
+// Scrapes of some families alone (name[]) have none.
+func scrapeKey(r *http.Request) string {
+	if r.URL.RawQuery != "" {
+		return ""
 	}
-	return promhttp.InstrumentMetricHandler(config.Registry, handler)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	return fmt.Sprint(acceptsGzip(r.Header.Get("Accept-Encoding")), " ", format)
 }
 
 // probe answers 200, or 503 with the first line of the error.

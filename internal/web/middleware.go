@@ -1,6 +1,7 @@
 package web
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -9,22 +10,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// newLimit returns what makes handlers share n requests in flight; more get
-// 503 at once instead of a queue.
-func newLimit(n int) func(http.Handler) http.Handler {
-	slots := make(chan struct{}, n)
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				next.ServeHTTP(w, r)
-			default:
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "too many requests in flight, try again later", http.StatusServiceUnavailable)
-			}
-		})
-	}
+// withoutBody reads what a client sends as a body, which no request of ours has,
+// before the request is answered. Otherwise net/http would read it when the
+// answer is written, however slowly it comes.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) // a longer one ends the connection
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // contentPolicy lets a page load its own style and script and fetch itself,
@@ -50,10 +45,10 @@ func withoutSniffing(next http.Handler) http.Handler {
 	})
 }
 
-// logging passes on what the gatherer returns, and logs its error when it is
+// loggingErrors passes on what the gatherer returns, and logs its error when it is
 // another one than at the scrape before. What goes wrong later, while a page
 // is written, is a client that left.
-func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
+func loggingErrors(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
 	var (
 		mu   sync.Mutex
 		last string

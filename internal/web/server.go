@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dra-exporter/dra-exporter/internal/logging"
 )
 
 // Config says what to serve and where.
@@ -31,31 +34,76 @@ type Config struct {
 	Healthy     func() error            // nil while the process needs no restart
 	Ready       func() error            // nil once there is something to serve
 	Pprof       bool                    // serve the profiler under /debug/pprof/
+
+	AllowedHosts []string // host names by which pages may be requested, as --web.allowed-hosts has them
+	CheckHosts   bool     // also where AllowedHosts is empty and the connection is not over the loopback interface
 }
 
 // Limits that keep slow, idle or greedy clients from holding the server.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute // longer than a scrape interval, so that connections are kept
+	writeTimeout      = 30 * time.Second // of answers that are not rendered into memory
+	stallTimeout      = 10 * time.Second // in which a client takes nothing of a page
+	sendTimeout       = time.Minute      // in which a client has taken all of it
+	idleTimeout       = 2 * time.Minute  // longer than a scrape interval, so that connections are kept
 	maxHeaderBytes    = 64 << 10
-	maxScrapes        = 16
-	maxRequests       = 32
+	maxBody           = 64 << 10
 	shutdownTimeout   = time.Second
+
+	maxConnections         = 256
+	maxConnectionsOfClient = 128
+	socketWriteBuffer      = 64 << 10 // Linux takes twice as much
+
+	// Requests that wait to be rendered, or are. Scrapes are rendered
+	// together, so that it costs little to let many wait.
+	maxScrapes          = 512
+	maxScrapesOfClient  = 256
+	maxRequests         = 32
+	maxRequestsOfClient = 16
+	maxProfiles         = 4
+	maxRenders          = 4
+	renderWait          = 5 * time.Second
+
+	// Pages that are being written.
+	maxWrites             = 512
+	maxWritesOfConnection = 4
+	maxWrittenBytes       = 8 << 20
 )
+
+// http2Limits bound what one HTTP/2 connection may hold.
+func http2Limits() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          8,
+		MaxReadFrameSize:              16 << 10,
+		MaxReceiveBufferPerConnection: 64 << 10,
+		MaxReceiveBufferPerStream:     32 << 10, // bodies of requests are not read
+		MaxDecoderHeaderTableSize:     4 << 10,
+		MaxEncoderHeaderTableSize:     4 << 10,
+		SendPingTimeout:               30 * time.Second,
+		PingTimeout:                   stallTimeout,
+		WriteByteTimeout:              stallTimeout,
+	}
+}
 
 // Server serves one Config on any number of listeners.
 type Server struct {
-	config    Config
-	handler   http.Handler
-	listeners []net.Listener
+	config      Config
+	handler     http.Handler
+	listeners   []net.Listener
+	connections *connections
+	passwords   *passwords
+	errors      *log.Logger  // of net/http
+	toolkit     *slog.Logger // of the exporter-toolkit
 }
 
 // Listen opens the listeners. An error names the flag or the file that is at
 // fault. A server that is not served must be closed.
 func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
+		return nil, err
+	}
+	if err := CheckAllowedHosts(config.AllowedHosts); err != nil {
 		return nil, err
 	}
 	handler, err := newHandler(config)
@@ -66,7 +114,12 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{config: config, handler: handler, listeners: listeners}, nil
+	passwords := newPasswords(logging.Limit(config.Log, logging.Passwords))
+	return &Server{
+		config: config, handler: passwords.behind(handler), listeners: listeners, passwords: passwords,
+		connections: newConnections(maxConnections, maxConnectionsOfClient),
+		errors:      newErrorLog(config.Log), toolkit: logging.Limit(config.Log, logging.WebConfig),
+	}, nil
 }
 
 // CheckFile reads the file of --web.config.file, if there is one.
@@ -104,7 +157,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(listener, server, s.config.Flags, s.config.Log)
+			err := toolkit.Serve(s.connections.limit(listener), server, s.config.Flags, s.toolkit)
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -120,15 +173,25 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 func (s *Server) newServer() *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          s.errors,
+		HTTP2:             http2Limits(),
+		ConnContext:       withConnection,
 	}
+	// The toolkit puts its handler, which checks passwords, in the place of
+	// ours before it serves. This is called after that and before the first
+	// request, so that passwords are limited before they are checked.
+	server.BaseContext = func(net.Listener) context.Context {
+		server.Handler = s.passwords.before(server.Handler)
+		return context.Background()
+	}
+	return server
 }
 
 // shutDown waits for the requests in flight as long as they may take, and

@@ -1,0 +1,2 @@
+// Package hostile attacks the exporter as tenants, neighbours, scrapers and broken servers might.
+package hostile
