@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"sync"
 	"time"
 
@@ -38,7 +39,8 @@ type surroundings struct {
 	procfs   string
 	cluster  *rest.Config // nil: without the API server
 
-	processes *gate // that sources ask whether to list them; nil: none does
+	processes *gate            // that sources ask whether to list them; nil: none does
+	hangups   <-chan os.Signal // to reload; nil: none come
 	push      otlp.Settings
 }
 
@@ -47,6 +49,7 @@ type agent struct {
 	flags    *agentFlags
 	around   surroundings
 	clock    clock.Clock
+	log      *slog.Logger
 	registry *prometheus.Registry
 
 	sampler *device.Sampler
@@ -57,13 +60,14 @@ type agent struct {
 	pods    *kubelet.PodWatcher // nil: the API server tells of pods
 	runner  *node.Runner
 	push    *otlp.Pusher // nil: nothing is pushed
+	prices  *priceList   // nil: without
 	wake    chan struct{}
 
 	listingSince clock.Instant // since when sources may list processes; the runner's alone
 }
 
 func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent, error) {
-	a := &agent{flags: flags, around: around, clock: around.clock, wake: make(chan struct{}, 1)}
+	a := &agent{flags: flags, around: around, clock: around.clock, log: log, wake: make(chan struct{}, 1)}
 	if a.around.processes == nil {
 		a.around.processes = &gate{}
 	}
@@ -98,6 +102,11 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	if err != nil {
 		return nil, err
 	}
+	if config.Prices != nil {
+		if a.prices, err = newPriceList(flags.prices, config.Prices, registry, a.clock, log); err != nil {
+			return nil, err
+		}
+	}
 	derive, err := flags.derive(config)
 	if err != nil {
 		return nil, err
@@ -120,6 +129,7 @@ func (a *agent) gather() node.Facts {
 		Sources:  a.statuses(),
 
 		Processes: a.processes(),
+		Prices:    a.prices.prices(),
 	}
 	if a.cluster != nil {
 		known := a.cluster.Latest()
@@ -175,6 +185,7 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	defer running.Wait()
 	defer stop()
 	a.start(ctx, &running)
+	running.Go(func() { onHangup(ctx, a.around.hangups, a.reload) })
 	if a.push != nil {
 		running.Go(func() { a.push.Run(ctx) })
 	}
@@ -243,6 +254,19 @@ func (a *agent) listen(ctx context.Context) {
 func (a *agent) tellListed() {
 	if listing, known := a.kubelet.Latest(); known && a.pods != nil {
 		a.cluster.PodFeed().Listed(listing.Resources.Assignments)
+	}
+}
+
+// reload reads again what can be read again.
+func (a *agent) reload() {
+	if a.prices == nil {
+		nothingToReload(a.log)()
+		return
+	}
+	a.prices.reload()
+	select {
+	case a.wake <- struct{}{}:
+	default: // a step is due already
 	}
 }
 

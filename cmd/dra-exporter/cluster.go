@@ -89,6 +89,8 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err != nil {
 		return err
 	}
+	signals, ignore := hangups()
+	defer ignore()
 	log := webFlags.logger()
 	config, err := clusterConfig(flags.kubeconfig)
 	if err != nil {
@@ -107,6 +109,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err != nil {
 		return err
 	}
+	go onHangup(ctx, signals, nothingToReload(log))
 	log.Info("watching the cluster", "version", buildVersion().Version)
 	return watcher.run(ctx, server)
 }

@@ -75,12 +75,14 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err != nil {
 		return err
 	}
+	signals, ignore := hangups()
+	defer ignore()
 	log := webFlags.logger()
 	around, err := flags.surroundings(agentFlags, log)
 	if err != nil {
 		return err
 	}
-	around.push = push
+	around.push, around.hangups = push, signals
 	agent, err := newAgent(agentFlags, around, log)
 	if err != nil {
 		return err
