@@ -213,7 +213,7 @@ func (s *clientsServer) attack(t *testing.T, n int, one func(context.Context)) (
 				one(ctx)
 				select {
 				case <-ctx.Done():
-				case <-time.After(200 * time.Millisecond):
+				case <-time.After(time.Second):
 				}
 			}
 		})
@@ -415,11 +415,11 @@ func TestClientsThatNeverRead(t *testing.T) {
 			if configuration != "" {
 				attacker, scraped = server.windowOfNothing("/", 8, &waiting), server.windowOfNothing("/metrics", 8, &waiting)
 			}
-			server.attack(t, 20, attacker)
+			server.attack(t, 36, attacker)
 			server.attack(t, 20, scraped)
-			clientsWait(t, func() bool { return waiting.Load() >= 40 })
+			clientsWait(t, func() bool { return waiting.Load() >= 50 })
 			client := server.client(t)
-			server.scrape(t, client, "", 50)
+			server.scrape(t, client, "", 30)
 			for range 10 {
 				if status, took, err := server.ask(client, "/", ""); err != nil || status != http.StatusOK {
 					t.Errorf("the page gets %d after %s: %v", status, took, err)
@@ -440,7 +440,7 @@ func TestPasswordGuessing(t *testing.T) {
 	clientsWait(t, func() bool {
 		return answers.of(http.StatusTooManyRequests) > 100 || answers.of(http.StatusUnauthorized) > 300
 	})
-	server.scrape(t, prometheus, clientsPassword, 50)
+	server.scrape(t, prometheus, clientsPassword, 30)
 	for range 10 {
 		if status, took, err := server.ask(probe, "/-/healthy", ""); err != nil || status != http.StatusUnauthorized {
 			t.Errorf("a request without a password gets %d after %s: %v", status, took, err)
@@ -481,7 +481,7 @@ func TestAllClientsTogether(t *testing.T) {
 	server.attack(t, 20, server.slowBody)
 	server.attack(t, 50, server.guesses(t, &answers))
 	clientsWait(t, func() bool { return waiting.Load() >= 40 && answers.of(http.StatusTooManyRequests) > 50 })
-	server.scrape(t, client, clientsPassword, 50)
+	server.scrape(t, client, clientsPassword, 30)
 }
 
 // Clients and a broken file fill no log.
@@ -500,7 +500,7 @@ func TestFloodOfLogs(t *testing.T) {
 		_, _ = io.Copy(io.Discard, connection)
 		_ = connection.Close()
 	}
-	if err := os.WriteFile(server.config, []byte("basic_auth_users: {prometheus: "+strings.Repeat("a", 1<<20)+"}\nnonsense: 1\n"), 0o600); err != nil {
+	if err := os.WriteFile(server.config, []byte("basic_auth_users: {prometheus: "+strings.Repeat("a", 64<<10)+"}\nnonsense: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {

@@ -50,6 +50,9 @@ readinessProbe:
 {{- if .Values.web.configSecret }}
 - --web.config.file=/etc/dra-exporter-web/web.yaml
 {{- end }}
+{{- range .Values.web.allowedHosts }}
+- {{ printf "--web.allowed-hosts=%s" . | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* extraArgs: what the user adds. A flag that is there already would be refused by
@@ -60,7 +63,7 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--web.allowed-hosts" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
 {{- $more := list "--kubernetes.disable" "--kubelet.pods-api" -}}
 {{- range .extra -}}
@@ -82,6 +85,7 @@ readinessProbe:
 {{- define "dra-exporter.flagValue" -}}
 {{- $values := dict
   "--log.level" "log.level" "--log.format" "log.format" "--web.config.file" "web.configSecret"
+  "--web.allowed-hosts" "web.allowedHosts"
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"
