@@ -14,11 +14,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/logging"
 )
 
+// transcript is a buffer that several goroutines write to.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *transcript) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// take returns what was written since it was last called.
+func (l *transcript) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
 // Of a flood ten lines are logged, and at the end of the minute how many were
 // not, though nothing comes any more. The next minute begins again.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var to bytes.Buffer
+		var to transcript
 		log := logging.Limit(slog.New(slog.NewTextHandler(&to, nil)), logging.TLS)
 		var clients sync.WaitGroup
 		for range 20 {
@@ -30,21 +50,19 @@ func TestLimit(t *testing.T) {
 		}
 		clients.Wait()
 		log.Error("the worst of it")
-		if n := strings.Count(to.String(), "\n"); n != 10 {
+		if n := strings.Count(to.take(), "\n"); n != 10 {
 			t.Errorf("%d lines of a flood", n)
 		}
-		to.Reset()
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
 		const want = `level=ERROR msg="1991 more lines like these in the last minute were left out" kind=tls` + "\n"
-		if got := to.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
+		if got := to.take(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("after a minute %q, want %q", got, want)
 		}
-		to.Reset()
 		log.Info("calm")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := to.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "calm") {
+		if got := to.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "calm") {
 			t.Errorf("afterwards %q", got)
 		}
 	})
@@ -53,14 +71,14 @@ func TestLimit(t *testing.T) {
 // Kinds do not count for each other.
 func TestKindsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var to bytes.Buffer
+		var to transcript
 		base := slog.New(slog.NewTextHandler(&to, nil))
 		tls, http := logging.Limit(base, logging.TLS), logging.Limit(base, logging.HTTP)
 		for range 100 {
 			tls.Info("tls")
 		}
 		http.Info("http")
-		if got := to.String(); strings.Count(got, "\n") != 11 || !strings.Contains(got, "msg=http") {
+		if got := to.take(); strings.Count(got, "\n") != 11 || !strings.Contains(got, "msg=http") {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(2 * time.Minute)

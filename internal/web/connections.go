@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -55,9 +56,10 @@ type connection struct {
 	client string
 	number uint64
 
-	took   time.Time // when it last took a part of an answer; guarded by owner.mu
-	whole  bool      // it has taken a whole page; guarded by owner.mu
-	closed bool      // guarded by owner.mu
+	idle   atomic.Bool // nothing but idleTimeout bounds reads
+	took   time.Time   // when it last took a part of an answer; guarded by owner.mu
+	whole  bool        // it has taken a whole page; guarded by owner.mu
+	closed bool        // guarded by owner.mu
 }
 
 // clientOf is the address of a connection without its port.
@@ -125,6 +127,25 @@ func (c *connection) Close() error {
 	}
 	c.owner.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// SetReadDeadline and Read end connections that ask nothing for idleTimeout, in
+// place of net/http, which keeps all of an HTTP/2 connection in memory for as
+// long as its IdleTimeout after the connection was closed with requests in
+// flight.
+func (c *connection) SetReadDeadline(deadline time.Time) error {
+	c.idle.Store(deadline.IsZero())
+	if deadline.IsZero() {
+		deadline = now().Add(idleTimeout)
+	}
+	return c.Conn.SetReadDeadline(deadline)
+}
+
+func (c *connection) Read(p []byte) (int, error) {
+	if c.idle.Load() {
+		_ = c.Conn.SetReadDeadline(now().Add(idleTimeout)) // Read fails if this does
+	}
+	return c.Conn.Read(p)
 }
 
 // CloseWrite is what net/http calls before it closes a connection whose client

@@ -51,8 +51,8 @@ const (
 	maxBody           = 64 << 10
 	shutdownTimeout   = time.Second
 
-	maxConnections         = 256
-	maxConnectionsOfClient = 128
+	maxConnections         = 128
+	maxConnectionsOfClient = 64
 	socketWriteBuffer      = 64 << 10 // Linux takes twice as much
 
 	// Requests that wait to be rendered, or are. Scrapes are rendered
@@ -178,7 +178,7 @@ func (s *Server) newServer() *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       -1, // connections have it
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          s.errors,
 		HTTP2:             http2Limits(),
