@@ -32,6 +32,8 @@ COPY . .
 FROM source AS build
 ARG BUILDARCH TARGETARCH
 ARG VERSION=unknown REVISION=unknown
+# The compiler's version is not pinned: Debian's archive keeps one version of a
+# package, so a pinned one fails with the next update (docs/security.md).
 RUN if [ "$TARGETARCH" != "$BUILDARCH" ]; then \
       apt-get update && apt-get install -y --no-install-recommends "crossbuild-essential-$TARGETARCH"; \
     fi

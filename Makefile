@@ -15,6 +15,8 @@ BENCH ?= .
 BENCH_COUNT ?= 6
 BENCH_BASE ?=
 FUZZTIME ?= 20s
+SOAK ?= 30m
+FUZZMINIMIZE ?= 20x
 TEST_FLAGS ?=
 DEMO_FLAGS ?=
 # Another database than the public one, such as a mirror.
@@ -90,16 +92,14 @@ test: ## vet, every test with the race detector, and the build without cgo
 test-short: ## the quick tests, without the race detector
 	go test -short -ldflags '$(LAZY)' $(TEST_FLAGS) ./...
 
-soak: ## 10,000 random histories against the oracle
+soak: ## 10,000 random histories against the oracle; both roles amid faults for SOAK (30m)
 	DRA_EXPORTER_HISTORIES=10000 go test -count=1 -timeout 60m -run '^TestTruth' ./collector/node
+	DRA_EXPORTER_SOAK=$(SOAK) go test -v -count=1 -timeout 0 -run '^TestSoak$$' ./test/hostile
 
+# Inputs that find new code are made smaller FUZZMINIMIZE times, and not for a minute
+# as by default: within FUZZTIME nothing else would be done.
 fuzz: ## each fuzz target for FUZZTIME (20s)
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' cmd collector internal kubelet \
-		| sed -E 's|/[^/]+:func | |' | sort -u \
-		| while read -r package target; do \
-			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$package" </dev/null || exit 1; \
-		done
+	FUZZTIME=$(FUZZTIME) FUZZMINIMIZE=$(FUZZMINIMIZE) .ci/fuzz -ldflags '$(LAZY)'
 
 bench: $(TOOLS)/.built ## benchmarks to dist/bench.txt (BENCH=…; BENCH_BASE=old.txt compares)
 	@mkdir -p dist

@@ -23,14 +23,26 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 		err = dialFailure
 		reason, remedy = diagnoseDial(dialFailure)
 	}
+	if reason == source.ReasonTimeout {
+		return lateAnswer(socket, timeout) // gRPC says the same in several ways
+	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
+}
+
+// lateAnswer is the failure of a List that has had no answer for some time.
+func lateAnswer(socket string, after time.Duration) error {
+	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("list pod resources over %s: %s", socket, noAnswer(after))}
+}
+
+func noAnswer(after time.Duration) string {
+	return fmt.Sprintf("no answer within %s; see in its log whether the kubelet hangs", after)
 }
 
 // diagnose tells what the kubelet's, or gRPC's, refusal means.
 func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, string) {
 	switch refusal.Code() {
 	case codes.DeadlineExceeded:
-		return source.ReasonTimeout, fmt.Sprintf("no answer within %s; see in its log whether the kubelet hangs", timeout)
+		return source.ReasonTimeout, noAnswer(timeout)
 	case codes.ResourceExhausted:
 		return source.ReasonResourceExhausted, exhausted(refusal.Message())
 	case codes.PermissionDenied, codes.Unauthenticated:
@@ -41,6 +53,9 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	case codes.Unavailable:
 		return source.ReasonUnavailable, "the connection broke; it is tried again"
 	case codes.Internal:
+		if _, limit, found := strings.Cut(refusal.Message(), moreThan); found {
+			return source.ReasonResourceExhausted, fmt.Sprintf("%s the limit of%s; run fewer pods on this node or give each of them fewer devices", moreThan, limit)
+		}
 		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
 	default:
 		return source.ReasonOther, "the kubelet could not answer; see its log"

@@ -39,6 +39,7 @@ func TestExplain(t *testing.T) {
 		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2 vs. 1)"), nil, source.ReasonResourceExhausted, "fewer pods"},
 		{status.Error(codes.PermissionDenied, ""), nil, source.ReasonPermission, "refuses"},
 		{status.Error(codes.Unimplemented, ""), nil, source.ReasonUnsupported, "1.34"},
+		{status.Error(codes.Internal, "grpc: failed to unmarshal the received message: the answer has more than 10000 pods"), nil, source.ReasonResourceExhausted, "the answer has more than the limit of 10000 pods"},
 		{status.Error(codes.Internal, ""), nil, source.ReasonInvalid, "cannot be read"},
 		{status.Error(codes.Unknown, ""), nil, source.ReasonOther, "see its log"},
 		{errors.New("no status"), nil, source.ReasonOther, "see its log"},

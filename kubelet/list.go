@@ -25,7 +25,9 @@ const maxAnswer = 16 << 20
 func (c *Client) list(ctx context.Context) error {
 	before := c.tracker.Status()
 	began, end := c.now(), c.tracker.Begin()
+	answered := c.expectWithin(c.timeout/2, began)
 	answer, err := c.fetch(ctx)
+	answered()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -39,6 +41,28 @@ func (c *Client) list(ctx context.Context) error {
 		signal(c.changed)
 	}
 	return err
+}
+
+// expectWithin notes after a time that a List is late, unless the function that it returns is called
+// before: a kubelet that hangs should not look well until the List is given up.
+func (c *Client) expectWithin(patience time.Duration, began clock.Instant) (answered func()) {
+	var mu sync.Mutex
+	done := false
+	late := time.AfterFunc(patience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return
+		}
+		c.tracker.Late(began, lateAnswer(c.socket, patience))
+		signal(c.changed)
+	})
+	return func() {
+		late.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		done = true
+	}
 }
 
 func (c *Client) keep(answer *podresourcesv1.ListPodResourcesResponse) {
@@ -111,7 +135,7 @@ func connect(socket string, patience time.Duration, connected func(net.Conn)) (*
 	c := &connection{connected: connected}
 	channel, err := grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(newCountingCodec())),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: patience}),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx, socket) }))
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"os"
 	"sync"
 	"time"
 
@@ -39,8 +37,7 @@ type surroundings struct {
 	procfs   string
 	cluster  *rest.Config // nil: without the API server
 
-	processes *gate            // that sources ask whether to list them; nil: none does
-	hangups   <-chan os.Signal // to reload; nil: none come
+	processes *gate // that sources ask whether to list them; nil: none does
 	push      otlp.Settings
 }
 
@@ -185,7 +182,6 @@ func (a *agent) run(ctx context.Context, server *web.Server) error {
 	defer running.Wait()
 	defer stop()
 	a.start(ctx, &running)
-	running.Go(func() { onHangup(ctx, a.around.hangups, a.reload) })
 	if a.push != nil {
 		running.Go(func() { a.push.Run(ctx) })
 	}
@@ -260,7 +256,7 @@ func (a *agent) tellListed() {
 // reload reads again what can be read again.
 func (a *agent) reload() {
 	if a.prices == nil {
-		nothingToReload(a.log)()
+		nothingToReload(a.log)
 		return
 	}
 	a.prices.reload()
@@ -273,20 +269,23 @@ func (a *agent) reload() {
 // server opens the listeners, so that a wrong address or configuration is
 // told before anything runs.
 func (a *agent) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	access, err := flags.access.access(a.around.cluster, a.registry, a.clock, log)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := page.Handlers(page.Config{
 		Node: a.around.node, MetricsPath: flags.path, Rows: a.rows, Log: log,
 		Now: func() time.Time { return a.clock().Wall }, Troubles: func() map[string]string { return troubles(a.statuses()) },
+		Visible: access.visible(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
-	handlers := maps.Clone(pages)
-	return web.Listen(web.Config{
-		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: handlers, Pprof: flags.pprof,
-		AllowedHosts: flags.hosts, CheckHosts: flags.checkHosts,
+	return web.Listen(access.admit(web.Config{
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof, Hosts: flags.hosts,
 		Metrics: metric.Concat(gatherer(a.page), a.registry), Registry: a.registry,
 		Healthy: a.healthy, Ready: a.ready,
-	})
+	}))
 }
 
 func (a *agent) page() prometheus.Gatherer {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
@@ -39,7 +40,7 @@ func newProbe(config *rest.Config) (*probe, error) {
 	if shared.Dial == nil {
 		shared.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
-	transport, err := rest.HTTPClientFor(shared)
+	transport, err := rest.HTTPClientFor(apiserver.LimitAnswers(shared))
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}
@@ -223,6 +224,17 @@ func nodeAccess(podsAPI bool) []check.Access {
 	return append(wanted,
 		check.Access{Verb: "list", Resource: "pods", For: "which pod uses which claim is told by the kubelet alone, and labels and owners are unknown"},
 		check.Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
+}
+
+// reviewAccess is what --web.kubernetes-auth needs.
+func reviewAccess(web *webFlags) []check.Access {
+	if !web.access.kubernetes {
+		return nil
+	}
+	return []check.Access{
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+	}
 }
 
 // clusterAccess is what the cluster role reads.

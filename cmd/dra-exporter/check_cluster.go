@@ -28,6 +28,7 @@ func (c *commands) addCheckCluster(parent *kingpin.CmdClause, common *checkFlags
 	d.flags.add(command)
 	d.push = addPushFlags(command)
 	d.web = addWebFlags(command, clusterAddress, stderr)
+	d.web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, d.examine) }
 }
 
@@ -65,7 +66,7 @@ func (d *clusterDoctor) examine(ctx context.Context) (*check.Report, error) {
 	}
 	defer probe.close()
 	var api check.API
-	meanwhile(ctx, d.stderr, awaiting("the API server"), func() { api = probe.look(ctx, clusterAccess()) })
+	meanwhile(ctx, d.stderr, awaiting("the API server"), func() { api = probe.look(ctx, append(clusterAccess(), reviewAccess(d.web)...)) })
 	if api.VersionError != nil {
 		report.Add(check.APIFindings(api, clusterRole)...)
 		return report, nil
@@ -106,7 +107,7 @@ func (d *clusterDoctor) read(ctx context.Context, config *rest.Config, log *slog
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
-	_ = kept.Settle(ctx) // it ends early with the context alone; classes are then not counted
+	_ = kept.Settle(ctx, nil) // it ends early with the context alone; classes are then not counted
 	found.Supply, found.SliceRead, found.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	found.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
 	return statuses, nil

@@ -43,7 +43,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	t.Parallel()
 	claims := hostileStrings()
 	claims["plain"] = "a"
-	for _, large := range []string{"a mebibyte", "a mebibyte of bad bytes"} { // a line that is longer than any may be
+	for _, large := range []string{"a quarter of a mebibyte", "one of bad bytes"} { // a line that is longer than any may be
 		claims[large] = claims[large][:1<<15]
 	}
 	pages := http.NewServeMux()

@@ -18,11 +18,18 @@ import (
 // has itself stay. inherited are those that were added; nil: there is no such
 // exporter.
 func inherit(procfs string, line []string) (whole, inherited []string, err error) {
+	if _, _, ok := selected(line); !ok {
+		return line, nil, nil
+	}
+	return inheritFrom(commandOfContainer(procfs), line)
+}
+
+// inheritFrom is inherit from a command line that runs.
+func inheritFrom(running, line []string) (whole, inherited []string, err error) {
 	own, role, ok := selected(line)
 	if !ok {
 		return line, nil, nil
 	}
-	running := commandOfContainer(procfs)
 	if len(running) < 2 || !isProgram(running[0]) || running[1] != role {
 		return line, nil, nil
 	}
@@ -138,6 +145,10 @@ func startOf(folder string) (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
+	return decodeStart(stat)
+}
+
+func decodeStart(stat []byte) (uint64, bool) {
 	const field = 22 - 3
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= field {

@@ -111,3 +111,50 @@ func copyFile(to, from string) error {
 	}
 	return os.WriteFile(to, data, 0o755)
 }
+
+// FuzzInherit reads any command line and stat of the process that a container was
+// started with. What is added to a line are flags that the line lacks, and together
+// they can be read again.
+func FuzzInherit(f *testing.F) {
+	for _, running := range []string{
+		"/dra-exporter node --dcgm.host-engine=engine:5555 --no-device.processes --labels.pod team", "/dra-exporter cluster --pending.budget=0.5",
+		"/dra-exporter node -- --x", "/dra-exporter node --log.level", "dra-exporter node --labels.pod=\xff= --labels.pod=--help", "/bin/sh -c x", "",
+	} {
+		f.Add([]byte(strings.ReplaceAll(running, " ", "\x00")), []byte("1 (a) b) S"+strings.Repeat(" 0", 18)+" 7 0"), "check node --labels.pod=x")
+	}
+	f.Fuzz(func(t *testing.T, cmdline, stat []byte, line string) {
+		if start, ok := decodeStart(stat); !ok && start != 0 {
+			t.Errorf("%q began at %d, which is not known", stat, start)
+		}
+		running, given := strings.Split(string(cmdline), "\x00"), strings.Fields(line)
+		for _, word := range append(slices.Clone(running), given...) {
+			if strings.HasPrefix(word, "@") || strings.HasPrefix(strings.TrimLeft(word, "-"), "help") || strings.Contains(word, "completion") {
+				t.Skip("a file of words, or what ends the program")
+			}
+		}
+		whole, inherited, err := inheritFrom(running, given)
+		if err != nil {
+			return
+		}
+		if len(whole) != len(given)+len(inherited) || !slices.Equal(whole[:len(given)], given) {
+			t.Fatalf("%q became %q by %q", given, whole, inherited)
+		}
+		if len(inherited) == 0 {
+			return
+		}
+		own, _, _ := flagsOf(given)
+		for _, word := range inherited {
+			if !strings.HasPrefix(word, "--") {
+				t.Errorf("%q is no flag", word)
+			}
+			for _, flag := range own {
+				if name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "="); name == flag.name {
+					t.Errorf("%q was given already: %q", word, given)
+				}
+			}
+		}
+		if all, _, err := flagsOf(whole); err != nil || len(all) != len(own)+len(inherited) {
+			t.Errorf("%q is read as %v (%v)", whole, all, err)
+		}
+	})
+}

@@ -28,6 +28,7 @@ func (c *commands) addCheckNode(parent *kingpin.CmdClause, common *checkFlags, s
 	command := parent.Command("node", "Check what the node role needs, here: takes its flags, and reads what it reads. In the agent's container the running agent's flags are taken over.").Default()
 	d := &nodeDoctor{common: common, flags: addNodeFlags(command), agent: addAgentFlags(command), push: addPushFlags(command), stderr: stderr}
 	d.web = addWebFlags(command, nodeAddress, stderr)
+	d.web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, d.examine) }
 }
 
@@ -147,7 +148,7 @@ func (d *nodeDoctor) look(ctx context.Context) {
 		return
 	}
 	d.probe = probe
-	d.api = probe.look(ctx, nodeAccess(d.around.podsAPI != ""))
+	d.api = probe.look(ctx, append(nodeAccess(d.around.podsAPI != ""), reviewAccess(d.web)...))
 	if d.api.VersionError != nil {
 		return
 	}

@@ -41,6 +41,7 @@ func (c *commands) addCluster(stderr io.Writer) {
 	flags.add(command)
 	push := addPushFlags(command)
 	web := addWebFlags(command, clusterAddress, stderr)
+	web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, push, web) }
 }
 
@@ -73,24 +74,19 @@ const (
 	// restInterval is the time between two steps in which nothing has changed:
 	// what a page tells of without a change is how old its sources are.
 	restInterval = 5 * time.Second
-	// settleInterval is the time between two looks for devices that no class
-	// has been asked about.
-	settleInterval = time.Second
 )
 
 func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
-	if err := webFlags.check(); err != nil {
+	if err := web.CheckFile(webFlags.toolkit); err != nil {
 		return err
 	}
 	push, err := pushSettings(pushFlags)
 	if err != nil {
 		return err
 	}
-	signals, ignore := hangups()
-	defer ignore()
 	log := webFlags.logger()
 	config, err := clusterConfig(flags.kubeconfig)
 	if err != nil {
@@ -101,6 +97,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	limitMemory(clusterMemoryShare, log)
 	watcher, err := newWatcher(flags, config, push, clock.System(), log)
 	if err != nil {
 		return err
@@ -109,7 +106,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 	if err != nil {
 		return err
 	}
-	go onHangup(ctx, signals, nothingToReload(log))
+	onHangup(ctx, func() { nothingToReload(log) })
 	log.Info("watching the cluster", "version", buildVersion().Version)
 	return watcher.run(ctx, server)
 }
@@ -117,6 +114,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 // watcher is the cluster role, wired: the API server, the inventory and the
 // judge over it, the reducer, and the pages.
 type watcher struct {
+	config   *rest.Config
 	clock    clock.Clock
 	registry *prometheus.Registry
 
@@ -131,7 +129,7 @@ type watcher struct {
 
 func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, now clock.Clock, log *slog.Logger) (*watcher, error) {
 	registry, observe := liveMetrics()
-	w := &watcher{clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1), explain: "dra-exporter explain"}
+	w := &watcher{config: config, clock: now, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1), explain: "dra-exporter explain"}
 	var err error
 	w.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: config, Keeper: w.inventory, Log: log, Clock: now,
@@ -145,7 +143,7 @@ func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, no
 		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries, Traces: push.Traces.On},
 		cluster.Inputs{
 			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
-			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Ask: w.judge.Ask,
+			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Costs: w.judge.Costs, Ask: w.judge.Ask,
 			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake, Traced: w.traced, Sampled: w.sampled,
 		}, registry, now, log)
 	if err != nil {
@@ -193,27 +191,10 @@ func (w *watcher) run(ctx context.Context, server *web.Server) error {
 	running.Go(func() { _ = w.judge.Run(ctx) }) // it ends with the context alone
 	running.Go(func() { w.runner.Run(ctx) })
 	running.Go(func() { w.listen(ctx) })
-	running.Go(func() { w.settle(ctx) })
 	if w.push != nil {
 		running.Go(func() { w.push.Run(ctx) })
 	}
 	return server.Serve(ctx)
-}
-
-// settle asks the classes about devices that are new, which can take a while
-// where a selector looks at what is different in each of them. Steps do not
-// wait for it.
-func (w *watcher) settle(ctx context.Context) {
-	ticker := time.NewTicker(settleInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = w.inventory.Settle(ctx) // it ends early with the context alone
-		}
-	}
 }
 
 // listen turns every change, and every new verdict, into a step.
@@ -235,19 +216,23 @@ func (w *watcher) listen(ctx context.Context) {
 // server opens the listeners, so that a wrong address or configuration is
 // told before anything runs.
 func (w *watcher) server(flags *webFlags, log *slog.Logger) (*web.Server, error) {
+	access, err := flags.access.access(w.config, w.registry, w.clock, log)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := page.ClusterHandlers(page.Config{
 		MetricsPath: flags.path, Rows: w.rows, Log: log, Explain: w.explain,
 		Now: func() time.Time { return w.clock().Wall }, Troubles: func() map[string]string { return troubles(w.cluster.Statuses()) },
+		Visible: access.visible(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
-	return web.Listen(web.Config{
-		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof,
-		AllowedHosts: flags.hosts, CheckHosts: flags.checkHosts,
+	return web.Listen(access.admit(web.Config{
+		Flags: flags.toolkit, Log: log, MetricsPath: flags.path, Pages: pages, Pprof: flags.pprof, Hosts: flags.hosts,
 		Metrics: metric.Concat(gatherer(w.page), w.registry), Registry: w.registry,
 		Healthy: w.healthy, Ready: w.ready, AddressFlag: flags.address,
-	})
+	}))
 }
 
 func (w *watcher) page() prometheus.Gatherer {

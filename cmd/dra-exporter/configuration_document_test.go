@@ -25,7 +25,8 @@ What cannot work is refused when the program starts, with the flag's name and th
 | TLS and basic auth of the pages | the file of ` + "`--web.config.file`, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md)" + ` |
 | prices | the file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
 | everything else about pushing | the standard variables ` + "`OTEL_*`: [OpenTelemetry](opentelemetry.md)" + ` |
-| memory at which the garbage collector works harder, number of threads | Go's own ` + "`GOMEMLIMIT`, `GOMAXPROCS`" + ` |
+| memory at which the garbage collector works harder | Go's own ` + "`GOMEMLIMIT`" + `; without it nine tenths of the cgroup's memory limit in the cluster role, two thirds in the node role |
+| number of threads | Go's own ` + "`GOMAXPROCS`" + ` |
 `
 
 // setting is one flag of one command.

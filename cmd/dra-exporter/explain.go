@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // explainFlags are those of a person who asks, as kubectl has them.
@@ -49,7 +50,7 @@ func (c *commands) addExplain(stdout, stderr io.Writer) {
 	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	command.Flag("timeout", "How long to wait until the cluster has been read.").Default("30s").DurationVar(&flags.timeout)
+	command.Flag("timeout", "How long to wait until the cluster has been read, and how long the diagnosis may take after that.").Default("30s").DurationVar(&flags.timeout)
 	c.addExplained(command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
 	c.addExplained(command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
 }
@@ -93,7 +94,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 
 func show(report *explain.Report, output string, stdout io.Writer) error {
 	if output == "json" {
-		encoder := json.NewEncoder(stdout)
+		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(report); err != nil {

@@ -64,12 +64,14 @@ func worldOf(changes []cluster.Change) *explain.World {
 func (q inquiry) judge(ctx context.Context, found *reading, facts *explain.Facts, subject explain.Subject) {
 	now := q.clock()
 	known := cluster.Facts{Changes: found.changes, Synced: found.synced, Supply: facts.Supply, Sources: found.statuses}
-	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{}), known, now)
+	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{Once: true}), known, now)
 	judge := funnel.New(funnel.Options{Inventory: found.inventory, Clock: q.clock, Log: q.log, Budget: 1})
 	var verdicts []dra.Verdict
+	diagnosing, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
 	questions := explain.Askable(concerning(first, subject), facts.Gaps)
 	for _, question := range questions[:min(len(questions), mostJudged)] {
-		verdicts = append(verdicts, judge.Explain(ctx, question)...)
+		verdicts = append(verdicts, judge.Explain(diagnosing, question)...)
 	}
 	verdicts = append(verdicts, likewise(questions, verdicts, subject)...)
 	sure, unsure := explain.Trust(verdicts, facts.Gaps)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -18,7 +20,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
-	"github.com/dra-exporter/dra-exporter/internal/logging"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
@@ -28,10 +31,9 @@ type webFlags struct {
 	address string // the flag that the addresses are from; empty: --web.listen-address
 	path    string
 	pprof   bool
-	hosts   []string // by which pages may be requested
-	// checkHosts is whether other names are refused on all connections.
-	checkHosts bool
-	log        *promslog.Config
+	access  accessFlags
+	hosts   []string
+	log     *promslog.Config
 }
 
 // at is the same at the address of another flag.
@@ -52,7 +54,7 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	f := &webFlags{log: &promslog.Config{Writer: stderr}}
 	f.toolkit = kingpinflag.AddFlags(command, defaultAddress)
 	command.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.path)
-	command.Flag("web.allowed-hosts", "Host name by which pages and JSON may be requested, such as dra.example.com or *.example.com; * allows all. IP addresses, localhost, this host's name, names without a dot and names of Services are always allowed. Without this flag, the name is checked only where the connection is over the loopback interface, and always in the demo. Repeatable.").PlaceHolder("HOST").StringsVar(&f.hosts)
+	command.Flag("web.allowed-host", "Name of this server that requests over the loopback interface may give, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	addLogFlags(command, f.log)
 	return f
@@ -67,20 +69,15 @@ func addLogFlags(command flagSet, config *promslog.Config) {
 		HintOptions(promslog.FormatFlagOptions...).SetValue(config.Format)
 }
 
-// logger also takes in what client-go logs, which knows only one logger for the
-// whole process.
+// logger writes nothing that a terminal would act upon; of JSON that is more than
+// slog escapes. It also takes in what client-go has to say, which knows only one
+// logger for the whole process.
 func (f *webFlags) logger() *slog.Logger {
-	log := promslog.New(f.log)
-	klog.SetSlogLogger(logging.Limit(log, logging.Kubernetes).With("component", "client-go"))
+	config := *f.log
+	config.Writer = terminal.JSONWriter(cmp.Or[io.Writer](config.Writer, os.Stderr))
+	log := promslog.New(&config)
+	klog.SetSlogLogger(slog.New(ratelog.Limit(log.Handler(), "client-go")).With("component", "client-go"))
 	return log
-}
-
-// check refuses what could not work. The message names the flag.
-func (f *webFlags) check() error {
-	if err := web.CheckAllowedHosts(f.hosts); err != nil {
-		return err
-	}
-	return web.CheckFile(f.toolkit)
 }
 
 // agentFlags say what the node role reads and how long it remembers.
@@ -173,7 +170,7 @@ func (f *agentFlags) files(serve *webFlags) error {
 	if _, err := f.config(""); err != nil {
 		return err
 	}
-	return serve.check()
+	return web.CheckFile(serve.toolkit)
 }
 
 // derive makes the rows under dcgm-exporter's names where they are asked for.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
@@ -50,8 +52,8 @@ func hostileStrings() map[string]string {
 		"escape sequences":          "x\x1b]0;owned\a\x1b[2J\x9b31m",
 		"the other direction":       "x\u202egpj.exe\u2066\u200f",
 		"NULs and returns":          "x\x00\r\n\v\f\u2028\u0085",
-		"a mebibyte":                "x" + strings.Repeat("A", 1<<20),
-		"a mebibyte of bad bytes":   "x" + strings.Repeat("a\xff", 1<<19),
+		"a quarter of a mebibyte":   "x" + strings.Repeat("A", 1<<18),
+		"one of bad bytes":          "x" + strings.Repeat("a\xff", 1<<17),
 		"a template":                `x{{.}}${jndi:ldap://x}%s%n`,
 	}
 }
@@ -224,6 +226,9 @@ func checkLabels(t *testing.T, family string, metric *dto.Metric, series map[str
 func checkPages(t *testing.T, address string, apis ...string) {
 	t.Helper()
 	_, page := get(t, address+"/")
+	if at := strings.IndexFunc(page, acts); at >= 0 {
+		t.Errorf("the page has %+q", page[at:min(at+40, len(page))])
+	}
 	document, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
@@ -247,10 +252,19 @@ func checkPages(t *testing.T, address string, apis ...string) {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK || !utf8.ValidString(text) {
 			t.Errorf("%s: %d, %v", api, status, err)
 		}
+		if at := strings.IndexFunc(text, acts); at >= 0 {
+			t.Errorf("%s has %+q", api, text[at:min(at+40, len(text))])
+		}
 		if hasMember(answer, forged) {
 			t.Errorf("%s: a string has become a member", api)
 		}
 	}
+}
+
+// acts reports whether a character is neither seen nor a space or a line's end: one
+// that a terminal obeys, that reorders the text beside it, or that has no width.
+func acts(r rune) bool {
+	return !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != '\n' && r != '\t'
 }
 
 func hasMember(value any, name string) bool {
@@ -324,5 +338,30 @@ func checkOpenMetrics(t *testing.T, address string) {
 	}
 	if strings.Count(body.String(), "\n# EOF") != 1 || strings.Contains(body.String(), "\n"+forged) {
 		t.Errorf("a string has ended the page, or become a series:\n%.3000s", body.String())
+	}
+}
+
+// Whatever is logged: a record is one line of its format, and a terminal only
+// shows it.
+func TestHostileLogs(t *testing.T) {
+	for _, format := range []string{"logfmt", "json"} {
+		for name, text := range hostileStrings() {
+			var out strings.Builder
+			config := &promslog.Config{Writer: &out, Level: promslog.NewLevel(), Format: promslog.NewFormat()}
+			if err := config.Format.Set(format); err != nil {
+				t.Fatal(err)
+			}
+			(&webFlags{log: config}).logger().Warn("message "+text, "error", errors.New(text), "name", text)
+			line, rest, _ := strings.Cut(out.String(), "\n")
+			if at := strings.IndexFunc(line, acts); at >= 0 || rest != "" {
+				t.Errorf("%s, %s: %+.200q, and then %+.100q", format, name, line[max(at, 0):], rest)
+			}
+			if format == "json" {
+				var fields map[string]string
+				if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["name"] != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
+					t.Errorf("%s: the name is %+.100q (%v)", name, fields["name"], err)
+				}
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 func main() {
@@ -33,7 +34,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("%s%w", culprit, err)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dra-exporter: %v\n", err)
+		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
 		if name == "" {
 			fmt.Fprintln(stderr, "dra-exporter --help lists the commands, dra-exporter COMMAND --help its flags")
 		}

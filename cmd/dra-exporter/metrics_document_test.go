@@ -46,7 +46,7 @@ func documented() []metric.Chapter {
 		}
 	}
 	nodes = append(nodes, self.NewReload().All()...)
-	both = append(both, self.NewPush().All()...)
+	both = append(append(both, self.AccessReviews()), self.NewPush().All()...)
 	itself := metric.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
 	pushing := metric.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}
 	return []metric.Chapter{

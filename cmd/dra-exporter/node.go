@@ -38,6 +38,7 @@ func (c *commands) addNode(stderr io.Writer) {
 	agent := addAgentFlags(command)
 	push := addPushFlags(command)
 	web := addWebFlags(command, nodeAddress, stderr)
+	web.access.add(command)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
 }
 
@@ -75,14 +76,13 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err != nil {
 		return err
 	}
-	signals, ignore := hangups()
-	defer ignore()
 	log := webFlags.logger()
 	around, err := flags.surroundings(agentFlags, log)
 	if err != nil {
 		return err
 	}
-	around.push, around.hangups = push, signals
+	around.push = push
+	limitMemory(nodeMemoryShare, log)
 	agent, err := newAgent(agentFlags, around, log)
 	if err != nil {
 		return err
@@ -91,6 +91,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err != nil {
 		return err
 	}
+	onHangup(ctx, agent.reload)
 	log.Info("watching this node", "node", around.node, "version", buildVersion().Version)
 	return agent.run(ctx, server)
 }

@@ -17,31 +17,27 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// hangups are the signals to reload. From then on SIGHUP does not end the
-// process. The returned function ends that.
-func hangups() (<-chan os.Signal, func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	return signals, func() { signal.Stop(signals) }
-}
-
-// onHangup calls reload at each signal until the context ends.
-func onHangup(ctx context.Context, signals <-chan os.Signal, reload func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-signals:
-			reload()
+// onHangup calls reload at each SIGHUP until ctx ends, in place of ending the
+// process.
+func onHangup(ctx context.Context, reload func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(hangups)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				reload()
+			}
 		}
-	}
+	}()
 }
 
 // nothingToReload says at SIGHUP that it is ignored.
-func nothingToReload(log *slog.Logger) func() {
-	return func() {
-		log.Info("SIGHUP is ignored: there is no file to reload; the web configuration and its certificates are read at each request, flags at the start alone")
-	}
+func nothingToReload(log *slog.Logger) {
+	log.Info("SIGHUP is ignored: there is no file to reload; the web configuration, its certificates and tokens are read whenever they are used, flags at the start alone")
 }
 
 // priceList is that of --cost.prices, which can be reloaded.
@@ -58,7 +54,7 @@ type priceList struct {
 // newPriceList has a list that was read at the start.
 func newPriceList(path string, read *price.Prices, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*priceList, error) {
 	gauge := func(family *metric.Family) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: family.Name, Help: family.Help})
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: family.Name, Help: family.Help, Unit: family.Unit})
 	}
 	families := self.NewReload()
 	list := &priceList{

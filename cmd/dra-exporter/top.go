@@ -104,7 +104,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err != nil {
 		return advised(err, len(flags.urls) > 0)
 	}
-	if screen, is := terminalOf(stdout); is && !flags.once && flags.output == "table" {
+	if screen, is := screenOf(stdout); is && !flags.once && flags.output == "table" {
 		return screen.show(ctx, flags, way, listing)
 	}
 	return printTop(ctx, flags, way, listing, stdout, stderr)

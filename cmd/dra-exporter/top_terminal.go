@@ -18,16 +18,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
-// terminal is where a person watches and types.
-type terminal struct{ in, out *os.File }
+// screen is the terminal at which a person watches and types.
+type screen struct{ in, out *os.File }
 
-// terminalOf is the terminal that the output goes to, if it can be typed at.
-func terminalOf(stdout io.Writer) (*terminal, bool) {
+// screenOf is the terminal that the output goes to, if it can be typed at.
+func screenOf(stdout io.Writer) (*screen, bool) {
 	out, isFile := stdout.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" {
 		return nil, false
 	}
-	t := &terminal{in: os.Stdin, out: out}
+	t := &screen{in: os.Stdin, out: out}
 	return t, term.IsTerminal(int(t.in.Fd())) && term.IsTerminal(int(t.out.Fd()))
 }
 
@@ -35,7 +35,7 @@ func terminalOf(stdout io.Writer) (*terminal, bool) {
 func lookOf(stdout io.Writer) top.Look {
 	look := top.Look{Styled: styled(stdout), Glyphs: glyphs()}
 	if out, isFile := stdout.(*os.File); isFile && term.IsTerminal(int(out.Fd())) {
-		look.Width, _ = (&terminal{out: out}).size()
+		look.Width, _ = (&screen{out: out}).size()
 		look.Bars = true
 	}
 	return look
@@ -51,7 +51,7 @@ func glyphs() top.Glyphs {
 }
 
 // size is that of the terminal, or what terminals used to have.
-func (t *terminal) size() (width, height int) {
+func (t *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
@@ -61,7 +61,7 @@ func (t *terminal) size() (width, height int) {
 
 // show lets a person watch until they have had enough. However it ends, the
 // terminal is as it was before.
-func (t *terminal) show(ctx context.Context, flags *topFlags, way *topWay, listing top.Listing) (err error) {
+func (t *screen) show(ctx context.Context, flags *topFlags, way *topWay, listing top.Listing) (err error) {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP) // would end the program as it stands
 	defer release()
 	before, err := term.MakeRaw(int(t.in.Fd()))
@@ -91,7 +91,7 @@ func (t *terminal) show(ctx context.Context, flags *topFlags, way *topWay, listi
 
 // typed is what is typed. The goroutine waits in a read that nothing can end
 // but the terminal or the end of the program.
-func (t *terminal) typed() <-chan []byte {
+func (t *screen) typed() <-chan []byte {
 	input := make(chan []byte)
 	go func() {
 		defer close(input)

@@ -13,7 +13,42 @@ import (
 func (w *watched) start(giveUp context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.giveUp = giveUp
+	w.giveUp, w.beyond = giveUp, nil
+}
+
+// exceed gives the cycle up, because of a limit.
+func (w *watched) exceed(beyond error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.beyond == nil {
+		w.beyond = fmt.Errorf("watch %s: %w", w.resource, beyond)
+		w.conclude(w.beyond)
+		w.giveUp()
+	}
+}
+
+func (w *watched) beyondLimit() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.beyond
+}
+
+// uncount begins to count the objects of another list.
+func (w *watched) uncount() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.received = 0
+}
+
+// count takes note of objects of a list or stream, and returns an error where
+// those are more than there may be.
+func (w *watched) count(more int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.received += more; w.limits.Objects > 0 && w.received > w.limits.Objects {
+		return moreThan(w.limits.Objects)
+	}
+	return nil
 }
 
 // stop is called when the cycle has ended.
@@ -49,6 +84,7 @@ func (w *watched) beginWatch(streaming bool, timeoutSeconds *int64) {
 		w.closes = now.Add(time.Duration(*timeoutSeconds) * time.Second)
 	}
 	if streaming {
+		w.received = 0
 		w.measure()
 	}
 	w.arm(watchPatience, w.silence())
@@ -160,7 +196,7 @@ func (w *watched) conclude(err error) {
 	if w.absent = w.optional && errors.Is(err, errNotServed); !w.absent {
 		end(failure(cause(err)))
 	}
-	w.end, w.alive = nil, err == nil
+	w.end, w.alive, w.lagging = nil, err == nil, false
 	if w.alive {
 		w.arm(watchSilence, nil)
 	} else {

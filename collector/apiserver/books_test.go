@@ -42,7 +42,7 @@ func allocated(ref dra.ClaimRef, uid string, pods ...string) dra.Claim {
 func TestReadsAClaimUntilItIsSettled(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	book := newClaimBook(middle)
-	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+	wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	now := time.Duration(0)
 	steps := []struct {
 		after   time.Duration // since the read before
@@ -83,7 +83,7 @@ func TestReadsAClaimUntilItIsSettled(t *testing.T) {
 func TestReadsAClaimOfSeveralNodesAgainAndAgain(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	book := newClaimBook(middle)
-	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+	wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	claim := allocated(ref, "u", "pod-elsewhere", "pod-1")
 	claim.Node = ""
 	now := time.Duration(0)
@@ -98,7 +98,7 @@ func TestReadsAClaimOfSeveralNodesAgainAndAgain(t *testing.T) {
 func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	book := newClaimBook(middle)
-	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+	wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	now := time.Duration(0)
 	for i, wait := range []time.Duration{0, 250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000} {
 		now += wait * time.Millisecond
@@ -127,7 +127,7 @@ func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
 func TestKeepsAClaimThatCannotBeReadAndDropsOneThatIsGone(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	book := newClaimBook(middle)
-	book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+	wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	book.found(at(0), ref, allocated(ref, "u", "pod-1"), "7")
 	book.broken(at(1), ref, errConnectionEnded)
 	if len(book.claims()) != 1 {
@@ -139,7 +139,7 @@ func TestKeepsAClaimThatCannotBeReadAndDropsOneThatIsGone(t *testing.T) {
 	if !book.found(at(3), ref, allocated(ref, "v", "pod-1"), "9") || book.claims()[0].UID != "v" {
 		t.Error("a claim made anew is not taken over")
 	}
-	if !book.want(at(4), nil, 0) || len(book.claims()) != 0 || len(book.agenda.appointments) != 0 {
+	if !wantAll(book, at(4), nil, 0) || len(book.claims()) != 0 || len(book.agenda.appointments) != 0 {
 		t.Error("a claim that nobody names stays")
 	}
 }
@@ -148,7 +148,7 @@ func TestReadsAgainForAPodThatTheClaimIsNotReservedFor(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	settled := func(claim dra.Claim) *claimBook {
 		book := newClaimBook(middle)
-		book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+		wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 		book.found(at(0), ref, claim, "7")
 		return book
 	}
@@ -162,7 +162,7 @@ func TestReadsAgainForAPodThatTheClaimIsNotReservedFor(t *testing.T) {
 		"reserved for a group of pods": {group, settlingPeriod},
 	} {
 		book := settled(c.claim)
-		book.want(at(0), map[dra.ClaimRef][]string{ref: {"pod-1", "pod-2"}}, 0)
+		wantAll(book, at(0), map[dra.ClaimRef][]string{ref: {"pod-1", "pod-2"}}, 0)
 		if _, taken, wait := book.agenda.begin(at(0)); (taken != nil) != (c.wait == 0) || wait != c.wait {
 			t.Errorf("%s: read after %v, want %v", name, wait, c.wait)
 		}
@@ -173,13 +173,13 @@ func TestAReadOfADroppedClaimIsOfNoInterest(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	book := newClaimBook(middle)
 	wanted := map[dra.ClaimRef][]string{ref: {"pod-1"}}
-	book.want(at(0), wanted, 0)
+	wantAll(book, at(0), wanted, 0)
 	_, taken := due(t, book.agenda, 0)
 	if _, twice, _ := book.agenda.begin(at(0)); twice != nil {
 		t.Error("a claim is read twice at once")
 	}
-	book.want(at(0), nil, 0)
-	book.want(at(0), wanted, 0)
+	wantAll(book, at(0), nil, 0)
+	wantAll(book, at(0), wanted, 0)
 	if book.agenda.done(ref, taken) {
 		t.Error("a read that began before the claim was dropped counts")
 	}
@@ -196,17 +196,17 @@ func TestTellsWhichClaimsAreUnread(t *testing.T) {
 		want []dra.ClaimRef
 	}{
 		{"nothing is wanted", func() bool { return false }, false, nil},
-		{"nothing is read", func() bool { return book.want(at(0), wanted, 0) }, true, []dra.ClaimRef{gone, here}},
+		{"nothing is read", func() bool { return wantAll(book, at(0), wanted, 0) }, true, []dra.ClaimRef{gone, here}},
 		{"one is found", func() bool { return book.found(at(0), here, dra.Claim{Ref: here}, "7") }, true, []dra.ClaimRef{gone}},
 		{"the other fails", func() bool { return book.broken(at(0), gone, errConnectionEnded) }, false, []dra.ClaimRef{gone}},
 		{"the other is missing", func() bool { return book.missing(at(0), gone) }, true, nil},
 		{"it is missing again", func() bool { return book.missing(at(0), gone) }, false, nil},
 		{"a pod more names it", func() bool {
-			return book.want(at(0), map[dra.ClaimRef][]string{here: {"pod-1"}, gone: {"pod-1", "pod-2"}}, 0)
+			return wantAll(book, at(0), map[dra.ClaimRef][]string{here: {"pod-1"}, gone: {"pod-1", "pod-2"}}, 0)
 		}, false, nil},
 		{"the first fails later", func() bool { return book.broken(at(0), here, errConnectionEnded) }, false, nil},
 		{"so does the missing one", func() bool { return book.broken(at(0), gone, errConnectionEnded) }, true, []dra.ClaimRef{gone}},
-		{"it is not wanted", func() bool { return book.want(at(0), map[dra.ClaimRef][]string{here: {"pod-1"}}, 0) }, true, nil},
+		{"it is not wanted", func() bool { return wantAll(book, at(0), map[dra.ClaimRef][]string{here: {"pod-1"}}, 0) }, true, nil},
 	} {
 		if news := step.do(); news != step.news || !slices.Equal(book.unread(), step.want) {
 			t.Errorf("%s: unread are %v (news: %v), want %v", step.what, book.unread(), news, step.want)
@@ -217,12 +217,25 @@ func TestTellsWhichClaimsAreUnread(t *testing.T) {
 func TestUnreadClaimsGoBeforeThoseThatAreReadAgain(t *testing.T) {
 	old, young := dra.ClaimRef{Namespace: "lab", Name: "old"}, dra.ClaimRef{Namespace: "lab", Name: "young"}
 	book := newClaimBook(middle)
-	book.want(at(0), map[dra.ClaimRef][]string{old: {"pod-1"}}, 0)
+	wantAll(book, at(0), map[dra.ClaimRef][]string{old: {"pod-1"}}, 0)
 	book.found(at(0), old, allocated(old, "u", "pod-1"), "7")
-	book.want(at(time.Minute), map[dra.ClaimRef][]string{old: {"pod-1"}, young: {"pod-2"}}, 0)
+	wantAll(book, at(time.Minute), map[dra.ClaimRef][]string{old: {"pod-1"}, young: {"pod-2"}}, 0)
 	for _, want := range []dra.ClaimRef{young, old} {
 		if ref, taken, _ := book.agenda.begin(at(time.Minute)); taken == nil || ref != want {
 			t.Errorf("read %v, want %v", ref, want)
 		}
 	}
+}
+
+// wantAll replaces the claims that are wanted.
+func wantAll(book *claimBook, now clock.Instant, wanted map[dra.ClaimRef][]string, within time.Duration) (changed bool) {
+	for ref := range book.known {
+		if len(wanted[ref]) == 0 {
+			changed = book.want(now, ref, nil, within) || changed
+		}
+	}
+	for ref, consumers := range wanted {
+		changed = book.want(now, ref, consumers, within) || changed
+	}
+	return changed
 }

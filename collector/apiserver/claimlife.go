@@ -22,13 +22,11 @@ func decodeClaimLife(claim *resourcev1.ResourceClaim) dra.ClaimLife {
 		Created:          instant(claim.CreationTimestamp),
 		Deleted:          deletedAt(claim),
 		MadeFor:          madeFor(claim),
-		PodClaim:         clean(claim.Annotations[resourcev1.PodResourceClaimAnnotation]),
+		PodClaim:         cut(claim.Annotations[resourcev1.PodResourceClaimAnnotation], maxName),
 		ExtendedResource: claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true",
 		Classes:          classesOf(claim.Spec.Devices.Requests),
 		ReservedFor:      decodeConsumers(claim.Status.ReservedFor),
-	}
-	for _, finalizer := range claim.Finalizers {
-		life.Finalizers = append(life.Finalizers, clean(finalizer))
+		Finalizers:       finalizersOf(claim),
 	}
 	if allocation := claim.Status.Allocation; allocation != nil {
 		life.Allocated = true
@@ -71,7 +69,7 @@ func madeFor(claim *resourcev1.ResourceClaim) dra.Consumer {
 	if owner == nil {
 		return dra.Consumer{}
 	}
-	made := dra.Consumer{Name: clean(owner.Name), UID: clean(string(owner.UID))}
+	made := dra.Consumer{Name: cut(owner.Name, maxName), UID: cut(string(owner.UID), maxUID)}
 	group, _, versioned := strings.Cut(owner.APIVersion, "/")
 	switch {
 	case owner.Kind == "Pod" && owner.APIVersion == corev1.SchemeGroupVersion.String():
@@ -90,7 +88,7 @@ func classesOf(requests []resourcev1.DeviceRequest) []string {
 		classes = append(classes, request.DeviceClass)
 	}
 	slices.Sort(classes)
-	return slices.Clip(slices.Compact(classes))
+	return slices.Clip(atMost(slices.Compact(classes), maxClasses))
 }
 
 // onlyNode is the node that an allocation is bound to. The allocator writes

@@ -1,6 +1,11 @@
 package apiserver
 
-import "github.com/dra-exporter/dra-exporter/collector/dra"
+import (
+	"maps"
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
 
 // claimRecord is what the book has of one claim.
 type claimRecord struct {
@@ -33,24 +38,45 @@ func (r *claimRecord) unread() bool {
 	return r.claim == nil && (!r.answered || r.failure != nil)
 }
 
-// outcome sums up how the last reads of all claims in the book went.
-type outcome struct {
-	succeeded, failed int
-	failure           error // of the first by name
+// outcomes sum up how the last reads of all claims in the book went.
+type outcomes struct {
+	succeeded map[dra.ClaimRef]bool
+	failed    map[dra.ClaimRef]error
+	first     dra.ClaimRef // of those that failed, by name; good while known is set
+	known     bool
 }
 
-func (b *claimBook) outcome() outcome {
-	var sum outcome
-	for _, ref := range b.refs() {
-		switch record := b.known[ref]; {
-		case record.failure == nil && record.answered:
-			sum.succeeded++
-		case record.failure != nil:
-			sum.failed++
-			if sum.failure == nil {
-				sum.failure = record.failure
-			}
-		}
+func newOutcomes() outcomes {
+	return outcomes{succeeded: make(map[dra.ClaimRef]bool), failed: make(map[dra.ClaimRef]error)}
+}
+
+// note takes in how the last read of a claim went.
+func (o *outcomes) note(ref dra.ClaimRef, err error) {
+	if err == nil {
+		o.drop(ref)
+		o.succeeded[ref] = true
+		return
 	}
-	return sum
+	delete(o.succeeded, ref)
+	if o.failed[ref] = err; o.known && compareClaims(ref, o.first) < 0 {
+		o.first = ref
+	}
+}
+
+// drop forgets a claim.
+func (o *outcomes) drop(ref dra.ClaimRef) {
+	delete(o.succeeded, ref)
+	delete(o.failed, ref)
+	o.known = o.known && ref != o.first
+}
+
+// failure is that of the first by name; nil: none failed.
+func (o *outcomes) failure() error {
+	if len(o.failed) == 0 {
+		return nil
+	}
+	if !o.known {
+		o.first, o.known = slices.MinFunc(slices.Collect(maps.Keys(o.failed)), compareClaims), true
+	}
+	return o.failed[o.first]
 }

@@ -30,44 +30,55 @@ type claimBook struct {
 	agenda *agenda[dra.ClaimRef]
 	known  map[dra.ClaimRef]*claimRecord
 	spread func(limit time.Duration) time.Duration // random, in [0, limit)
+	sum    outcomes
+
+	// differs, which may be nil, is called when what is known of a claim
+	// changes; nil is nothing.
+	differs func(before, after *dra.Claim)
 }
 
 func newClaimBook(spread func(time.Duration) time.Duration) *claimBook {
-	book := &claimBook{known: make(map[dra.ClaimRef]*claimRecord), spread: spread}
+	book := &claimBook{known: make(map[dra.ClaimRef]*claimRecord), spread: spread, sum: newOutcomes()}
 	book.agenda = newAgenda(func(ref dra.ClaimRef) bool { return book.known[ref].unread() })
 	return book
 }
 
-// want replaces the claims that are wanted, each with the UIDs of the pods
-// that name it. New ones become due within the given time, and one that is
+// want says which pods, by their sorted UIDs, name a claim now; none: it is not
+// wanted. A claim that is new becomes due within the given time, and one that is
 // not reserved for a pod that came to it at once. It reports whether what is
 // known, or what is unread, is something else than before.
-func (b *claimBook) want(now clock.Instant, wanted map[dra.ClaimRef][]string, within time.Duration) (changed bool) {
-	for ref, record := range b.known {
-		if _, still := wanted[ref]; !still {
-			changed = changed || record.claim != nil || record.unread()
-			delete(b.known, ref)
-			b.agenda.drop(ref)
-		}
+func (b *claimBook) want(now clock.Instant, ref dra.ClaimRef, consumers []string, within time.Duration) (changed bool) {
+	record, found := b.known[ref]
+	switch {
+	case len(consumers) == 0 && found:
+		b.agenda.drop(ref)
+		delete(b.known, ref)
+		b.sum.drop(ref)
+		b.replace(record, nil)
+		return record.claim != nil || record.unread()
+	case len(consumers) == 0:
+		return false
+	case !found:
+		b.known[ref] = &claimRecord{consumers: consumers}
+		b.agenda.set(ref, now.Elapsed+b.spread(within))
+		return true
+	case slices.Equal(record.consumers, consumers):
+		return false
 	}
-	for ref, consumers := range wanted {
-		record, found := b.known[ref]
-		if !found {
-			changed = true
-			b.known[ref] = &claimRecord{consumers: consumers}
-			b.agenda.set(ref, now.Elapsed+b.spread(within))
-			continue
-		}
-		if slices.Equal(record.consumers, consumers) {
-			continue
-		}
-		record.consumers = consumers
-		if !record.settled() {
-			record.tries, record.confirmed = 0, false
-			b.agenda.bring(ref, now.Elapsed)
-		}
+	record.consumers = consumers
+	if !record.settled() {
+		record.tries, record.confirmed = 0, false
+		b.agenda.bring(ref, now.Elapsed)
 	}
-	return changed
+	return false
+}
+
+// replace says that another claim, or none, is known in place of the one that
+// is in the record.
+func (b *claimBook) replace(record *claimRecord, after *dra.Claim) {
+	if b.differs != nil {
+		b.differs(record.claim, after)
+	}
 }
 
 // hurry brings reads forward that failed while the API server was away.
@@ -98,7 +109,11 @@ func (b *claimBook) version(ref dra.ClaimRef) string {
 func (b *claimBook) found(now clock.Instant, ref dra.ClaimRef, claim dra.Claim, version string) bool {
 	record := b.known[ref]
 	changed := record.claim == nil || !reflect.DeepEqual(*record.claim, claim)
+	if changed {
+		b.replace(record, &claim)
+	}
 	record.claim, record.version, record.answered, record.failure = &claim, version, true, nil
+	b.sum.note(ref, nil)
 	if !record.settled() {
 		b.retry(now, ref, record)
 		return changed
@@ -116,6 +131,8 @@ func (b *claimBook) found(now clock.Instant, ref dra.ClaimRef, claim dra.Claim, 
 func (b *claimBook) missing(now clock.Instant, ref dra.ClaimRef) bool {
 	record := b.known[ref]
 	changed := record.claim != nil || record.unread()
+	b.replace(record, nil)
+	b.sum.note(ref, nil)
 	record.claim, record.version, record.confirmed = nil, "", false
 	record.answered, record.failure = true, nil
 	b.retry(now, ref, record)
@@ -128,6 +145,7 @@ func (b *claimBook) broken(now clock.Instant, ref dra.ClaimRef, err error) bool 
 	record := b.known[ref]
 	before := record.unread()
 	record.failure = err
+	b.sum.note(ref, err)
 	b.retry(now, ref, record)
 	return record.unread() != before
 }

@@ -63,7 +63,7 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		wanted[dra.ClaimRef{Namespace: "lab", Name: name}] = []string{"pod"}
 	}
-	node.book.want(node.now(), wanted, 0)
+	wantAll(node.book, node.now(), wanted, 0)
 	read := func(name string, err error) func() {
 		return func() {
 			ref := dra.ClaimRef{Namespace: "lab", Name: name}
@@ -74,7 +74,7 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 	forget := func(name string) func() {
 		return func() {
 			delete(wanted, dra.ClaimRef{Namespace: "lab", Name: name})
-			node.book.want(node.now(), wanted, 0)
+			wantAll(node.book, node.now(), wanted, 0)
 			node.tellClaims(false)
 		}
 	}

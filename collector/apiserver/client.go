@@ -1,10 +1,13 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +40,10 @@ type client struct {
 	older          map[schema.GroupVersion]rest.Interface // what some API servers have in place of, or besides, these
 	http           *http.Client
 	parameters     runtime.ParameterCodec
+	limits         Limits
+
+	mu    sync.Mutex
+	pages map[string]*pageSize // by resource
 }
 
 // place is where a collection is read: all of it, or of one namespace.
@@ -53,12 +60,12 @@ func (p place) get() *rest.Request {
 // about finds out whether an answer says that there is no such place.
 func (p place) about(err error) error { return about(p.group.APIVersion().String(), err) }
 
-func newClient(config *rest.Config) (*client, error) {
+func newClient(config *rest.Config, limits Limits) (*client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	shared := rest.CopyConfig(config)
+	shared := limited(config, limits)
 	shared.ContentType = runtime.ContentTypeProtobuf
 	shared.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -71,7 +78,10 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
 	}
-	made := &client{http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface)}
+	made := &client{
+		http: transport, parameters: runtime.NewParameterCodec(scheme), older: make(map[schema.GroupVersion]rest.Interface),
+		pages: make(map[string]*pageSize), limits: limits,
+	}
 	if made.core, err = groupClient(shared, transport, "/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
@@ -126,25 +136,60 @@ func groupClient(shared *rest.Config, transport *http.Client, path string, group
 // close ends the connections that no request uses.
 func (c *client) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// list reads a collection into the given list.
+// list reads a collection, or a page of it, into the given list. Of a
+// collection whose objects are large it reads a page of the newest state, and
+// a smaller one than was asked for: whoever lists goes on where the list says.
 func (c *client) list(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	pages := c.pageSize(from.resource)
+	for {
+		if page := pages.limit(); page < pageObjects && (options.Limit == 0 || options.Limit > page) {
+			options.Limit = page
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // of another state all may be sent
+		}
+		bytes, err := c.listOnce(ctx, from, options, into)
+		switch asked := cmp.Or(options.Limit, pageObjects); {
+		case err == nil && options.ResourceVersion == "":
+			pages.learn(asked, int64(meta.LenList(into)), bytes, c.limits.List)
+			return nil
+		case !isBeyondLimit(err) || ctx.Err() != nil || !pages.shrink(asked):
+			return err
+		}
+	}
+}
+
+// listOnce returns the number of bytes of the answer, too.
+func (c *client) listOnce(ctx context.Context, from place, options metav1.ListOptions, into runtime.Object) (int64, error) {
+	var bytes atomic.Int64
+	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestList, bytes: &bytes}), requestTimeout)
 	defer cancel()
 	err := from.get().VersionedParams(&options, c.parameters).Do(ctx).Into(into)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", from.resource, from.about(err))
+		return 0, from.about(err)
 	}
-	// An answer of another kind is left undecoded in silence, and would pass
-	// for a list without objects.
-	if about, err := meta.ListAccessor(into); err != nil || about.GetResourceVersion() == "" {
-		return fmt.Errorf("list %s: %w", from.resource, errNoList)
+	if meta.LenList(into) == 0 {
+		if about, err := meta.ListAccessor(into); err != nil || about.GetResourceVersion() == "" {
+			return 0, errNoList
+		}
 	}
-	return nil
+	return bytes.Load(), nil
+}
+
+// pageSize is shared by all lists of a resource.
+func (c *client) pageSize(resource string) *pageSize {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pages[resource] == nil {
+		c.pages[resource] = &pageSize{}
+	}
+	return c.pages[resource]
 }
 
 // watch opens a watch of a collection; ctx ends it.
 func (c *client) watch(ctx context.Context, from place, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
+	if _, told := ctx.Value(requestKey{}).(request); !told {
+		ctx = asking(ctx, request{kind: requestWatch})
+	}
 	opened, err := from.get().VersionedParams(&options, c.parameters).Watch(ctx)
 	return opened, from.about(err)
 }
@@ -158,7 +203,7 @@ func (c *client) probe(ctx context.Context, namespace string) error {
 // claim reads one ResourceClaim, at least as new as the resource version
 // says: "0" is whatever the API server has at hand, empty the newest.
 func (c *client) claim(ctx context.Context, namespace, name, version string) (*resourcev1.ResourceClaim, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(asking(ctx, request{kind: requestObject}), requestTimeout)
 	defer cancel()
 	claim := &resourcev1.ResourceClaim{}
 	options := metav1.GetOptions{ResourceVersion: version}

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// ClusterOptions say what to read and whom to tell. All but Namespace and
-// Observe are needed.
+// ClusterOptions say what to read and whom to tell. All but Namespace,
+// Observe and Limits are needed.
 type ClusterOptions struct {
 	Config    *rest.Config
 	Namespace string // pods, claims, templates, groups and events of this one alone; empty: of all
@@ -24,6 +24,8 @@ type ClusterOptions struct {
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.
 	Observe func(source string) func(seconds float64)
+
+	Limits Limits
 }
 
 func (o ClusterOptions) check() error {
@@ -56,6 +58,7 @@ type Cluster struct {
 	kinds   []*followed
 	claims  *followed // speaks for the whole API group
 	asking  *extendedNames
+	pending *pendingReferences
 
 	mu     sync.Mutex
 	synced Synced
@@ -74,7 +77,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config)
+	connection, err := newClient(options.Config, options.Limits.orDefault())
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +86,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 		client:  connection,
 		journal: newJournal(options.Clock),
 		asking:  newExtendedNames(),
+		pending: newPendingReferences(),
 	}
 	c.followPods()
 	c.followClaims()
@@ -197,15 +201,18 @@ func (c *Cluster) Settled() bool {
 // resource.k8s.io/v1 as a whole is not served, the claims say so in words and
 // the group's other resources by their reason alone.
 func (c *Cluster) Statuses() []source.Status {
-	now := c.options.Clock()
+	now, pending := c.options.Clock(), c.journal.oldest()
 	c.mu.Lock()
 	barred := c.barred
 	c.mu.Unlock()
 	var all []source.Status
 	for _, kind := range c.kinds {
-		status, served := kind.watched.statusIfServed(now)
+		status, served := kind.watched.statusIfServed(now, pending)
 		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
 			status.Reason = source.ReasonUnsupported
+		}
+		if status.Name == "pods" {
+			status = c.pending.note(status)
 		}
 		switch last := len(all) - 1; {
 		case !served:
@@ -225,6 +232,8 @@ func worse(a, b source.Status) source.Status {
 		one, other = b, a
 	}
 	one.Errors += other.Errors
+	one.Queue.Events += other.Queue.Events
+	one.Queue.Lag = max(one.Queue.Lag, other.Queue.Lag)
 	if other.LastSuccess.Elapsed < one.LastSuccess.Elapsed {
 		one.LastSuccess = other.LastSuccess
 	}

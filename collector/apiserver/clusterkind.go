@@ -17,10 +17,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// listPage is how many objects of a list are asked for at once, where the API
-// server does not stream it.
-const listPage = 500
-
 // followed is one collection that is followed.
 type followed struct {
 	watched *watched
@@ -51,6 +47,7 @@ func follow[O metav1.Object, V any](c *Cluster, k kind[O, V]) *collection[O, V] 
 		resource: k.resource,
 		tracker:  c.tracker(k.resource, k.silent),
 		now:      c.options.Clock,
+		limits:   c.options.Limits.orDefault(),
 		turned:   func(bool) { signal(c.journal.changed) },
 		optional: k.optional,
 	}
@@ -101,7 +98,7 @@ func (f from) place(o offer) place {
 // list reads one page of the newest state, and has each object taken in. It
 // returns what stands for them.
 func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
-	query.FieldSelector, query.Limit = f.selector, listPage
+	query.FieldSelector = f.selector
 	query.ResourceVersion, query.ResourceVersionMatch = "", "" // with one, there may be no pages
 	standIns := &metainternalversion.List{}
 	err := f.offers.ask(func(o offer) error {
@@ -109,21 +106,31 @@ func (f from) list(ctx context.Context, query metav1.ListOptions, admit func(run
 		if err := f.client.list(ctx, f.place(o), query, page); err != nil {
 			return err
 		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return fmt.Errorf("understand a list of %s: %w", f.resource, err)
-		}
-		standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
-		standIns.RemainingItemCount = about.GetRemainingItemCount()
-		return meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
-			standIns.Items = append(standIns.Items, admit(object))
-			return nil
-		})
+		return f.replaceItems(standIns, page, admit)
 	})
 	if query.Continue != "" && isExpired(err) {
 		err = &finalError{cause: err} // else the pager would ask for all at once, and take one page for that
 	}
 	return standIns, err
+}
+
+// replaceItems has each object of a page taken in, and puts what stands for it
+// into the list.
+func (f from) replaceItems(standIns *metainternalversion.List, page runtime.Object, admit func(runtime.Object) runtime.Object) error {
+	about, err := meta.ListAccessor(page)
+	if err != nil {
+		return fmt.Errorf("understand a list of %s: %w", f.resource, err)
+	}
+	standIns.ResourceVersion, standIns.Continue = about.GetResourceVersion(), about.GetContinue()
+	standIns.RemainingItemCount = about.GetRemainingItemCount()
+	err = meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
+		standIns.Items = append(standIns.Items, admit(object))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("take in a list of %s: %w", f.resource, err)
+	}
+	return nil
 }
 
 func (f from) watch(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {

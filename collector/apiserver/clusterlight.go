@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the keeper is given is without what nobody asks it for: who manages
+// The keeper is given objects without what nobody asks it for: who manages
 // the object, what drivers are configured with, what they wrote of devices.
 // Of one that is gone it is nil.
 
@@ -14,7 +14,7 @@ import (
 func lightMeta(of metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Generation: of.Generation,
-		CreationTimestamp: of.CreationTimestamp, DeletionTimestamp: of.DeletionTimestamp, OwnerReferences: of.OwnerReferences,
+		CreationTimestamp: of.CreationTimestamp, DeletionTimestamp: of.DeletionTimestamp,
 	}
 }
 

@@ -50,6 +50,8 @@ type podItem struct {
 	version string
 	asked   *dra.PodLife // with all extended resources
 	told    *dra.PodLife // with those that stand for devices; nil: it was not told of
+
+	references referenceCount // of told
 }
 
 // followPods tells of the pods that use claims, or ask for extended resources
@@ -87,8 +89,10 @@ func (c *Cluster) podDiffers(before, after *podItem, live bool) {
 // there and comes to concern them is not told of as it happens: it was made
 // before.
 func (c *Cluster) tellPod(before, after *podItem, live bool) {
+	c.pending.remove(before)
 	if after != nil {
 		after.told = c.asking.concern(after.asked)
+		c.pending.admit(after)
 	}
 	was, is := before.item(), after.item()
 	teller[dra.PodLife]{

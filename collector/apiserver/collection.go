@@ -65,13 +65,22 @@ func (c *collection[O, V]) apply(object any, do func(O) bool) error {
 	if !ok || !isOne && c.convert == nil {
 		return fmt.Errorf("take a watched object in: %T is not what is watched", object)
 	}
+	live := c.from.prompt() // before the lock: the watched calls back under its own
+	if tooMany := c.applyNow(named, typed, isOne, live, do); tooMany {
+		c.from.exceed(moreThan(c.from.limits.Objects))
+	}
+	return nil
+}
+
+// applyNow reports whether there are more objects than there may be.
+func (c *collection[O, V]) applyNow(named metav1.Object, typed O, isOne, live bool, do func(O) bool) (tooMany bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	c.live = c.from.prompt()
+	c.live = live
 	if isOne && do(typed) || !isOne && c.remove(nameOf(named)) {
 		c.settled()
 	}
-	return nil
+	return c.from != nil && c.from.limits.Objects > 0 && len(c.items) > c.from.limits.Objects
 }
 
 func (c *collection[O, V]) typed(object any) (O, bool) {
@@ -103,6 +112,10 @@ func (c *collection[O, V]) Resync() error { return nil }
 func (c *collection[O, V]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
 		c.from.progress()
+		if err := c.from.count(1); err != nil {
+			c.from.exceed(err)
+			return nil, err
+		}
 		switch typed, ok := object.(O); {
 		case c.early:
 			return c.admit(object), nil

@@ -140,8 +140,8 @@ func TestAStreamThatStopsBeforeItsListIsOverGoesStale(t *testing.T) {
 			t.Errorf("while the second stream may still come: %d watches, alive %v", watches, alive)
 		}
 		time.Sleep(watchPatience - 4*time.Second)
-		if _, alive := s.seen(); alive || w.status(clock.Instant{}).Errors == 0 {
-			t.Errorf("alive %v, %+v", alive, w.status(clock.Instant{}))
+		if _, alive := s.seen(); alive || w.status(clock.Instant{}, clock.Instant{}).Errors == 0 {
+			t.Errorf("alive %v, %+v", alive, w.status(clock.Instant{}, clock.Instant{}))
 		}
 		time.Sleep(longestPause * 4)
 		if watches, alive := s.seen(); watches != 3 || !alive {
@@ -158,8 +158,8 @@ func TestAWatchThatIsNotAnsweredGoesStaleAndIsAskedForAgain(t *testing.T) {
 			t.Errorf("given up too early: %d watches, alive %v", watches, alive)
 		}
 		time.Sleep(time.Second + watchSpacing + firstPause/2)
-		if _, alive := s.seen(); alive || w.status(clock.Instant{}).Reason != source.ReasonTimeout || w.status(clock.Instant{}).Errors != 1 {
-			t.Errorf("after %v: alive %v, %+v", watchPatience, alive, w.status(clock.Instant{}))
+		if _, alive := s.seen(); alive || w.status(clock.Instant{}, clock.Instant{}).Reason != source.ReasonTimeout || w.status(clock.Instant{}, clock.Instant{}).Errors != 1 {
+			t.Errorf("after %v: alive %v, %+v", watchPatience, alive, w.status(clock.Instant{}, clock.Instant{}))
 		}
 		time.Sleep(2 * longestPause)
 		if watches, alive := s.seen(); watches != 3 || !alive {
@@ -197,8 +197,8 @@ func TestAWatchThatHasFallenSilentIsReplaced(t *testing.T) {
 		s := &scripted{script: []func(context.Context) (watch.Interface, error){stream(listed())}}
 		following(t, s, func(t *testing.T, w *watched) {
 			time.Sleep(time.Hour)
-			if watches, alive := s.seen(); watches < 15 || watches > 20 || !alive || w.status(clock.Instant{}).Errors != 0 {
-				t.Errorf("%d watches in an hour, alive %v, %+v", watches, alive, w.status(clock.Instant{}))
+			if watches, alive := s.seen(); watches < 15 || watches > 20 || !alive || w.status(clock.Instant{}, clock.Instant{}).Errors != 0 {
+				t.Errorf("%d watches in an hour, alive %v, %+v", watches, alive, w.status(clock.Instant{}, clock.Instant{}))
 			}
 		})
 	})
@@ -296,8 +296,8 @@ func TestAStreamThatGoesOnIsWaitedFor(t *testing.T) {
 	s := &scripted{script: []func(context.Context) (watch.Interface, error){slow}}
 	following(t, s, func(t *testing.T, w *watched) {
 		time.Sleep(5 * watchPatience)
-		if watches, alive := s.seen(); watches != 1 || !alive || w.status(clock.Instant{}).Errors != 0 {
-			t.Errorf("%d watches, alive %v, %+v", watches, alive, w.status(clock.Instant{}))
+		if watches, alive := s.seen(); watches != 1 || !alive || w.status(clock.Instant{}, clock.Instant{}).Errors != 0 {
+			t.Errorf("%d watches, alive %v, %+v", watches, alive, w.status(clock.Instant{}, clock.Instant{}))
 		}
 	})
 }

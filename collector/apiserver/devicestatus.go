@@ -56,13 +56,13 @@ func identityIn(data []byte) (uuid, address string) {
 func stringIn(member json.RawMessage) string {
 	var text string
 	if json.Unmarshal(member, &text) == nil {
-		return clean(text)
+		return cut(text, maxName)
 	}
 	var attribute struct {
 		String string `json:"string"`
 	}
 	if json.Unmarshal(member, &attribute) == nil {
-		return clean(attribute.String)
+		return cut(attribute.String, maxName)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -12,40 +13,24 @@ import (
 func (n *Node) Latest() Facts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.staleSince = clock.Instant{}
 	if n.stale {
 		n.stale = false
-		n.facts.Pods = n.podsWithClaims()
+		n.facts.Pods = sortedPods(n.withClaims)
 		n.facts.Claims = n.book.claims()
 		n.facts.Unread = n.book.unread()
 		n.facts.Published = n.published()
 	}
 	if n.stalePlugins {
 		n.stalePlugins = false
-		n.facts.PluginPods = n.podsWithPlugins()
+		n.facts.PluginPods = sortedPods(n.withPlugins)
 	}
 	return n.facts
 }
 
-func (n *Node) podsWithPlugins() []dra.Pod {
-	var pods []dra.Pod
-	for _, record := range n.pods.items {
-		if pod := record.plugins(); pod != nil {
-			pods = append(pods, *pod)
-		}
-	}
-	slices.SortFunc(pods, comparePods)
-	return pods
-}
-
-func (n *Node) podsWithClaims() []dra.Pod {
-	var pods []dra.Pod
-	for _, record := range n.pods.items {
-		if len(record.pod.Claims) > 0 {
-			pods = append(pods, record.pod)
-		}
-	}
-	slices.SortFunc(pods, comparePods)
-	return pods
+// sortedPods are the values in the order of the pods' names; nil for none.
+func sortedPods(pods map[objectName]dra.Pod) []dra.Pod {
+	return slices.SortedFunc(maps.Values(pods), comparePods)
 }
 
 func (n *Node) published() []dra.PublishedDevice {
@@ -60,7 +45,15 @@ func (n *Node) published() []dra.PublishedDevice {
 // touch notes, under the lock, that the facts are behind.
 func (n *Node) touch() {
 	n.stale = true
+	n.behind()
 	signal(n.changed)
+}
+
+// behind notes since when the facts are behind.
+func (n *Node) behind() {
+	if n.staleSince.IsZero() {
+		n.staleSince = n.now()
+	}
 }
 
 // podDiffers is called, under the lock, when a pod has come, changed or gone.
@@ -76,6 +69,7 @@ func (n *Node) podDiffers(before, after *podRecord) {
 	}
 	if !reflect.DeepEqual(before.plugins(), after.plugins()) {
 		n.stalePlugins = true
+		n.behind()
 		signal(n.changed)
 	}
 }

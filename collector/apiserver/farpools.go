@@ -33,31 +33,39 @@ func newFarPools(spread func(time.Duration) time.Duration) *farPools {
 	return &farPools{agenda: newAgenda(func(poolID) bool { return false }), known: make(map[poolID]*farPool), spread: spread}
 }
 
-// want replaces the devices that are wanted. A pool is due at once when it
-// is new, or when a device of it is wanted that was not before. It reports
-// whether devices that were known are gone.
-func (f *farPools) want(now clock.Instant, wanted map[poolID]map[string]bool) (changed bool) {
-	for pool, record := range f.known {
-		if wanted[pool] == nil {
-			changed = changed || len(record.devices) > 0
-			delete(f.known, pool)
-			f.agenda.drop(pool)
-		}
+// want says that a device is wanted. Its pool is due at once.
+func (f *farPools) want(now clock.Instant, pool poolID, device string) {
+	record, found := f.known[pool]
+	if !found {
+		record = &farPool{wanted: make(map[string]bool)}
+		f.known[pool] = record
 	}
-	for pool, devices := range wanted {
-		record, found := f.known[pool]
-		if !found {
-			record = &farPool{}
-			f.known[pool] = record
-		}
-		for device := range devices {
-			if !record.wanted[device] {
-				f.agenda.set(pool, now.Elapsed)
-			}
-		}
-		record.wanted = devices
+	if !record.wanted[device] {
+		record.wanted[device] = true
+		f.agenda.set(pool, now.Elapsed)
 	}
-	return changed
+}
+
+// release says that a device is not wanted any more, and reports whether that
+// changes what is known: the devices of a pool stay until it is listed again,
+// or until none of them is wanted.
+func (f *farPools) release(pool poolID, device string) (changed bool) {
+	record, found := f.known[pool]
+	if !found {
+		return false
+	}
+	if delete(record.wanted, device); len(record.wanted) > 0 {
+		return false
+	}
+	return f.drop(pool)
+}
+
+// drop forgets a pool, and reports whether devices that were known are gone.
+func (f *farPools) drop(pool poolID) (changed bool) {
+	record, found := f.known[pool]
+	delete(f.known, pool)
+	f.agenda.drop(pool)
+	return found && len(record.devices) > 0
 }
 
 // listed notes the slices that a list of the pool brought. Where some of the

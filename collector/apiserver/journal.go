@@ -29,6 +29,17 @@ func (j *journal) note(change Change) {
 	j.changes = append(j.changes, change)
 }
 
+// oldest is when the first change was noted that has not been taken; zero: all
+// have been.
+func (j *journal) oldest() clock.Instant {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.changes) == 0 {
+		return clock.Instant{}
+	}
+	return j.changes[0].At
+}
+
 func (j *journal) take() []Change {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -9,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -42,11 +46,15 @@ type Node struct {
 	// mu guards all below, and the items of both collections.
 	mu           sync.Mutex
 	book         *claimBook
+	demand       demand
+	withClaims   map[objectName]dra.Pod // that have not ended
+	withPlugins  map[objectName]dra.Pod
 	pools        pools
 	far          *farPools
 	slicesListed bool // at least once
 	stale        bool // facts are behind what is known
 	stalePlugins bool // and so are those of pods with device plugins alone
+	staleSince   clock.Instant
 	facts        Facts
 }
 
@@ -58,10 +66,15 @@ func New(options Options) (*Node, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config)
+	connection, err := newClient(options.Config, options.Limits.orDefault())
 	if err != nil {
 		return nil, err
 	}
+	return newNode(options, connection), nil
+}
+
+// newNode is New with a client that may be that of several.
+func newNode(options Options, connection *client) *Node {
 	n := &Node{
 		now:        options.Clock,
 		client:     connection,
@@ -70,14 +83,17 @@ func New(options Options) (*Node, error) {
 		changed:    make(chan struct{}, 1),
 		podChanged: make(chan struct{}, 1),
 		book:       newClaimBook(spread),
-		pools:      make(pools),
-		far:        newFarPools(spread),
+		demand:     newDemand(),
+		withClaims: make(map[objectName]dra.Pod), withPlugins: make(map[objectName]dra.Pod),
+		pools: make(pools),
+		far:   newFarPools(spread),
 	}
+	n.book.differs = n.claimDiffers
 	n.follow(options)
 	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
 	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
 	n.hiddenReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextHidden}
-	return n, nil
+	return n
 }
 
 func (o Options) tracker(name string) *source.Tracker {
@@ -100,15 +116,17 @@ func (n *Node) follow(options Options) {
 	} else {
 		pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
 		n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
+		n.podWatch.list = light(n.podWatch.list, func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) })
 		n.podWatch.turned = n.podsTurned
 	}
 	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
 	n.pods.strip = func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) }
 	n.pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod, options.PodLabels...) }
-	n.pods.changed, n.pods.settled = n.podDiffers, n.wantClaims
+	n.pods.changed, n.pods.handed, n.pods.settled = n.podDiffers, n.podChangedTo, n.wantClaims
 
 	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
 	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+	n.sliceWatch.list = light(n.sliceWatch.list, stripSlice)
 	n.sliceWatch.turned = n.slicesTurned
 	n.slices = newCollection[*resourcev1.ResourceSlice, poolSlice](&n.mu, n.sliceWatch)
 	n.slices.strip, n.slices.decode = stripSlice, recordSlice
@@ -122,6 +140,7 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 		resource: resource,
 		tracker:  options.tracker(resource),
 		now:      options.Clock,
+		limits:   options.Limits.orDefault(),
 		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 			query.FieldSelector = selector.String()
 			list := empty()
@@ -133,6 +152,33 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 		},
 	}
 }
+
+// light is a list of which no page is held whole until the last has come.
+func light[O runtime.Object](list lister, strip func(O) any) lister {
+	return func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
+		page, err := list(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		about, err := meta.ListAccessor(page)
+		if err != nil {
+			return nil, fmt.Errorf("understand a list: %w", err)
+		}
+		stripped := &metainternalversion.List{ListMeta: metav1.ListMeta{
+			ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue(), RemainingItemCount: about.GetRemainingItemCount(),
+		}}
+		err = meta.EachListItem(page, func(object runtime.Object) error {
+			if typed, ok := object.(O); ok {
+				stripped.Items = append(stripped.Items, strip(typed).(runtime.Object))
+			}
+			return nil
+		})
+		return stripped, err
+	}
+}
+
+// lister reads a list or a page of it.
+type lister = func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
 // Run reads until ctx ends. What fails meanwhile is told by Statuses, and
 // tried again.
@@ -166,9 +212,12 @@ func (n *Node) PodFeed() *PodFeed { return n.fed }
 // resourceslices.
 func (n *Node) Statuses() []source.Status {
 	now := n.now()
-	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now)}
+	n.mu.Lock()
+	pending := n.staleSince
+	n.mu.Unlock()
+	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now, pending)}
 	if n.podWatch != nil {
-		statuses = slices.Insert(statuses, 0, n.podWatch.status(now))
+		statuses = slices.Insert(statuses, 0, n.podWatch.status(now, pending))
 	}
 	return statuses
 }

@@ -30,6 +30,8 @@ type Options struct {
 	// Observe returns what is told how long each request of the named
 	// source took, in seconds.
 	Observe func(source string) func(seconds float64)
+
+	Limits Limits
 }
 
 func (o Options) check() error {
@@ -61,7 +63,7 @@ func (o Options) observer(source string) func(seconds float64) {
 // Facts are what the API server is known to have said of the node. They are
 // shared between all who ask and must not be changed.
 type Facts struct {
-	Pods       []dra.Pod             // that use claims, sorted by namespace and name
+	Pods       []dra.Pod             // that use claims and have not ended, sorted by namespace and name
 	PluginPods []dra.Pod             // that use device plugins and no claims, and have not ended: who they are and their labels, sorted likewise
 	Claims     []dra.Claim           // that pods name which have not ended, sorted likewise
 	Published  []dra.PublishedDevice // for this node, sorted by driver, pool and name

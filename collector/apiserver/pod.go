@@ -22,7 +22,7 @@ func decodePod(pod *corev1.Pod, labels ...string) dra.Pod {
 	}
 	for _, owner := range pod.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
-			decoded.OwnerKind, decoded.OwnerName = clean(owner.Kind), clean(owner.Name)
+			decoded.OwnerKind, decoded.OwnerName = cut(owner.Kind, maxName), cut(owner.Name, maxName)
 		}
 	}
 	for _, key := range labels {
@@ -41,7 +41,7 @@ func decodePod(pod *corev1.Pod, labels ...string) dra.Pod {
 // alone.
 func decodePodClaims(pod *corev1.Pod) []dra.PodClaim {
 	var claims []dra.PodClaim
-	for _, reference := range pod.Spec.ResourceClaims {
+	for _, reference := range first(pod.Spec.ResourceClaims, maxNodeReferences) {
 		claim := dra.PodClaim{
 			Name:     clean(reference.Name),
 			Template: cleanOr(reference.ResourceClaimTemplateName),
@@ -63,7 +63,7 @@ func decodePodClaims(pod *corev1.Pod) []dra.PodClaim {
 // decodeContainers returns the containers that can use claims: init
 // containers, sidecars and main ones, but never ephemeral ones.
 func decodeContainers(pod *corev1.Pod, claims []dra.PodClaim) []dra.Container {
-	containers := make([]dra.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
+	containers := make([]dra.Container, 0, min(len(pod.Spec.InitContainers), maxContainers)+min(len(pod.Spec.Containers), maxContainers))
 	for _, group := range []struct {
 		containers []corev1.Container
 		statuses   []corev1.ContainerStatus
@@ -71,7 +71,7 @@ func decodeContainers(pod *corev1.Pod, claims []dra.PodClaim) []dra.Container {
 		{pod.Spec.InitContainers, pod.Status.InitContainerStatuses},
 		{pod.Spec.Containers, pod.Status.ContainerStatuses},
 	} {
-		for i := range group.containers {
+		for i := range first(group.containers, maxContainers) {
 			container := &group.containers[i]
 			containers = append(containers, dra.Container{
 				Name: clean(container.Name), ID: containerID(container.Name, group.statuses),

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,10 @@ type PodFeed struct {
 
 	// Under the node's lock.
 	pods   map[types.UID]*fedPod
-	seen   map[types.UID]bool // since Begin; nil: nothing was begun
-	first  uint64             // how many pods have come so far
+	names  map[objectName]map[types.UID]*fedPod // the same by name
+	groups map[objectName]map[types.UID]*fedPod // those of a group, by its name
+	seen   map[types.UID]bool                   // since Begin; nil: nothing was begun
+	first  uint64                               // how many pods have come so far
 	listed map[dra.PodRef]listedClaims
 	hidden *hiddenClaims
 }
@@ -39,7 +42,10 @@ type fedPod struct {
 // newPodFeed returns the feed of a node, whose pods are nothing but what comes
 // from it.
 func newPodFeed(n *Node, labels []string) *PodFeed {
-	return &PodFeed{node: n, labels: labels, pods: make(map[types.UID]*fedPod), hidden: newHiddenClaims()}
+	return &PodFeed{
+		node: n, labels: labels, hidden: newHiddenClaims(), pods: make(map[types.UID]*fedPod),
+		names: make(map[objectName]map[types.UID]*fedPod), groups: make(map[objectName]map[types.UID]*fedPod),
+	}
 }
 
 // Begin says that the pods named until Synced are all that there are.
@@ -67,7 +73,15 @@ func (f *PodFeed) Pod(pod *corev1.Pod) {
 		f.pods[pod.UID] = known
 		delete(f.listed, refOf(pod)) // that may be of an earlier pod of the name
 	}
+	if found {
+		f.unlist(pod.UID, known)
+	}
+	earlier := known.light
 	known.light = f.strip(pod)
+	f.enlist(pod.UID, known)
+	if earlier != nil && nameOf(earlier) != nameOf(pod) {
+		f.show(nameOf(earlier))
+	}
 	known.learned.fromStatus(pod)
 	f.show(nameOf(pod))
 }
@@ -78,7 +92,7 @@ func (f *PodFeed) strip(pod *corev1.Pod) *corev1.Pod {
 	light := stripPod(pod, f.labels...).(*corev1.Pod)
 	light.CreationTimestamp = pod.CreationTimestamp
 	light.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
-	for i := range pod.Spec.InitContainers {
+	for i := range light.Spec.InitContainers {
 		light.Spec.InitContainers[i].RestartPolicy = pod.Spec.InitContainers[i].RestartPolicy
 	}
 	return light
@@ -94,6 +108,7 @@ func (f *PodFeed) Ended(uid string) {
 func (f *PodFeed) drop(uid types.UID) {
 	if known, found := f.pods[uid]; found {
 		delete(f.pods, uid)
+		f.unlist(uid, known)
 		f.show(nameOf(known.light))
 	}
 }
@@ -122,11 +137,12 @@ func (f *PodFeed) Lost() {
 // show has the pod of a name be what is known of it now.
 func (f *PodFeed) show(name objectName) {
 	var newest *fedPod
-	for _, pod := range f.pods {
-		if nameOf(pod.light) == name && (newest == nil || pod.newerThan(newest)) {
+	for _, pod := range f.names[name] {
+		if newest == nil || pod.newerThan(newest) {
 			newest = pod
 		}
 	}
+	f.node.demand.due[name] = true // what it makes necessary may be something else even so
 	stir := false
 	if newest == nil {
 		stir = f.node.pods.remove(name)
@@ -136,6 +152,41 @@ func (f *PodFeed) show(name objectName) {
 	if stir {
 		f.node.pods.settled()
 	}
+}
+
+// enlist makes a pod known by its name and its group.
+func (f *PodFeed) enlist(uid types.UID, pod *fedPod) {
+	put := func(in map[objectName]map[types.UID]*fedPod, name objectName) {
+		if in[name] == nil {
+			in[name] = make(map[types.UID]*fedPod)
+		}
+		in[name][uid] = pod
+	}
+	put(f.names, nameOf(pod.light))
+	if group, has := pod.group(); has {
+		put(f.groups, group)
+	}
+}
+
+func (f *PodFeed) unlist(uid types.UID, pod *fedPod) {
+	take := func(from map[objectName]map[types.UID]*fedPod, name objectName) {
+		if delete(from[name], uid); len(from[name]) == 0 {
+			delete(from, name)
+		}
+	}
+	take(f.names, nameOf(pod.light))
+	if group, has := pod.group(); has {
+		take(f.groups, group)
+	}
+}
+
+// group is the group of pods that the pod is one of.
+func (p *fedPod) group() (name objectName, has bool) {
+	group := p.light.Spec.SchedulingGroup
+	if group == nil || group.PodGroupName == nil {
+		return objectName{}, false
+	}
+	return objectName{namespace: p.light.Namespace, name: *group.PodGroupName}, true
 }
 
 func refOf(pod *corev1.Pod) dra.PodRef {
@@ -150,20 +201,20 @@ func (p *fedPod) newerThan(other *fedPod) bool {
 	return its.Before(&mine)
 }
 
-// owns reports whether the claim was made for the pod, or for the group of
-// pods that it is one of.
-func (p *fedPod) owns(claim metav1.Object) bool {
-	return slices.ContainsFunc(claim.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+// owners are the pods that the claim was made for: one, or a group of them.
+func (f *PodFeed) owners(claim metav1.Object) []*fedPod {
+	var owners []*fedPod
+	for _, owner := range claim.GetOwnerReferences() {
 		switch {
-		case owner.Controller == nil || !*owner.Controller || claim.GetNamespace() != p.light.Namespace:
-			return false
+		case owner.Controller == nil || !*owner.Controller:
 		case owner.Kind == "Pod":
-			return owner.UID == p.light.UID
+			if pod, known := f.pods[owner.UID]; known && pod.light.Namespace == claim.GetNamespace() {
+				owners = append(owners, pod)
+			}
 		case owner.Kind == "PodGroup":
-			group := p.light.Spec.SchedulingGroup
-			return group != nil && group.PodGroupName != nil && *group.PodGroupName == owner.Name
-		default:
-			return false
+			group := f.groups[objectName{namespace: claim.GetNamespace(), name: owner.Name}]
+			owners = slices.AppendSeq(owners, maps.Values(group))
 		}
-	})
+	}
+	return owners
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,9 +12,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
-
-// hiddenPage is how many claims are asked for at once.
-const hiddenPage = 250
 
 // hiddenClaims are those that were made from a template and that only init
 // containers use: neither the kubelet's pods nor its PodResources name them. A
@@ -33,24 +31,30 @@ func newHiddenClaims() *hiddenClaims {
 	}
 }
 
-// want replaces the pods whose claims are hidden, by namespace.
-func (h *hiddenClaims) want(now clock.Instant, wanted map[string]map[types.UID]bool) {
-	for namespace := range h.pods {
-		if wanted[namespace] == nil {
-			h.agenda.drop(namespace)
-			delete(h.tries, namespace)
-			delete(h.failed, namespace)
+// want says which pods of one name in a namespace had hidden claims, and have
+// them now.
+func (h *hiddenClaims) want(now clock.Instant, namespace string, before, after []types.UID) {
+	for _, uid := range after {
+		if h.pods[namespace] == nil {
+			h.pods[namespace] = make(map[types.UID]bool)
+		}
+		if !h.pods[namespace][uid] {
+			h.pods[namespace][uid] = true
+			h.tries[namespace] = 0
+			h.agenda.set(namespace, now.Elapsed)
 		}
 	}
-	for namespace, pods := range wanted {
-		for uid := range pods {
-			if !h.pods[namespace][uid] {
-				h.tries[namespace] = 0
-				h.agenda.set(namespace, now.Elapsed)
-			}
+	for _, uid := range before {
+		if !slices.Contains(after, uid) {
+			delete(h.pods[namespace], uid)
 		}
 	}
-	h.pods = wanted
+	if pods, known := h.pods[namespace]; known && len(pods) == 0 {
+		delete(h.pods, namespace)
+		delete(h.tries, namespace)
+		delete(h.failed, namespace)
+		h.agenda.drop(namespace)
+	}
 }
 
 // listed notes how a list of a namespace's claims went. It is asked for again:
@@ -88,21 +92,15 @@ func (n *Node) hiddenFailure() error {
 	return nil
 }
 
-// wantHidden finds, under the lock, the pods that have hidden claims.
-func (n *Node) wantHidden() {
-	wanted := make(map[string]map[types.UID]bool)
-	for uid, pod := range n.fed.pods {
-		record, shown := n.pods.items[nameOf(pod.light)]
-		if !shown || record.pod.Terminal || !pod.hides() {
-			continue
+// hides are, under the lock, the pods of a name that have hidden claims.
+func (f *PodFeed) hides(name objectName) []types.UID {
+	var hiding []types.UID
+	for uid, pod := range f.names[name] {
+		if pod.hides() {
+			hiding = append(hiding, uid)
 		}
-		if wanted[pod.light.Namespace] == nil {
-			wanted[pod.light.Namespace] = make(map[types.UID]bool)
-		}
-		wanted[pod.light.Namespace][uid] = true
 	}
-	n.fed.hidden.want(n.now(), wanted)
-	signal(n.hiddenReader.wake)
+	return hiding
 }
 
 // hides reports whether the pod has a claim that is not known, and that no
@@ -141,7 +139,7 @@ func (n *Node) readHidden(ctx context.Context, namespace string, taken *appointm
 // listClaims has the feed learn from all claims of a namespace, some at a time.
 func (n *Node) listClaims(ctx context.Context, namespace string) error {
 	from := place{group: n.client.resource, namespace: namespace, resource: "resourceclaims"}
-	options := metav1.ListOptions{Limit: hiddenPage}
+	options := metav1.ListOptions{Limit: pageObjects}
 	for {
 		list := &resourcev1.ResourceClaimList{}
 		if err := n.client.list(ctx, from, options, list); err != nil {

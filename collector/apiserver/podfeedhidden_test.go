@@ -62,7 +62,7 @@ func TestListsClaimsSomeAtATime(t *testing.T) {
 	if facts := n.Latest(); len(facts.Pods) != 1 || facts.Pods[0].Claims[0].Claim != "train-gpu-x7xvp" {
 		t.Errorf("pods %+v", facts.Pods)
 	}
-	if !slices.Equal(asked, []string{"250 ", "250 second"}) {
+	if !slices.Equal(asked, []string{"500 ", "500 second"}) {
 		t.Errorf("asked %q", asked)
 	}
 }

@@ -41,31 +41,34 @@ func (f *PodFeed) Listed(assignments []dra.Assignment) {
 	if reflect.DeepEqual(f.listed, listed) {
 		return
 	}
+	before := f.listed
 	f.listed = listed
-	for _, pod := range f.pods {
-		f.show(nameOf(pod.light))
+	for name := range f.names {
+		ref := dra.PodRef{Namespace: clean(name.namespace), Name: clean(name.name)}
+		if !reflect.DeepEqual(before[ref], listed[ref]) {
+			f.show(name)
+		}
 	}
 	f.node.wantClaims()
 }
 
-// candidates calls back, under the node's lock, for each claim that is listed
-// for a pod which does not name it: it may be one of those whose names have to
-// be learned.
-func (f *PodFeed) candidates(found func(claim dra.ClaimRef, uid string)) {
-	for _, record := range f.node.pods.items {
-		for _, name := range slices.Sorted(maps.Keys(f.listed[record.pod.Ref])) {
-			named := slices.ContainsFunc(record.pod.Claims, func(c dra.PodClaim) bool { return c.Claim == name })
-			if !named && !record.pod.Terminal {
-				found(dra.ClaimRef{Namespace: record.pod.Ref.Namespace, Name: name}, record.pod.UID)
-			}
+// candidates are, under the node's lock, the claims that are listed for a pod
+// which does not name them: they may be among those whose names have to be
+// learned.
+func (f *PodFeed) candidates(pod *dra.Pod) []dra.ClaimRef {
+	var candidates []dra.ClaimRef
+	for _, name := range slices.Sorted(maps.Keys(f.listed[pod.Ref])) {
+		if !slices.ContainsFunc(pod.Claims, func(c dra.PodClaim) bool { return c.Claim == name }) {
+			candidates = append(candidates, dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: name})
 		}
 	}
+	return candidates
 }
 
 // learn takes in, under the node's lock, a claim that was read.
 func (f *PodFeed) learn(claim *resourcev1.ResourceClaim) {
-	for _, pod := range f.pods {
-		if pod.owns(claim) && pod.learned.fromClaim(claim) {
+	for _, pod := range f.owners(claim) {
+		if pod.learned.fromClaim(claim) {
 			f.show(nameOf(pod.light))
 		}
 	}

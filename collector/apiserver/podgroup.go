@@ -30,5 +30,6 @@ func decodeGroup(group *schedulingv1beta1.PodGroup) dra.Group {
 			decoded.Claims = append(decoded.Claims, claim)
 		}
 	}
+	decoded.Claims = atMost(decoded.Claims, maxReferences)
 	return decoded
 }

@@ -20,7 +20,7 @@ func decodeHealth(pod *corev1.Pod, claims []dra.PodClaim) []dra.ResourceHealth {
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	}
 	for _, statuses := range groups {
-		for i := range statuses {
+		for i := range first(statuses, maxContainers) {
 			for _, status := range statuses[i].AllocatedResourcesStatus {
 				words = appendHealth(words, status, claims)
 			}

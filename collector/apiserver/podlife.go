@@ -52,7 +52,7 @@ func applyCondition(life *dra.PodLife, condition *corev1.PodCondition) {
 		if fulfilled {
 			life.Scheduled = instant(condition.LastTransitionTime)
 		} else if condition.Status == corev1.ConditionFalse && condition.Reason != corev1.PodReasonSchedulingGated {
-			life.Unschedulable = clean(condition.Message)
+			life.Unschedulable = cut(condition.Message, maxMessage)
 		}
 	case corev1.PodReadyToStartContainers:
 		if fulfilled {
@@ -73,7 +73,7 @@ func neededClaims(pod *corev1.Pod) []dra.PodClaim {
 			needed = append(needed, claim)
 		}
 	}
-	return needed
+	return atMost(needed, maxReferences)
 }
 
 func isUnneeded(pod *corev1.Pod, name string) bool {
@@ -100,7 +100,7 @@ func extendedOf(pod *corev1.Pod) map[string]int64 {
 	if len(extended) == 0 {
 		return nil
 	}
-	return extended
+	return boundExtended(extended)
 }
 
 func asksExtended(pod *corev1.Pod) bool {

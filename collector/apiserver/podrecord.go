@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -20,9 +21,10 @@ type podRecord struct {
 	activity podActivity
 }
 
-// claims is the pod as one that uses claims, or nothing.
+// claims is the pod as one that uses claims, or nothing. One that has ended uses
+// none any more.
 func (r *podRecord) claims() *dra.Pod {
-	if r == nil || len(r.pod.Claims) == 0 {
+	if r == nil || len(r.pod.Claims) == 0 || r.pod.Terminal {
 		return nil
 	}
 	return &r.pod
@@ -76,7 +78,7 @@ func recordPod(pod *corev1.Pod, labels ...string) (podRecord, bool) {
 	}
 	record.activity = podActivity{phase: pod.Status.Phase, deleting: pod.DeletionTimestamp != nil}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
+		for i := range first(statuses, maxContainers) {
 			if statuses[i].State.Running != nil {
 				record.activity.started++
 			}
@@ -92,7 +94,7 @@ func recordPod(pod *corev1.Pod, labels ...string) (podRecord, bool) {
 // which a device plugin or, in its place, a claim provides.
 func usesPlugins(pod *corev1.Pod) bool {
 	for _, group := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range group {
+		for i := range first(group, maxContainers) {
 			for name := range group[i].Resources.Limits {
 				if isExtended(string(name)) {
 					return true
@@ -122,7 +124,7 @@ func stripPod(pod *corev1.Pod, labels ...string) any {
 		UID:               pod.UID,
 		ResourceVersion:   pod.ResourceVersion,
 		DeletionTimestamp: pod.DeletionTimestamp,
-		OwnerReferences:   pod.OwnerReferences,
+		OwnerReferences:   stripOwners(pod.OwnerReferences),
 	}}
 	for _, key := range labels {
 		if value, has := pod.Labels[key]; has {
@@ -133,7 +135,7 @@ func stripPod(pod *corev1.Pod, labels ...string) any {
 		metav1.SetMetaDataAnnotation(&light.ObjectMeta, corev1.MirrorPodAnnotationKey, static)
 	}
 	light.Spec.NodeName = pod.Spec.NodeName
-	light.Spec.ResourceClaims = pod.Spec.ResourceClaims
+	light.Spec.ResourceClaims = atMost(pod.Spec.ResourceClaims, maxNodeReferences)
 	light.Spec.InitContainers = stripContainers(pod.Spec.InitContainers)
 	light.Spec.Containers = stripContainers(pod.Spec.Containers)
 	light.Status.Phase = pod.Status.Phase
@@ -145,9 +147,22 @@ func stripPod(pod *corev1.Pod, labels ...string) any {
 	return light
 }
 
+// stripOwners leaves the controller, of which the kind and the name are read.
+func stripOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	var light []metav1.OwnerReference
+	for _, owner := range owners {
+		if owner.Controller != nil && *owner.Controller {
+			owner.APIVersion, owner.Kind = cut(owner.APIVersion, maxName), cut(owner.Kind, maxName)
+			owner.Name, owner.UID = cut(owner.Name, maxName), types.UID(cut(string(owner.UID), maxUID))
+			light = append(light[:0], owner)
+		}
+	}
+	return light
+}
+
 func stripContainers(containers []corev1.Container) []corev1.Container {
-	light := make([]corev1.Container, len(containers))
-	for i := range containers {
+	light := make([]corev1.Container, min(len(containers), maxContainers))
+	for i := range light {
 		light[i].Name = containers[i].Name
 		light[i].Resources.Limits = containers[i].Resources.Limits
 		light[i].Resources.Claims = containers[i].Resources.Claims
@@ -156,8 +171,8 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 }
 
 func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	light := make([]corev1.ContainerStatus, len(statuses))
-	for i := range statuses {
+	light := make([]corev1.ContainerStatus, min(len(statuses), maxContainers))
+	for i := range light {
 		light[i].Name, light[i].ContainerID = statuses[i].Name, statuses[i].ContainerID
 		light[i].State = stripState(statuses[i].State)
 		light[i].AllocatedResourcesStatus = statuses[i].AllocatedResourcesStatus

@@ -49,14 +49,7 @@ func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
 func TestListsFarPoolsAtNeed(t *testing.T) {
 	pool := poolID{"d", "p"}
 	far := newFarPools(middle)
-	wanted := func(devices ...string) map[poolID]map[string]bool {
-		set := map[string]bool{}
-		for _, device := range devices {
-			set[device] = true
-		}
-		return map[poolID]map[string]bool{pool: set}
-	}
-	far.want(at(0), wanted("b"))
+	far.want(at(0), pool, "b")
 	_, taken := due(t, far.agenda, 0)
 	far.agenda.done(pool, taken)
 	far.broken(at(0), pool)
@@ -76,15 +69,15 @@ func TestListsFarPoolsAtNeed(t *testing.T) {
 	if !far.listed(at(now), pool, whole) || names(far.devices()) != "b" {
 		t.Errorf("devices %q, want the wanted one", names(far.devices()))
 	}
-	far.want(at(now), wanted("b"))
+	far.want(at(now), pool, "b")
 	if _, again, wait := far.agenda.begin(at(now)); again != nil || wait != farPoolRefresh {
 		t.Errorf("the pool is listed again after %v, want %v", wait, farPoolRefresh)
 	}
-	far.want(at(now), wanted("b", "c"))
+	far.want(at(now), pool, "c")
 	if _, again, _ := far.agenda.begin(at(now)); again == nil {
 		t.Error("the pool is not listed for a device that is new")
 	}
-	if !far.want(at(now), nil) || len(far.devices()) != 0 {
+	if far.release(pool, "c") || !far.release(pool, "b") || len(far.devices()) != 0 {
 		t.Error("a pool that is not wanted stays")
 	}
 }
@@ -113,7 +106,7 @@ func TestTheNewerOfTwoSlicesStands(t *testing.T) {
 func TestListsAFarPoolSoonAgainWhileItHasSlicesTooMany(t *testing.T) {
 	pool := poolID{"d", "p"}
 	far := newFarPools(middle)
-	far.want(at(0), map[poolID]map[string]bool{pool: {"a": true}})
+	far.want(at(0), pool, "a")
 	_, taken := due(t, far.agenda, 0)
 	far.agenda.done(pool, taken)
 	if !far.listed(at(0), pool, []poolSlice{slice("s1", 1, 1, "a"), slice("s2", 1, 1, "a")}) || names(far.devices()) != "a" {

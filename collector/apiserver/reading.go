@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -16,63 +15,28 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// wantClaims is called, under the lock, when pods have changed: the claims
-// of those that have not ended are wanted. While the pods are not yet known
-// to be fresh, all nodes may be starting at once, and the reads are spread.
-func (n *Node) wantClaims() {
-	wanted := make(map[dra.ClaimRef][]string)
-	for _, record := range n.pods.items {
-		if record.pod.Terminal {
-			continue
-		}
-		for _, claim := range record.pod.Claims {
-			ref := dra.ClaimRef{Namespace: record.pod.Ref.Namespace, Name: claim.Claim}
-			if claim.Claim != "" && !slices.Contains(wanted[ref], record.pod.UID) {
-				wanted[ref] = append(wanted[ref], record.pod.UID)
-			}
-		}
-	}
-	if n.fed != nil {
-		n.fed.candidates(func(claim dra.ClaimRef, uid string) { wanted[claim] = append(wanted[claim], uid) })
-		n.wantHidden()
-	}
-	for _, consumers := range wanted {
-		slices.Sort(consumers)
-	}
-	within := time.Duration(0)
-	if !n.facts.PodsFresh {
-		within = min(startSpread, time.Duration(len(wanted))*n.claimReader.pace)
-	}
-	if n.book.want(n.now(), wanted, within) {
-		n.touch()
-	}
-	signal(n.claimReader.wake)
-	n.tellClaims(false)
-	n.wantPools()
-}
-
 // tellClaims says, under the lock, how it goes with the claims as a whole:
 // the source is down when none of those that were asked for could be read,
 // and impaired when some could not. It says it again where nothing is
 // different, if told to: so that times of success and failures count.
 func (n *Node) tellClaims(again bool) {
-	sum, before := n.book.outcome(), n.claims.Status()
+	sum, before := &n.book.sum, n.claims.Status()
 	rest := len(n.book.known) == 0 && n.facts.PodsFresh
-	failure := sum.failure
-	if sum.failed > 1 {
-		failure = fmt.Errorf("%d of %d claims cannot be read: %w", sum.failed, len(n.book.known), failure)
+	failure, failed := sum.failure(), len(sum.failed)
+	if failed > 1 {
+		failure = fmt.Errorf("%d of %d claims cannot be read: %w", failed, len(n.book.known), failure)
 	}
 	hidden := n.hiddenFailure()
 	switch {
-	case sum.failed > 0 && sum.succeeded == 0:
+	case failed > 0 && len(sum.succeeded) == 0:
 		if again || before.Up {
 			n.claims.Report(failure)
 		}
-	case sum.failed > 0, hidden != nil:
+	case failed > 0, hidden != nil:
 		if again || !before.Up || before.Reason == source.ReasonNone {
 			n.claims.Impair(cmp.Or(failure, hidden))
 		}
-	case sum.succeeded > 0 || rest:
+	case len(sum.succeeded) > 0 || rest:
 		if again || !before.Up || before.Reason != source.ReasonNone {
 			n.claims.Report(nil)
 		}
@@ -108,8 +72,7 @@ func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, taken *appointme
 		n.touch()
 	}
 	failed := n.book.known[ref].failure != nil
-	n.tellClaims(failed || n.book.outcome().failed == 0)
-	n.wantPools()
+	n.tellClaims(failed || len(n.book.sum.failed) == 0)
 	if n.fed != nil && err == nil {
 		n.fed.learn(claim)
 	}
@@ -125,34 +88,6 @@ func (n *Node) noteClaim(ref dra.ClaimRef, claim *resourcev1.ResourceClaim, err 
 	default:
 		return n.book.found(n.now(), ref, decodeClaim(claim), claim.ResourceVersion)
 	}
-}
-
-// wantPools finds, under the lock, the devices that claims here were given
-// though no slice of this node publishes their pool.
-func (n *Node) wantPools() {
-	if !n.slicesListed {
-		return
-	}
-	wanted := make(map[poolID]map[string]bool)
-	for _, record := range n.book.known {
-		if record.claim == nil {
-			continue
-		}
-		for _, result := range record.claim.Results {
-			pool := poolOf(result.Device)
-			if _, near := n.pools[pool]; near {
-				continue
-			}
-			if wanted[pool] == nil {
-				wanted[pool] = make(map[string]bool)
-			}
-			wanted[pool][result.Device.Name] = true
-		}
-	}
-	if n.far.want(n.now(), wanted) {
-		n.touch()
-	}
-	signal(n.poolReader.wake)
 }
 
 // nextPool hands out the list of the pool that is due.
@@ -193,13 +128,18 @@ func (n *Node) listPool(ctx context.Context, pool poolID) ([]poolSlice, error) {
 			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorPoolName, pool.name),
 		).String(),
 	}
-	list := &resourcev1.ResourceSliceList{}
-	if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
-		return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
+	var present []poolSlice
+	for {
+		list := &resourcev1.ResourceSliceList{}
+		if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
+			return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
+		}
+		for i := range list.Items {
+			present = append(present, decodePoolSlice(&list.Items[i]))
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return present, nil
+		}
+		options.ResourceVersion = ""
 	}
-	present := make([]poolSlice, 0, len(list.Items))
-	for i := range list.Items {
-		present = append(present, decodePoolSlice(&list.Items[i]))
-	}
-	return present, nil
 }

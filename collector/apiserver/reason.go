@@ -28,6 +28,8 @@ func failure(err error) error {
 func reasonOf(err error) source.Reason {
 	var network net.Error
 	switch {
+	case isBeyondLimit(err):
+		return source.ReasonResourceExhausted
 	case isUnsupported(err):
 		return source.ReasonUnsupported
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -99,5 +101,5 @@ func isExpired(err error) bool {
 // isLasting says that only somebody's action will mend the error, so asking
 // often is of no use.
 func isLasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || errors.Is(err, errNotServed)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || errors.Is(err, errNotServed) || isBeyondLimit(err)
 }

@@ -22,9 +22,9 @@ const (
 func decodeTrouble(event *corev1.Event) (dra.Trouble, bool) {
 	trouble := dra.Trouble{
 		Name:    clean(event.Namespace + "/" + event.Name),
-		Pod:     dra.PodRef{Namespace: clean(event.InvolvedObject.Namespace), Name: clean(event.InvolvedObject.Name)},
-		PodUID:  clean(string(event.InvolvedObject.UID)),
-		Message: clean(event.Message),
+		Pod:     dra.PodRef{Namespace: cut(event.InvolvedObject.Namespace, maxName), Name: cut(event.InvolvedObject.Name, maxName)},
+		PodUID:  cut(string(event.InvolvedObject.UID), maxUID),
+		Message: cut(event.Message, maxMessage),
 		Count:   countOf(event),
 		Last:    lastOf(event),
 	}

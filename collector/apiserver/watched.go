@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -58,7 +59,8 @@ type watched struct {
 	tracker  *source.Tracker
 	now      clock.Clock
 	turned   func(alive bool) // called at every success and failure
-	optional bool             // the API server may well not serve it: that is no failure
+	limits   Limits
+	optional bool // the API server may well not serve it: that is no failure
 
 	mu         sync.Mutex
 	end        func(error) // ends the attempt that is going on
@@ -72,6 +74,12 @@ type watched struct {
 	caughtUp   clock.Instant // from when on what it tells has just happened
 	giveUp     context.CancelFunc
 	alarm      *time.Timer
+	beyond     error // a limit that the cycle has exceeded
+	received   int   // objects of the present list or stream
+
+	waiting int           // events that have been received and not processed
+	oldest  clock.Instant // when the first of those was; zero: there is none
+	lagging bool          // and the tracker has been told so
 }
 
 // run keeps the store up to date until ctx ends. example is an object of the
@@ -103,6 +111,9 @@ func (w *watched) cycle(ctx context.Context, listAndWatch func(context.Context) 
 	go func() { ended <- listAndWatch(cycle) }()
 	select {
 	case err := <-ended:
+		if beyond := w.beyondLimit(); beyond != nil {
+			return beyond // the status says so already
+		}
 		if err == nil || isExpired(err) || cycle.Err() != nil {
 			return nil
 		}
@@ -123,7 +134,13 @@ func (w *watched) tryList(ctx context.Context, options metav1.ListOptions) (runt
 		return nil, ctx.Err()
 	}
 	w.beginList()
+	if options.Continue == "" {
+		w.uncount()
+	}
 	list, err := w.list(ctx, options)
+	if err == nil {
+		err = w.count(meta.LenList(list))
+	}
 	return list, final(err)
 }
 
@@ -143,7 +160,7 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, ctx.Err()
 	}
 	w.beginWatch(streaming, options.TimeoutSeconds)
-	opened, err := w.watch(ctx, options)
+	opened, err := w.watch(asking(ctx, request{kind: requestWatch, exceeded: w.exceed}), options)
 	if err == nil && reflect.TypeOf(opened) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		err = errConnectionEnded
 	}
@@ -151,7 +168,7 @@ func (w *watched) tryWatch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, final(fmt.Errorf("watch %s: %w", w.resource, err))
 	}
 	w.answered(streaming)
-	return opened, nil
+	return newQueue(opened, w.now, w.moved), nil
 }
 
 // aside notes how a request went that was made beside an open watch.
@@ -168,21 +185,27 @@ func (w *watched) aside(err error) {
 }
 
 // status is what the tracker says, with a last success of now while a watch
-// is open: no news is the news that nothing has changed.
-func (w *watched) status(now clock.Instant) source.Status {
+// is open: no news is the news that nothing has changed. pending is since when
+// something waits that was processed and is not shown yet, zero for nothing.
+func (w *watched) status(now, pending clock.Instant) source.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	behind := w.checkLag(now, pending)
 	status := w.tracker.Status()
+	status.Queue = behind
 	if w.alive {
 		status.LastSuccess = now
+	}
+	if w.alive && w.lagging {
+		status.LastSuccess = now.Add(-behind.Lag)
 	}
 	return status
 }
 
 // statusIfServed is the same; false while the collection is one that the API
 // server need not serve, and it is not known to.
-func (w *watched) statusIfServed(now clock.Instant) (source.Status, bool) {
-	status := w.status(now)
+func (w *watched) statusIfServed(now, pending clock.Instant) (source.Status, bool) {
+	status := w.status(now, pending)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return status, !w.absent && (!w.optional || status.Up || status.Errors > 0)

@@ -32,9 +32,11 @@ func TestAListIsFreshOnlyOnceAWatchGoesOnFromIt(t *testing.T) {
 	}
 	defer w.stop()
 	try := func(options metav1.ListOptions) {
-		if _, err := w.tryWatch(t.Context(), options); err != nil {
+		opened, err := w.tryWatch(t.Context(), options)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(opened.Stop)
 	}
 	w.beginList()
 	w.replaced()

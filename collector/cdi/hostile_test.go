@@ -129,3 +129,43 @@ func TestTooMuchTogether(t *testing.T) {
 	reader.scan()
 	reader.wants(t, fmt.Sprintf("nvidia.com/gpu=%d /dev/x\n", files-1), true, source.ReasonNone)
 }
+
+// A pipe in the place of the folder does not hold the scan up, and the folder is
+// read once it is there.
+func TestPipeInPlaceOfTheFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "cdi")
+	must(t, syscall.Mkfifo(folder, 0o644))
+	reader, _ := logged(folder)
+	reader.scan()
+	if status := reader.Status(); status.Up || !strings.Contains(status.Message, "not a directory") {
+		t.Errorf("%+v", status)
+	}
+	must(t, os.Remove(folder))
+	must(t, os.Mkdir(folder, 0o755))
+	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
+	reader.scan()
+	reader.wants(t, good, true, source.ReasonNone)
+}
+
+// A folder with a flood of names is not read, whatever they are, and what was
+// read before stays.
+func TestFloodOfNames(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
+	reader, _ := logged(folder)
+	reader.scanner.bounds.names = 50
+	reader.scan()
+	for i := range 50 {
+		must(t, syscall.Mkfifo(filepath.Join(folder, fmt.Sprintf("%02d", i)), 0o644))
+	}
+	reader.scan()
+	reader.wants(t, good, false, source.ReasonResourceExhausted)
+	if message := reader.Status().Message; !strings.Contains(message, "more entries than the limit of 50") {
+		t.Errorf("the status says %q", message)
+	}
+	for i := range 50 {
+		must(t, os.Remove(filepath.Join(folder, fmt.Sprintf("%02d", i))))
+	}
+	reader.scan()
+	reader.wants(t, good, true, source.ReasonNone)
+}

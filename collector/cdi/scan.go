@@ -22,11 +22,12 @@ import (
 const maxFile = 4 << 20
 
 // maxTold is how many files one message names.
-const maxTold = 10
+const maxTold = 3
 
 // bounds are what is read of a directory, its files by name: there is one for
 // each claim at most. What is beyond is left out, and told.
 type bounds struct {
+	names int // of whatever kind: a directory with more is not read
 	files int
 	bytes int64 // of all of them together
 }
@@ -62,7 +63,7 @@ type findings struct {
 }
 
 func newScanner(dirs []string) *scanner {
-	return &scanner{dirs: slices.Clone(dirs), bounds: bounds{files: 10_000, bytes: 64 << 20}, files: make(map[string]map[string]file)}
+	return &scanner{dirs: slices.Clone(dirs), bounds: bounds{names: 100_000, files: 10_000, bytes: 64 << 20}, files: make(map[string]map[string]file)}
 }
 
 func (s *scanner) scan() findings {
@@ -91,13 +92,12 @@ func (s *scanner) scan() findings {
 
 // update brings what is known of a directory's files up to date.
 func (s *scanner) update(dir string) error {
-	entries, err := os.ReadDir(dir)
+	names, err := s.names(dir)
 	if err != nil {
 		return fmt.Errorf("list CDI specifications: %w", err)
 	}
 	before, now, room := s.files[dir], make(map[string]file), s.bounds.bytes
-	for _, entry := range entries {
-		name := entry.Name()
+	for _, name := range names {
 		if extension := filepath.Ext(name); extension != ".json" && extension != ".yaml" {
 			continue
 		}
@@ -115,6 +115,26 @@ func (s *scanner) update(dir string) error {
 	}
 	s.files[dir] = now
 	return nil
+}
+
+// names lists a directory, sorted. It does not wait for a pipe in its place.
+func (s *scanner) names(dir string) ([]string, error) {
+	opened, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }() // closing what was only read loses nothing
+	names, err := opened.Readdirnames(s.bounds.names + 1)
+	switch {
+	case errors.Is(err, io.EOF): // it is empty
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(names) > s.bounds.names:
+		return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("%s has more entries than the limit of %d", dir, s.bounds.names)}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // refresh returns what a file holds, from before if it has not changed. A

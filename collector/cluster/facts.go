@@ -20,6 +20,8 @@ type Facts struct {
 	Supply   *dra.Supply   // nil: not counted yet
 	Verdicts []dra.Verdict // all that the judge has, also those of steps before
 	Sources  []source.Status
+
+	Costs []dra.DiagnosisCost // of diagnoses since the exporter started, by namespace
 }
 
 // Synced says of which collections everything is known. What has been known
@@ -50,6 +52,7 @@ type Config struct {
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
 	Traces    bool          // somebody wants the traces of claims; without it nothing is kept for them
+	Once      bool          // everything is diagnosed before a step: what has no verdict will have none
 }
 
 // Snapshot is everything there is to show of one moment. It is immutable.

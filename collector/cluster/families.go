@@ -19,6 +19,8 @@ type families struct {
 	poolComplete, poolSlices, poolGeneration  *metric.Family
 	capacity, capacityConsumed                *metric.Family
 	taints, disagreement, evictions, clockOff *metric.Family
+	diagnosisSeconds, undiagnosedSince        *metric.Family
+	oversized                                 *metric.Family
 
 	self *self.Families
 }
@@ -33,7 +35,7 @@ func Families() []*metric.Family {
 		f.claims, f.phaseSince, f.terminatingSince, f.orphaned,
 		f.devices, f.classDevices, f.classInfo,
 		f.poolComplete, f.poolSlices, f.poolGeneration, f.capacity, f.capacityConsumed,
-		f.taints, f.disagreement, f.evictions, f.clockOff, self.ReadDuration(),
+		f.taints, f.disagreement, f.evictions, f.clockOff, f.diagnosisSeconds, f.undiagnosedSince, f.oversized, self.ReadDuration(),
 	}, f.self.All())
 }
 
@@ -44,6 +46,7 @@ func newFamilies() *families {
 	f.addClaims()
 	f.addSupply()
 	f.addAnomalies()
+	f.addDiagnosis()
 	return f
 }
 
@@ -132,7 +135,19 @@ func (f *families) addAnomalies() {
 	f.evictions = family(metric.Counter, "dra_pod_taint_evictions_total", "",
 		"Pods that the taint of a device evicted",
 		"namespace")
+	f.oversized = family(metric.Gauge, "dra_exporter_oversized_specs", "",
+		"Claims that are not allocated, and claim templates, too large to be diagnosed, by the limit that they exceed",
+		"limit")
 	f.clockOff = family(metric.Counter, "dra_exporter_clock_anomalies_total", "",
 		"Durations of which the clocks that told of them contradict each other; most are not observed (docs/phases.md)",
 		"phase")
+}
+
+func (f *families) addDiagnosis() {
+	f.diagnosisSeconds = family(metric.Counter, "dra_exporter_diagnosis_seconds_total", "seconds",
+		"Time spent on diagnoses by namespace; empty for device classes and namespaces beyond the first 100",
+		"namespace")
+	f.undiagnosedSince = family(metric.Gauge, "dra_exporter_undiagnosed_since_timestamp_seconds", "seconds",
+		"Since when the oldest claim reference has waited for a diagnosis (queued) or exceeded its limit (over_limit)",
+		"cause")
 }

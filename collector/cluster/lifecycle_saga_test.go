@@ -37,7 +37,7 @@ type saga struct {
 }
 
 func newSaga(t testing.TB) *saga {
-	config := Config{Interval: time.Second, Traces: true}
+	config := Config{Interval: time.Second, Traces: true, Once: true} // nobody diagnoses
 	began := clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}
 	s := &saga{t: t, config: config, state: NewState(config), now: began, began: began, off: map[string]time.Duration{},
 		claims: map[string]*dra.ClaimLife{}, pods: map[string]*dra.PodLife{}, groups: map[string]*dra.Group{}, nodes: map[string]*dra.NodeLife{}}

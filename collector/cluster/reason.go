@@ -11,7 +11,8 @@ import (
 type evidence struct {
 	reference reference
 	pod       *podEntry
-	verdict   *dra.Verdict // nil: nobody has judged yet, or nobody can
+	verdict   *dra.Verdict // nil: there is none yet, or there will be none
+	queued    bool         // there will be a verdict
 	said      statement    // by the scheduler, of the pod
 	message   string       // its words
 	trouble   string       // the controller manager's words on why it could not make the claim; empty: it has none
@@ -36,8 +37,12 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 		return e.allocated()
 	case e.nodeless && takesNodes(e.verdict):
 		return e.onNoNode()
+	case e.verdict != nil && e.verdict.Reason == dra.ReasonUndetermined:
+		return e.verdict.Reason, e.withScheduler(e.verdict.Message)
 	case e.verdict != nil && e.verdict.Reason != dra.ReasonNone && e.verdict.Reason != dra.ReasonUnknown:
 		return e.verdict.Reason, e.verdict.Message
+	case e.verdict == nil && e.queued:
+		return dra.ReasonPendingDiagnosis, e.withScheduler("not diagnosed yet")
 	case e.verdict == nil:
 		return e.unjudged()
 	default:
@@ -108,7 +113,17 @@ func (e *evidence) allocated() (dra.PendingReason, string) {
 	}
 }
 
-// unjudged goes by the scheduler's word alone. Which of a pod's claims cannot
+// withScheduler adds what the scheduler says of the pod, which is no diagnosis
+// but may help.
+func (e *evidence) withScheduler(message string) string {
+	if !e.said.speaks() {
+		return message
+	}
+	_, said := e.unjudged()
+	return message + "; " + said
+}
+
+// unjudged is for what cannot be diagnosed. It goes by the scheduler's word alone. Which of a pod's claims cannot
 // be allocated, and why, it does not say.
 func (e *evidence) unjudged() (dra.PendingReason, string) {
 	switch {
@@ -166,12 +181,12 @@ func (e *evidence) unopposed() (dra.PendingReason, string) {
 }
 
 // isFailure reports whether the onset of a reason is counted: of all but a
-// gate and binding conditions that have yet to become true, which are the
-// course of things (conditions that fail are counted as such), and of what is
-// not known.
+// gate and binding conditions that have yet to become true, which are normal
+// (conditions that fail are counted as such), and of what is not known or not
+// diagnosed.
 func isFailure(reason dra.PendingReason) bool {
 	switch reason {
-	case dra.ReasonNone, dra.ReasonUnknown, dra.ReasonGated, dra.ReasonBinding:
+	case dra.ReasonNone, dra.ReasonUnknown, dra.ReasonGated, dra.ReasonBinding, dra.ReasonPendingDiagnosis, dra.ReasonUndetermined:
 		return false
 	default:
 		return true

@@ -31,6 +31,7 @@ type reasonCase struct {
 // Each reason of the closed set is told from objects as they are in a cluster.
 func TestReasons(t *testing.T) {
 	exists := func(*dra.ClaimLife) {}
+	unreadable := func(s *Synced) { s.Slices = false }
 	template := func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: "gpu", Template: "one-gpu"}} }
 	cases := []reasonCase{
 		{name: "gated", pod: func(p *dra.PodLife) { p.Gated = true }, said: "Scheduling is blocked due to non-empty scheduling gates",
@@ -51,7 +52,7 @@ func TestReasons(t *testing.T) {
 		{name: "made for another pod", pod: template, claim: func(c *dra.ClaimLife) { c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "before"} },
 			want: dra.ReasonClaimNotCreated},
 		{name: "no class, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNoDeviceClass}, want: dra.ReasonNoDeviceClass, message: "so it is judged"},
-		{name: "no class, said", claim: exists, said: saysClass, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
+		{name: "no class, said", claim: exists, said: saysClass, synced: unreadable, want: dra.ReasonNoDeviceClass, message: "request gpu: device class gpu.acme.com does not exist"},
 		{name: "the class is there by now", claim: exists, said: saysClass, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "devices would suffice now, but the scheduler said: " + saysClass},
 		{name: "nothing matches", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice}, want: dra.ReasonNoMatchingDevice},
@@ -64,10 +65,10 @@ func TestReasons(t *testing.T) {
 		{name: "conditions", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
 		{name: "conditions that failed", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
 			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
-		{name: "no processor, unjudged", claim: exists, said: saysCPU, want: dra.ReasonOther, message: "Insufficient cpu"},
+		{name: "no processor, unjudged", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor where devices are", claim: exists, said: saysBoth, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
-		{name: "both, unjudged", claim: exists, said: saysBoth, want: dra.ReasonUnknown, message: "the scheduler says: " + saysBoth},
+		{name: "both, unjudged", claim: exists, said: saysBoth, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler says: " + saysBoth},
 		{name: "a contradiction", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "devices would suffice now, but the scheduler said: " + saysDevices},
 		{name: "for others", claim: allOf(given("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
@@ -82,7 +83,14 @@ func TestReasons(t *testing.T) {
 		{name: "it cannot be told", claim: exists, said: saysCPU, judged: "cannot be told: judging was cut short",
 			verdict: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
 		{name: "for others so far", claim: allOf(given("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
-		{name: "silence", claim: exists, want: dra.ReasonUnknown, message: "the scheduler has not said anything yet"},
+		{name: "silence", claim: exists, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler has not said anything yet"},
+		{name: "not diagnosed yet", claim: exists, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet"},
+		{name: "not diagnosed yet, and no class", claim: exists, said: saysClass, want: dra.ReasonPendingDiagnosis,
+			message: "not diagnosed yet; request gpu: device class gpu.acme.com does not exist"},
+		{name: "not diagnosed yet, and no processor", claim: exists, said: saysCPU, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; Insufficient cpu"},
+		{name: "not diagnosed yet, and both", claim: exists, said: saysBoth, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; the scheduler says: " + saysBoth},
+		{name: "undetermined", claim: exists, said: saysCPU, judged: "the diagnosis needs more than 4s", verdict: []dra.PendingReason{dra.ReasonUndetermined},
+			want: dra.ReasonUndetermined, message: "the diagnosis needs more than 4s; Insufficient cpu"},
 		{name: "silence, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "devices would suffice; the scheduler has not said anything yet"},
 		{name: "slices that nobody may read", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice},
 			synced: func(s *Synced) { s.Slices = false }, want: dra.ReasonUnknown, message: "the scheduler says: " + saysDevices},
@@ -98,6 +106,19 @@ func TestReasons(t *testing.T) {
 		if !seen[reason] {
 			t.Errorf("no case gives %s", reason)
 		}
+	}
+}
+
+// What is diagnosed before a step, and has no verdict, will have none.
+func TestWhatIsDiagnosedOnceIsNeverPendingDiagnosis(t *testing.T) {
+	h := newHall(t)
+	h.state = NewState(Config{Once: true})
+	p := pod("team/p", 10, "gpu=c")
+	p.Unschedulable = saysCPU
+	h.tell(p, claim("team/c", 11))
+	h.step(time.Second)
+	if w := h.one(); w.Reason != dra.ReasonOther {
+		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
 }
 

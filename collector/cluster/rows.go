@@ -27,6 +27,7 @@ func (s *State) allRows(facts Facts) []metric.Row {
 		s.waits.evictions.rows(b, f)
 	}
 	s.clockRows()
+	s.diagnosisRows(facts)
 	f.self.Rows(b, s.config.Version, facts.Sources)
 	f.self.DroppedRows(b)
 	return b.Rows()

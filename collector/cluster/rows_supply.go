@@ -22,6 +22,12 @@ func (l *supplyLabels) rows(b *metric.Builder, f *families, synced Synced) {
 			b.Add(l.taints[i], float64(l.from.Taints[i].Devices))
 		}
 	}
+	if synced.Claims {
+		b.In(f.oversized)
+		for i, limit := range dra.SpecLimits() {
+			b.Add(l.limits[i], float64(l.from.Oversized[limit]))
+		}
+	}
 	if synced.Classes {
 		b.In(f.classInfo)
 		for i := range l.from.Classes {

@@ -51,10 +51,10 @@ func townHall(t testing.TB) *hall {
 	waits, gated := pod("team/waits", 40, "gpu=wanted"), pod("other/gated", 30, "gpu<one")
 	gated.Gated = true
 	h.tell(claim("team/held", 10, given("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
-		claim("team/wanted", 41), waits, gated, claim("team/unused", 5),
+		claim("team/wanted", 41), waits, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
 		claim("team/kept", 6, given("gpu-7")), claim("team/orphan", 7, given("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
-	h.facts.Supply = supplyOf()
+	h.facts.Supply, h.facts.Costs = supplyOf(), []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}
 	h.facts.Verdicts = []dra.Verdict{judged(waits, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true
@@ -89,7 +89,8 @@ func TestEveryFamilyHasRows(t *testing.T) {
 
 // Without a collection, what takes it is left out, and nothing else.
 func TestForbiddenKinds(t *testing.T) {
-	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds"}
+	const undiagnosed = "dra_exporter_undiagnosed_since_timestamp_seconds"
+	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_class_devices", "dra_capacity_consumed"}
 	all := familiesOf(townHall(t))
@@ -97,10 +98,10 @@ func TestForbiddenKinds(t *testing.T) {
 		forbid func(*Synced)
 		gone   []string
 	}{
-		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement"})},
+		"claims":  {func(s *Synced) { s.Claims = false }, slices.Concat(pending, states, []string{"dra_claims", "dra_claim_orphaned", "dra_claim_terminating_since_timestamp_seconds", "dra_device_health_disagreement", "dra_exporter_oversized_specs"})},
 		"pods":    {func(s *Synced) { s.Pods = false }, slices.Concat(pending, []string{"dra_claim_orphaned", "dra_device_health_disagreement", "dra_pod_taint_evictions_total"})},
-		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"})},
-		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates"}},
+		"slices":  {func(s *Synced) { s.Slices = false }, slices.Concat(pools, states, []string{"dra_device_health_disagreement", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed})},
+		"classes": {func(s *Synced) { s.Classes = false }, []string{"dra_device_class_info", "dra_class_devices", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", undiagnosed}},
 		"nodes":   {func(s *Synced) { s.Nodes = false }, nil},
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {

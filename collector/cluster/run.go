@@ -34,7 +34,8 @@ type Inputs struct {
 	Synced   func() Synced   // which collections Take has told of as a whole
 	Supply   func() *dra.Supply
 	Verdicts func() []dra.Verdict
-	Ask      func([]dra.Question) // what the judge is to answer from now on
+	Costs    func() []dra.DiagnosisCost // nil: nobody diagnoses
+	Ask      func([]dra.Question)       // what the judge is to answer from now on
 	Statuses func() []source.Status
 	Settled  func() bool     // every collection was listed once, or has failed to be
 	Wake     <-chan struct{} // something has changed
@@ -124,6 +125,9 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 		Supply:   r.inputs.Supply(),
 		Verdicts: r.inputs.Verdicts(),
 		Sources:  r.inputs.Statuses(),
+	}
+	if r.inputs.Costs != nil {
+		facts.Costs = r.inputs.Costs()
 	}
 	state, snapshot, events := Step(r.state, facts, now)
 	r.state = state

@@ -21,7 +21,8 @@ type State struct {
 	waits    waits
 	tracing  tracing
 
-	rows *metric.Builder
+	rows       *metric.Builder
+	costLabels map[string]*metric.Labels // by namespace, of which there are few
 }
 
 // NewState returns the state before the first step.
@@ -38,6 +39,8 @@ func NewState(config Config) State {
 		waits:    newWaits(),
 		tracing:  newTracing(config.Traces),
 		rows:     metric.NewBuilder(config.MaxSeries, f.self.Dropped),
+
+		costLabels: make(map[string]*metric.Labels),
 	}
 }
 

@@ -16,6 +16,7 @@ type supplyLabels struct {
 	pools   []poolLabels // as from.Pools
 	classes []classLabels
 	taints  []*metric.Labels // as from.Taints
+	limits  []*metric.Labels // as dra.SpecLimits
 }
 
 type poolLabels struct {
@@ -35,9 +36,14 @@ func (l *supplyLabels) take(supply *dra.Supply, f *families) {
 		return
 	}
 	before := *l
-	*l = supplyLabels{from: supply}
+	*l = supplyLabels{from: supply, limits: before.limits}
 	if supply == nil {
 		return
+	}
+	if l.limits == nil {
+		for _, limit := range dra.SpecLimits() {
+			l.limits = append(l.limits, metric.NewLabels(f.oversized.Labels, string(limit)))
+		}
 	}
 	l.takePools(&before, f)
 	l.takeClasses(&before, f)

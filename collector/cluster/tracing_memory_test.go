@@ -145,7 +145,7 @@ func TestMemoryOfWordsIsBounded(t *testing.T) {
 	}
 	for i := range told {
 		span := told[i].Spans[1]
-		if n := len(span.Events); n+span.Lost != times || span.Events[n-1].Message != fmt.Sprint("Insufficient cpu-", times-1) {
+		if n := len(span.Events); n+span.Lost != times || span.Events[n-1].Message != fmt.Sprint("not diagnosed yet; Insufficient cpu-", times-1) {
 			t.Fatalf("%d events, %d lost, the last is %+v", n, span.Lost, span.Events[n-1])
 		}
 	}

@@ -65,8 +65,8 @@ func TestNoOnsetOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What the scheduler says counts once the judge has spoken, whose word goes
-// before; so a restart does not count again what the judge has yet to find.
+// What the scheduler says is no reason before the diagnosis, and is not counted;
+// so a restart does not count again what is yet to be diagnosed.
 func TestOnsetsWaitForTheJudge(t *testing.T) {
 	for said, scheduler := range map[dra.PendingReason]string{dra.ReasonOther: saysCPU, dra.ReasonNoDeviceClass: saysClass} {
 		for _, live := range []bool{true, false} {
@@ -79,7 +79,7 @@ func TestOnsetsWaitForTheJudge(t *testing.T) {
 				h.step(time.Second)
 				h.live = true
 				h.step(time.Minute)
-				if w := h.one(); w.Reason != said {
+				if w := h.one(); w.Reason != dra.ReasonPendingDiagnosis {
 					t.Errorf("%s: %s", w.Reason, w.Message)
 				}
 				h.expectOnsets("")

@@ -98,6 +98,7 @@ func (s *State) evidenceOf(wr *waiter) evidence {
 		reference: wr.reference, pod: wr.pod, verdict: wr.verdict,
 		said: s.waits.listener.understand(message, extended), message: message,
 		trouble: trouble, nodeless: !s.waits.synced.Nodes,
+		queued: !s.config.Once && wr.askable() && judgeable(s.waits.synced),
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *State) countOnsets(now clock.Instant) {
 			delete(s.waits.young, wr)
 			continue
 		}
-		if s.unheard(wr) || now.Since(wr.known) < wr.onsetDelay() && !wr.silent {
+		if now.Since(wr.known) < wr.onsetDelay() && !wr.silent {
 			continue
 		}
 		delete(s.waits.young, wr)
@@ -138,13 +139,6 @@ func (s *State) countOnsets(now clock.Instant) {
 		}
 		wr.silent = false
 	}
-}
-
-// unheard reports whether the reason is only what the scheduler says, and the
-// judge, whose word goes before, has yet to speak.
-func (s *State) unheard(wr *waiter) bool {
-	said := wr.reason == dra.ReasonOther || wr.reason == dra.ReasonNoDeviceClass
-	return said && wr.verdict == nil && wr.askable() && judgeable(s.waits.synced)
 }
 
 func (wr *waiter) onsetDelay() time.Duration {

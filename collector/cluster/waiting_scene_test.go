@@ -35,7 +35,7 @@ func newHall(t testing.TB) *hall {
 	return &hall{
 		t: t, live: true, now: clock.Instant{Wall: dawn().Add(time.Hour), Elapsed: time.Hour},
 		state: NewState(Config{Interval: time.Second, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}}),
-		facts: Facts{Synced: everything(), Sources: []source.Status{{Name: "pods", Up: true}}},
+		facts: Facts{Synced: everything(), Sources: []source.Status{{Name: "pods", Up: true, Queue: source.Queue{Watched: true, Events: 3, Lag: time.Second}}}},
 	}
 }
 

@@ -248,7 +248,7 @@ func TestVerdicts(t *testing.T) {
 	other.PodUID = "before"
 	h.facts.Verdicts = []dra.Verdict{other, judged(p, "nic", dra.ReasonTainted, "of another")}
 	h.step(time.Second)
-	if w := h.one(); w.Reason != dra.ReasonUnknown {
+	if w := h.one(); w.Reason != dra.ReasonPendingDiagnosis {
 		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
 	twice := judged(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)

@@ -85,3 +85,21 @@ func (c Claim) ClassOf(request string) string {
 	}
 	return ""
 }
+
+// SpecLimit is a limit that keeps the specification of a claim or a template
+// from being kept, so that claims with it cannot be diagnosed.
+type SpecLimit string
+
+// The limits: of one CEL expression, of one specification, and of all large
+// specifications of one namespace and of all namespaces.
+const (
+	SpecLimitSelector  SpecLimit = "selector"
+	SpecLimitObject    SpecLimit = "object"
+	SpecLimitNamespace SpecLimit = "namespace"
+	SpecLimitTotal     SpecLimit = "total"
+)
+
+// SpecLimits returns all limits.
+func SpecLimits() []SpecLimit {
+	return []SpecLimit{SpecLimitSelector, SpecLimitObject, SpecLimitNamespace, SpecLimitTotal}
+}

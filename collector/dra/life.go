@@ -17,7 +17,7 @@ type ClaimLife struct {
 	PodClaim         string // the claim's name within that pod or group, where it comes from a template
 	ExtendedResource bool
 
-	Classes     []string // of its requests and their alternatives, each once, sorted
+	Classes     []string // of its requests and their alternatives, each once, sorted; the first few of many
 	Allocated   bool
 	AllocatedAt time.Time // as the scheduler wrote it, where it did
 	Node        string    // the only node where the allocation can be used; empty where there is none or are several
@@ -27,7 +27,7 @@ type ClaimLife struct {
 	// done, or the one that makes it failed, as whoever wrote them says.
 	BindingSince time.Time
 	ReservedFor  []Consumer
-	Finalizers   []string
+	Finalizers   []string // the first few of many; that of Kubernetes always
 }
 
 // AllocatedDevice is one device of an allocation.

@@ -1,5 +1,7 @@
 package dra
 
+import "time"
+
 // Question asks why the claims of one pod cannot be allocated.
 type Question struct {
 	Pod    PodRef
@@ -30,6 +32,14 @@ type Verdict struct {
 	Message string // one sentence: which request, which stage, how many of how many
 	Funnel  []RequestFunnel
 	Detail  *Detail // only where it was asked for
+}
+
+// DiagnosisCost is how much work diagnoses have taken for one namespace since
+// the exporter started. The empty namespace stands for device classes, and for
+// all namespaces that have no entry of their own.
+type DiagnosisCost struct {
+	Namespace string
+	Took      time.Duration
 }
 
 // RequestFunnel counts, for one request, what each stage leaves of the devices
@@ -79,6 +89,10 @@ const (
 	ReasonConstraints      PendingReason = "constraints_unsatisfiable"
 	ReasonBinding          PendingReason = "binding_conditions"
 	ReasonOther            PendingReason = "other_constraints"
+	// ReasonUndetermined is that of what would need more work to diagnose than it
+	// is given, ReasonPendingDiagnosis that of what has not been diagnosed yet.
+	ReasonUndetermined     PendingReason = "undetermined"
+	ReasonPendingDiagnosis PendingReason = "pending_diagnosis"
 	ReasonUnknown          PendingReason = "unknown"
 )
 
@@ -86,7 +100,8 @@ const (
 func PendingReasons() []PendingReason {
 	return []PendingReason{
 		ReasonGated, ReasonClaimMissing, ReasonClaimNotCreated, ReasonQuota, ReasonNoDeviceClass, ReasonNoMatchingDevice,
-		ReasonTainted, ReasonInsufficient, ReasonPoolIncomplete, ReasonFragmented, ReasonConstraints, ReasonBinding, ReasonOther, ReasonUnknown,
+		ReasonTainted, ReasonInsufficient, ReasonPoolIncomplete, ReasonFragmented, ReasonConstraints, ReasonBinding, ReasonOther,
+		ReasonUndetermined, ReasonPendingDiagnosis, ReasonUnknown,
 	}
 }
 

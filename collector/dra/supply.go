@@ -8,6 +8,10 @@ type Supply struct {
 	Classes []ClassSupply   // sorted by name; only those whose devices have been counted
 	Taints  []TaintCount    // sorted
 	Tainted []TaintedDevice // devices with any taint, sorted
+
+	// Oversized counts claims that are not allocated, and templates, which
+	// cannot be diagnosed because of a limit. All limits are in it.
+	Oversized map[SpecLimit]int
 }
 
 // PoolSupply is one pool at its newest generation.

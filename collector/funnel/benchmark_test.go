@@ -1,7 +1,6 @@
 package funnel
 
 import (
-	"context"
 	"fmt"
 	"syscall"
 	"testing"
@@ -82,16 +81,11 @@ func BenchmarkChange(b *testing.B) {
 	for _, specifications := range []int{1, 10, 50, 200} {
 		b.Run(fmt.Sprintf("specs=%d", specifications), func(b *testing.B) {
 			w, questions := bigWorld(b, specifications)
-			d := newDocket(w.judge())
-			d.pace = nil
+			d := newQueue(w.judge())
 			d.judge.Ask(questions)
 			all := func() {
 				d.refresh()
-				for m := d.next(); m != nil; m = d.next() {
-					if err := d.hear(context.Background(), m); err != nil {
-						b.Fatal(err)
-					}
-				}
+				workThrough(b, d)
 				d.publish()
 			}
 			all()
@@ -130,15 +124,24 @@ func BenchmarkFirst(b *testing.B) {
 		b.StopTimer()
 		w, questions := bigWorld(b, 50)
 		b.StartTimer()
-		d := newDocket(w.judge())
-		d.pace = nil
+		d := newQueue(w.judge())
 		d.judge.Ask(questions)
 		d.refresh()
-		for m := d.next(); m != nil; m = d.next() {
-			if err := d.hear(context.Background(), m); err != nil {
-				b.Fatal(err)
-			}
-		}
+		workThrough(b, d)
 		d.publish()
+	}
+}
+
+// workThrough gives turns until there is nothing to do.
+func workThrough(b *testing.B, q *queue) {
+	b.Helper()
+	for {
+		worked, err := q.work(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !worked {
+			return
+		}
 	}
 }

@@ -108,7 +108,7 @@ func (q *inquiry) try(ctx context.Context, nodes []string, parts []int, constrai
 	if constrained && q.risky(parts) {
 		a.nodes, a.whole = q.everywhere(nodes), true
 	}
-	return q.ground.try(ctx, q.pace, a)
+	return q.ground.try(ctx, q.meter, a)
 }
 
 func (q *inquiry) risky(parts []int) bool {

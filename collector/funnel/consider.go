@@ -2,12 +2,15 @@ package funnel
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
 // judgement is what has been found about an order. It is immutable.
@@ -56,7 +59,7 @@ func (o order) names(q dra.Question) *strings.Replacer {
 // inquiry is one consideration of an order.
 type inquiry struct {
 	judge   *Judge
-	pace    *pace
+	meter   *meter
 	order   order
 	detail  bool
 	tallies [][]tally // of each part's asks
@@ -64,11 +67,17 @@ type inquiry struct {
 	ground  *ground
 }
 
-// consider judges an order. Without a pace it does not rest. The error is the
-// context's; the judgement is then of what was found before.
-func (j *Judge) consider(ctx context.Context, pace *pace, ground *ground, o order, detail bool) (*judgement, error) {
+// undetermined reports whether the judgement leaves something open because it
+// would have needed too much work.
+func (j *judgement) undetermined() bool {
+	return slices.ContainsFunc(j.answers, func(a answer) bool { return a.reason == dra.ReasonUndetermined })
+}
+
+// consider judges an order. Without a meter it neither rests nor has a limit.
+// Where it is ended by the context, the judgement is of what was found before.
+func (j *Judge) consider(ctx context.Context, meter *meter, ground *ground, o order, detail bool) *judgement {
 	q := &inquiry{
-		judge: j, pace: pace, order: o, detail: detail,
+		judge: j, meter: meter, order: o, detail: detail,
 		tallies: make([][]tally, len(o.parts)),
 		answers: make([]answer, len(o.parts)),
 		ground:  ground,
@@ -79,19 +88,28 @@ func (j *Judge) consider(ctx context.Context, pace *pace, ground *ground, o orde
 		err = q.allocate(ctx, open)
 	}
 	if err != nil {
-		q.leaveOpen()
+		q.leaveOpen(err)
 	}
 	if detail {
 		q.describe()
 	}
-	return judged, err
+	return judged
 }
 
-// leaveOpen says of what has not been settled that it is not known.
-func (q *inquiry) leaveOpen() {
+// leaveOpen says of what has not been settled that it is undetermined, or, where
+// the context has ended, that it is not diagnosed.
+func (q *inquiry) leaveOpen(err error) {
+	open := finding{dra.ReasonPendingDiagnosis, dra.Stages, "the diagnosis was cut short"}
+	var over *overLimit
+	switch {
+	case errors.As(err, &over):
+		open.reason, open.message = dra.ReasonUndetermined, over.Error()
+	case errors.Is(err, inventory.ErrSlowEvaluation):
+		open.reason, open.message = dra.ReasonUndetermined, saySlowEvaluation(err)
+	}
 	for i, p := range q.order.parts {
 		if a := &q.answers[i]; p.wanted() && !a.fails() && a.fits == "" {
-			a.finding = finding{dra.ReasonUnknown, dra.Stages, "cannot be told: judging was cut short"}
+			a.finding = open
 		}
 	}
 }
@@ -103,6 +121,9 @@ func (q *inquiry) count(ctx context.Context) (open []int, err error) {
 		answer := &q.answers[i]
 		if p.classless != "" {
 			answer.finding = finding{reason: dra.ReasonNoDeviceClass, message: fmt.Sprintf("no device class provides the extended resource %s", p.classless)}
+		}
+		if p.refused != "" {
+			answer.finding = finding{reason: dra.ReasonUndetermined, message: "cannot be diagnosed: " + p.refused}
 		}
 		if !p.wanted() {
 			continue
@@ -132,15 +153,21 @@ func (q *inquiry) count(ctx context.Context) (open []int, err error) {
 func (q *inquiry) tally(ctx context.Context, a ask) (tally, error) {
 	_, known := q.judge.inventory.ClassNamed(a.Class)
 	for tries := 0; ; tries++ {
-		if err := q.judge.inventory.Select(ctx, a.Request); err != nil {
-			return tally{}, fmt.Errorf("evaluate the selectors of request %s: %w", a.name, err)
+		counted, err := q.counted(ctx, a.Request)
+		if err != nil {
+			return tally{}, fmt.Errorf("request %s: %w", a.name, err)
 		}
-		if err := q.pace.rest(ctx); err != nil {
-			return tally{}, err
-		}
-		counted := q.judge.inventory.Count(a.Request)
 		if counted.Complete || tries == 3 {
 			return tally{Count: counted, noClass: !known}, nil
 		}
 	}
+}
+
+// counted has the selectors of a request evaluated, and counts.
+func (q *inquiry) counted(ctx context.Context, request inventory.Request) (inventory.Count, error) {
+	if err := q.judge.inventory.Select(ctx, q.meter.evaluated, request); err != nil {
+		return inventory.Count{}, err
+	}
+	counted := q.judge.inventory.Count(request)
+	return counted, q.meter.pause(ctx)
 }

@@ -300,7 +300,7 @@ func TestEndlessSearch(t *testing.T) {
 	judge := w.judge()
 	judge.patience = perNode
 	v := judge.Explain(t.Context(), question("c"))[0]
-	if v.Reason != dra.ReasonUnknown || v.Message != "cannot be told: the search for devices takes longer than 250ms on 1 of the 1 nodes that were tried" {
+	if v.Reason != dra.ReasonUndetermined || v.Message != "the diagnosis needs more than 250ms for a search for devices on one node: that was so on 1 of the 1 nodes that were tried" {
 		t.Errorf("%q %q", v.Reason, v.Message)
 	}
 	if took := time.Since(began); took > 20*time.Second { // it is bounded; how fast the machine is does not matter
@@ -308,7 +308,7 @@ func TestEndlessSearch(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v := w.judge().Explain(ctx, question("c"))[0]; v.Reason != dra.ReasonUnknown || v.Message == "" {
+	if v := w.judge().Explain(ctx, question("c"))[0]; v.Reason != dra.ReasonPendingDiagnosis || v.Message == "" {
 		t.Errorf("where the context has ended: %q %q", v.Reason, v.Message)
 	}
 }

@@ -43,6 +43,7 @@ type Judge struct {
 	asked    []dra.Question
 	asking   uint64 // counts the calls of Ask
 	verdicts []dra.Verdict
+	costs    []dra.DiagnosisCost
 }
 
 // New returns a judge that has been asked nothing.
@@ -85,28 +86,38 @@ func (j *Judge) Verdicts() []dra.Verdict {
 	return j.verdicts
 }
 
-// Changed receives a value after Verdicts has changed; one value may stand for
-// several changes.
+// Costs returns how much work diagnoses have taken since the start, by
+// namespace: of the first hundred that were charged. All else, and the selectors
+// of device classes, is under the empty name. The slice is shared and must not
+// be changed.
+func (j *Judge) Costs() []dra.DiagnosisCost {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.costs
+}
+
+// Changed receives a value after Verdicts has changed, or the selectors of
+// device classes have been evaluated; one value may stand for several changes.
 func (j *Judge) Changed() <-chan struct{} { return j.changed }
 
 // Run judges what is asked until the context is done, whose error it returns.
 func (j *Judge) Run(ctx context.Context) error {
-	d := newDocket(j)
+	q := newQueue(j)
+	defer q.stop()
 	for {
-		d.refresh()
-		next := d.next()
-		if next == nil {
-			d.publish()
-			if err := d.wait(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := d.hear(ctx, next); err != nil {
+		q.refresh()
+		worked, err := q.work(ctx)
+		switch {
+		case err != nil:
 			return err
+		case !worked:
+			q.publish()
+			err = q.wait(ctx)
+		default:
+			q.publishIfDue()
+			err = q.pace.rest(ctx)
 		}
-		d.publishIfDue()
-		if err := d.pace.rest(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -116,9 +127,9 @@ func (j *Judge) Run(ctx context.Context) error {
 // context ends it answers with what it has.
 func (j *Judge) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
 	o := resolve(j.inventory, q)
-	judged, err := j.consider(ctx, nil, newGround(j), o, true)
-	if err != nil {
-		j.log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", err)
+	judged := j.consider(ctx, nil, newGround(j), o, true)
+	if ctx.Err() != nil {
+		j.log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
 	}
 	return judged.verdicts(q, o)
 }

@@ -93,9 +93,25 @@ func TestRunFollows(t *testing.T) {
 	})
 }
 
-// longAgo has the docket take in what is asked though there is something in its
-// queue.
-func (d *docket) longAgo() { d.refreshed = clock.Instant{Elapsed: -time.Hour} }
+// longAgo has the queue take in what is asked though there is something in it.
+func (q *queue) longAgo() { q.refreshed = clock.Instant{Elapsed: -time.Hour} }
+
+// drain gives turns until there is nothing to do, or the limit is reached, and
+// returns how many diagnoses came to their end.
+func (q *queue) drain(t *testing.T, limit int) int {
+	t.Helper()
+	before := q.turn
+	for q.turn-before < uint64(limit) {
+		worked, err := q.work(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !worked {
+			break
+		}
+	}
+	return int(q.turn - before)
+}
 
 // A question whose order has changed keeps its verdict until there is another.
 func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
@@ -103,12 +119,11 @@ func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 	w.class("gpu")
 	w.claim("a", spec(request("main", 1)))
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	j.Ask([]dra.Question{questionOf("p", "a")})
 	d.refresh()
-	if err := d.hear(t.Context(), d.next()); err != nil {
-		t.Fatal(err)
-	}
+	d.drain(t, 1)
 	d.publish()
 	w.claim("a", spec(request("main", 7)))
 	j.Ask([]dra.Question{questionOf("p", "a", "b")})
@@ -142,15 +157,14 @@ func TestRunSharesJudgements(t *testing.T) {
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	j.Ask(questions)
 	d.refresh()
-	if len(d.queue) != 1 {
-		t.Fatalf("%d orders for one specification", len(d.queue))
+	if len(d.items) != 1 {
+		t.Fatalf("%d orders for one specification", len(d.items))
 	}
-	if err := d.hear(t.Context(), d.next()); err != nil {
-		t.Fatal(err)
-	}
+	d.drain(t, 1)
 	d.publish()
 	verdicts := j.Verdicts()
 	if len(verdicts) != 100 {
@@ -173,18 +187,13 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 	w.pool("net", "n1", devicesNamed(2)...)
 	w.claim("a", spec(request("main", 1)))
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	again := func() int {
 		t.Helper()
 		j.Ask([]dra.Question{questionOf("p", "a")})
 		d.refresh()
-		n := len(d.queue)
-		for m := d.next(); m != nil; m = d.next() {
-			if err := d.hear(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return n
+		return d.drain(t, 100)
 	}
 	if n := again(); n != 1 {
 		t.Fatalf("%d orders at first", n)
@@ -213,15 +222,12 @@ func TestRunTellsOnlyWhatIsNew(t *testing.T) {
 	w.class("gpu", `device.driver == "d"`)
 	w.claim("a", spec(request("main", 1)))
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	told := func() bool {
 		t.Helper()
 		d.refresh()
-		for m := d.next(); m != nil; m = d.next() {
-			if err := d.hear(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
+		d.drain(t, 100)
 		d.publish()
 		select {
 		case <-j.Changed():
@@ -271,13 +277,12 @@ func TestRunSeesNodesAnew(t *testing.T) {
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 	w.claim("c", s)
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	for _, want := range []string{"c=constraints_unsatisfiable ", "c= "} {
 		j.Ask([]dra.Question{questionOf("p", "c")})
 		d.refresh()
-		if err := d.hear(t.Context(), d.next()); err != nil {
-			t.Fatal(err)
-		}
+		d.drain(t, 1)
 		d.publish()
 		if got := reasons(j.Verdicts()); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -290,7 +295,7 @@ func TestRunSeesNodesAnew(t *testing.T) {
 
 // What was never judged comes first, the oldest wait first; then what was
 // judged longest ago, so that changes without end starve nobody.
-func TestDocketOrder(t *testing.T) {
+func TestQueueOrder(t *testing.T) {
 	w := newWorld(t)
 	w.class("gpu")
 	var questions []dra.Question
@@ -300,15 +305,17 @@ func TestDocketOrder(t *testing.T) {
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
 	j := w.judge()
-	d := newDocket(j)
+	d := newQueue(j)
+	defer d.stop()
 	heard := ""
 	hear := func(n int) {
 		t.Helper()
 		for range n {
-			m := d.next()
-			heard += m.order.parts[0].asks[0].name
-			if err := d.hear(t.Context(), m); err != nil {
-				t.Fatal(err)
+			d.drain(t, 1)
+			for _, it := range d.items {
+				if it.turn == d.turn {
+					heard += it.order.parts[0].asks[0].name
+				}
 			}
 		}
 	}

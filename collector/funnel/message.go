@@ -3,10 +3,12 @@ package funnel
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
 // match is the verb for so many devices.
@@ -149,7 +151,17 @@ func sayNoRoom(parts []int, failed trial) string {
 }
 
 func saySlow(failed trial) string {
-	return fmt.Sprintf("cannot be told: the search for devices takes longer than %s on %d of the %d nodes that were tried", failed.limit, failed.slow, len(failed.tried))
+	return fmt.Sprintf("the diagnosis needs more than %s for a search for devices on one node: that was so on %d of the %d nodes that were tried",
+		failed.limit, failed.slow, len(failed.tried))
+}
+
+func saySlowTogether(limit time.Duration) string {
+	return fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes taken as one", limit)
+}
+
+func saySlowEvaluation(err error) string {
+	where, _, _ := strings.Cut(err.Error(), ":")
+	return fmt.Sprintf("the diagnosis needs more than %s for one evaluation of a selector of %s", inventory.EvaluationLimit, clean(where))
 }
 
 func sayFatal(t trial) string {

@@ -25,6 +25,7 @@ type part struct {
 	asks      []ask
 	id        string // tells specifications apart
 	classless string // an extended resource that no class provides
+	refused   string // why the specification is not kept, in a sentence
 }
 
 func (p part) wanted() bool { return p.spec != nil }
@@ -45,6 +46,7 @@ func resolve(from *inventory.Inventory, q dra.Question) order {
 		o.parts = append(o.parts, p)
 		writeField(&key, 's', p.id)
 		writeField(&key, 'e', p.classless)
+		writeField(&key, 'r', p.refused)
 	}
 	o.key = key.String()
 	return o
@@ -66,7 +68,7 @@ func resolvePart(from *inventory.Inventory, namespace string, asked dra.Asked) p
 		spec, _ = from.TemplateSpec(namespace, asked.Template)
 	}
 	if spec == nil {
-		return part{}
+		return part{refused: from.SpecRefused(namespace, asked.Claim, asked.Template)}
 	}
 	// The inventory has equal specifications once, and ours keeps it in its place.
 	return part{spec: spec, asks: asksOf(spec), id: fmt.Sprintf("%p", spec)}

@@ -20,6 +20,8 @@ type pace struct {
 	clock clock.Clock
 	share float64
 	began clock.Instant // of the work that has not been rested for
+	last  clock.Instant // when the clock was looked at last
+	done  time.Duration // work that has been rested for
 }
 
 func newPace(clk clock.Clock, share float64) *pace {
@@ -29,6 +31,11 @@ func newPace(clk clock.Clock, share float64) *pace {
 // idle says that so much of the time that has passed was spent waiting.
 func (p *pace) idle(d time.Duration) { p.began = p.began.Add(d) }
 
+// worked is how much has been worked in all, as of the last rest.
+func (p *pace) worked() time.Duration {
+	return p.done + max(p.last.Since(p.began), 0)
+}
+
 // rest pauses for the work since the rest before, if it was worth one, and
 // returns the context's error once that is done. Little pieces of work add up.
 func (p *pace) rest(ctx context.Context) error {
@@ -36,10 +43,12 @@ func (p *pace) rest(ctx context.Context) error {
 		return ctx.Err()
 	}
 	now := p.clock()
+	p.last = now
 	worked := now.Since(p.began)
 	if worked < leastWork {
 		return ctx.Err()
 	}
+	p.done += worked
 	pause := time.Duration(float64(worked) * (1/p.share - 1))
 	p.began = now.Add(pause)
 	return sleep(ctx, pause)

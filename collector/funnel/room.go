@@ -24,18 +24,24 @@ func (q *inquiry) blameRoom(ctx context.Context, parts []int, failed trial) erro
 	for _, part := range parts {
 		for i, a := range q.order.parts[part].asks {
 			if a.count == 0 {
-				q.blame(parts, q.allOfNode(a, q.tallies[part][i]))
+				f, err := q.allOfNode(ctx, a, q.tallies[part][i])
+				if err != nil {
+					return err
+				}
+				q.blame(parts, f)
 				return nil
 			}
 		}
 	}
-	enough, err := q.enoughTogether(ctx, parts)
-	if err != nil {
+	enough, slow, err := q.enoughTogether(ctx, parts)
+	switch {
+	case err != nil:
 		return err
-	}
-	if enough {
+	case slow:
+		q.blame(parts, finding{dra.ReasonUndetermined, dra.Stages, saySlowTogether(q.judge.patience)})
+	case enough:
 		q.blame(parts, finding{dra.ReasonFragmented, dra.Stages, sayNoRoom(parts, failed)})
-	} else {
+	default:
 		q.blame(parts, finding{dra.ReasonInsufficient, dra.Stages, sayCompeting(parts)})
 	}
 	return nil
@@ -44,7 +50,7 @@ func (q *inquiry) blameRoom(ctx context.Context, parts []int, failed trial) erro
 // enoughTogether asks the allocator about a node that reaches all devices of
 // all nodes that have free ones. Where these are too many to be joined, there
 // is taken to be enough.
-func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (bool, error) {
+func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (enough, slow bool, err error) {
 	free := make(inventory.Spread)
 	for _, part := range parts {
 		for _, t := range q.tallies[part] {
@@ -55,6 +61,9 @@ func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (bool, error)
 	}
 	joined := newJoint()
 	for _, node := range free.Best(nodesJoined) {
+		if err := q.meter.pause(ctx); err != nil {
+			return true, false, err
+		}
 		at, ok, err := q.ground.site(ctx, node.Node)
 		if err != nil || !ok {
 			continue // it was there when its devices were counted
@@ -63,14 +72,15 @@ func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (bool, error)
 	}
 	allocator, err := q.judge.allocator(ctx, joined.NodeSupply)
 	if err != nil {
-		return true, err
+		return true, false, err
 	}
 	at := site{NodeSupply: joined.NodeSupply, allocator: allocator}
-	allocated, slow, err := q.judge.allocate(ctx, at, q.order.claims(parts, false))
-	if ctx.Err() != nil {
-		return true, ctx.Err()
+	q.meter.searched()
+	allocated, slow, failed := q.judge.allocate(ctx, at, q.order.claims(parts, false))
+	if err := q.meter.pause(ctx); err != nil {
+		return true, slow, err
 	}
-	return allocated || slow || err != nil || len(free) > nodesJoined, nil
+	return allocated || failed != nil || len(free) > nodesJoined, slow && len(free) <= nodesJoined, nil
 }
 
 // joint is several nodes as if they were one.
@@ -121,20 +131,28 @@ func anywhere(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 // each node one of them is held, or tainted. The node that comes furthest
 // decides. What is free to a request that tolerates all taints, or to one with
 // admin access, is what there would be without taints, or without holders.
-func (q *inquiry) allOfNode(a ask, t tally) finding {
+func (q *inquiry) allOfNode(ctx context.Context, a ask, t tally) (finding, error) {
 	unheld := a.Request
 	unheld.AdminAccess = true
 	all := unheld
 	all.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
-	matching, untainted := q.judge.inventory.Count(all).Free, q.judge.inventory.Count(unheld).Free
+	withTaints, err := q.counted(ctx, all)
+	if err != nil {
+		return finding{}, err
+	}
+	withHolders, err := q.counted(ctx, unheld)
+	if err != nil {
+		return finding{}, err
+	}
+	matching, untainted := withTaints.Free, withHolders.Free
 	worst := finding{dra.ReasonFragmented, dra.Stages, sayAllMixed(a)}
 	for node, n := range matching {
 		switch {
 		case untainted[node] == n && t.Free[node] < n:
-			return finding{dra.ReasonInsufficient, dra.StageFree, sayAllHeld(a)}
+			return finding{dra.ReasonInsufficient, dra.StageFree, sayAllHeld(a)}, nil
 		case untainted[node] < n:
 			worst = finding{dra.ReasonTainted, dra.StageUntainted, sayAllTainted(a)}
 		}
 	}
-	return worst
+	return worst, nil
 }

@@ -74,7 +74,7 @@ func (q *inquiry) blameNodes(ctx context.Context, nodes []string, parts []int, f
 		q.answers[part].tried = failed.tried
 	}
 	if failed.slow > 0 {
-		q.blame(parts, finding{dra.ReasonUnknown, dra.Stages, saySlow(failed)})
+		q.blame(parts, finding{dra.ReasonUndetermined, dra.Stages, saySlow(failed)})
 		return nil
 	}
 	if q.order.constrained(parts) {

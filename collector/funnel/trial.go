@@ -16,7 +16,7 @@ const (
 	nodesTried   = 50                     // the allocator looks at one node at a time
 	nodesSeen    = 1000                   // of which others are left out, because the pod's allocated claims are elsewhere
 	perNode      = 250 * time.Millisecond // it searches exhaustively: some claims take longer than anybody waits
-	perTrial     = 3 * time.Second        // of allocating, rests apart
+	perTrial     = time.Second            // of searches that were cut off
 	placeholders = "\x00claim-%d\x00"     // for the claim in the allocator's errors, which name it
 )
 
@@ -42,15 +42,15 @@ type attempt struct {
 }
 
 // try asks the allocator until it fails in a way that other nodes cannot mend,
-// or succeeds. The error is the context's.
-func (g *ground) try(ctx context.Context, pace *pace, a attempt) (trial, error) {
+// or succeeds. The error is that of the meter.
+func (g *ground) try(ctx context.Context, meter *meter, a attempt) (trial, error) {
 	t := trial{limit: g.judge.patience}
 	for i, name := range a.nodes {
 		if t.done() || i == nodesSeen || (t.fits != "" && !a.whole) {
 			t.left = len(a.nodes) - i
 			break
 		}
-		if err := pace.rest(ctx); err != nil {
+		if err := meter.pause(ctx); err != nil {
 			return t, err
 		}
 		at, ok, err := g.site(ctx, name)
@@ -61,6 +61,7 @@ func (g *ground) try(ctx context.Context, pace *pace, a attempt) (trial, error) 
 		case !ok || !allows(a.pinned, at.Node):
 			continue
 		}
+		meter.searched()
 		allocated, slow, err := g.judge.allocate(ctx, at, a.claims)
 		if ctx.Err() != nil {
 			return t, ctx.Err()

@@ -28,7 +28,7 @@ func TestCountsCausesOverAllDevices(t *testing.T) {
 	}
 	w.gpus("a", 2, devices...)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), request); err != nil {
+	if err := w.inv.Select(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	told := w.inv.Causes(request, 2, 1)[dra.StageUntainted]
@@ -60,7 +60,7 @@ func TestHeldDevicesOfIncompletePools(t *testing.T) {
 	w.gpus("c", 3, devices...)
 	w.hold("trainer", "c", held...)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), request); err != nil {
+	if err := w.inv.Select(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	told := w.inv.Causes(request, 9, 0)[dra.StageFree]
@@ -81,7 +81,7 @@ func TestUntainted(t *testing.T) {
 	}
 	w.node("node-a", nil)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), request); err != nil {
+	if err := w.inv.Select(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	want := Spread{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}

@@ -19,7 +19,7 @@ type claim struct {
 	allocated bool
 	holds     []hold
 	pods      []string // that it is reserved for, by name
-	spec      *book[*resourcev1.ResourceClaimSpec]
+	spec      *book[specification]
 	node      unique.Handle[string] // the only one where the allocation can be used; zero: see selector
 	selector  *corev1.NodeSelector  // of the allocation, where it is another; nil: anywhere
 }
@@ -27,9 +27,10 @@ type claim struct {
 // Claim takes a claim as it is from now on; nil: it is gone.
 func (inv *Inventory) Claim(namespace, name string, published *resourcev1.ResourceClaim) {
 	ref := dra.ClaimRef{Namespace: namespace, Name: name}
-	var key []byte
+	var asked measured
+	var failed error
 	if published != nil && published.Status.Allocation == nil {
-		key, _ = published.Spec.Marshal()
+		asked, failed = measure(namespace, &published.Spec)
 	}
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -44,18 +45,14 @@ func (inv *Inventory) Claim(namespace, name string, published *resourcev1.Resour
 	}
 	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(namespace).Value(), Name: strings.Clone(name)}}
 	made.reserve(published.Status.ReservedFor)
-	if published.Status.Allocation == nil {
-		made.spec = inv.specOf(key, &published.Spec) // before the old one is given back, so that an equal one is the same
+	if published.Status.Allocation == nil && failed == nil {
+		made.spec = inv.keepSpec(asked) // before the old one is given back, so that an equal one is the same
 	}
 	inv.dropClaim(old)
 	if published.Status.Allocation != nil {
 		inv.allocate(made, published.Status.Allocation)
 	}
 	inv.claims[made.ref] = made
-}
-
-func (inv *Inventory) specOf(key []byte, published *resourcev1.ResourceClaimSpec) *book[*resourcev1.ResourceClaimSpec] {
-	return inv.specs.lend(key, published.DeepCopy)
 }
 
 // holdsThe says whether the claim is known with the very same allocation.
@@ -131,7 +128,7 @@ func (inv *Inventory) dropClaim(gone *claim) {
 		return
 	}
 	delete(inv.claims, gone.ref)
-	inv.specs.giveBack(gone.spec)
+	inv.dropSpec(gone.spec)
 	if gone.allocated {
 		inv.version++
 	}

@@ -19,9 +19,29 @@ import (
 type class struct {
 	published *resourcev1.DeviceClass
 	selectors []*selector
+	upTo      uint64                  // stamp of the last block about which the selectors have been asked
 	counted   bool                    // the figures are right but for the pools counted anew since
 	counts    [][dra.DeviceStates]int // by the pool's slot
 	total     [dra.DeviceStates]int
+}
+
+// counted reports whether the selectors of the class have been asked about all
+// devices.
+func (inv *Inventory) counted(c *class) bool {
+	for _, b := range inv.blocks[inv.after(c.upTo):] {
+		if b.slice != nil {
+			if _, _, open := narrow(b, b.all, c.selectors); open != 0 {
+				return false
+			}
+		}
+		c.upTo = b.stamp
+	}
+	return true
+}
+
+// broken reports whether a selector of the class cannot be asked.
+func (c *class) broken() bool {
+	return slices.ContainsFunc(c.selectors, func(s *selector) bool { return s.broken != "" })
 }
 
 // forget takes a pool that is gone out of the counts.

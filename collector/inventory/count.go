@@ -52,7 +52,8 @@ type failing struct {
 const troublesAtMost = 4
 
 // Count counts what the stages of the funnel leave of all devices for a
-// request. It does not ask selectors: Select does.
+// request. It does not ask selectors: Select does. Those that Select has not
+// compiled just before are compiled, which takes a millisecond for each.
 func (inv *Inventory) Count(request Request) Count {
 	compiled := inv.compile(request.Selectors)
 	inv.refresh()
@@ -70,9 +71,6 @@ func (inv *Inventory) Count(request Request) Count {
 func (t *tally) all() {
 	t.count.Version = t.inv.version
 	t.count.Complete = true
-	for _, s := range slices.Concat(t.class, t.own) {
-		t.count.Complete = t.count.Complete && t.inv.complete(s)
-	}
 	for _, p := range t.inv.order {
 		for _, s := range p.current {
 			for _, b := range s.blocks {
@@ -88,13 +86,13 @@ func (t *tally) all() {
 
 func (t *tally) block(p *pool, b *block) {
 	t.leave(dra.StagePublished, b.all)
-	mask, failed := b.all, uint64(0)
 	if t.class == nil && t.inv.classes[t.request.Class] == nil {
 		return // a class that does not exist selects nothing
 	}
-	mask, failed = narrow(b, mask, t.class)
+	mask, failed, open := narrow(b, b.all, t.class)
 	t.leave(dra.StageClass, mask)
-	mask, failedOwn := narrow(b, mask, t.own)
+	mask, failedOwn, openOwn := narrow(b, mask, t.own)
+	t.count.Complete = t.count.Complete && open|openOwn == 0
 	t.leave(dra.StageSelectors, mask)
 	t.fail(b, failed|failedOwn)
 	mask = p.tolerated(b, mask, t.request)
@@ -221,14 +219,17 @@ func (t *tally) where(selector int) string {
 	return "request"
 }
 
-// troubles asks again, for the words of the errors.
+// troubles asks again, for the words of the errors. All of it takes no longer
+// than one evaluation may.
 func troubles(all []trouble) []dra.SelectorTrouble {
 	var told []dra.SelectorTrouble
+	ctx, cancel := context.WithTimeout(context.Background(), EvaluationLimit)
+	defer cancel()
 	for _, one := range all {
 		made := dra.SelectorTrouble{Where: one.where, Expression: clean(one.selector.expression), Message: clean(one.selector.broken)}
 		if one.selector.broken == "" {
 			made.Device = one.device.String()
-			if _, err := one.selector.ask(context.Background(), one.input); err != nil {
+			if _, err := one.selector.ask(ctx, one.input); err != nil {
 				made.Message = clean(err.Error())
 			}
 		}

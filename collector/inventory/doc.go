@@ -15,7 +15,7 @@
 //	Supply                    what is published and what is left, for metrics; cheap when little has changed
 //	Version, Concerns         whether an answer may have changed
 //	ClassNamed, ClassFor, Classes, NodeNamed, Nodes, ClaimSpec, TemplateSpec, Allocation    objects
-//	Settle, Select            have selectors evaluated for all devices: of all classes, of requests
+//	Settle, Select            have selectors evaluated: of all classes, of a request
 //	Count                     what each stage of the funnel leaves of all devices, and which nodes reach the free ones
 //	Examples, Holders         a few devices that each stage removed, and why; who holds those that would fit
 //	OnNode                    what upstream's allocator needs for one node

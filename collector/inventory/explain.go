@@ -10,28 +10,32 @@ import (
 // Concerns says whether what Count and the allocator say about the request may
 // have changed since a version: devices, classes or nodes have, or what is
 // allocated, tainted or spent of a pool in which the request would take a
-// device.
+// device. It is true as well where that cannot be told, because selectors have
+// been forgotten.
 func (inv *Inventory) Concerns(request Request, since uint64) bool {
-	compiled := inv.compile(request.Selectors)
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	if inv.version <= since {
 		return false
 	}
-	class, own := inv.chosen(&request, compiled)
-	wanted := slices.Concat(class, own)
-	if inv.reshaped > since || slices.ContainsFunc(wanted, func(s *selector) bool { return !inv.complete(s) }) {
+	wanted, known := inv.known(&request)
+	switch {
+	case inv.reshaped > since:
+		return true
+	case inv.classes[request.Class] == nil:
+		return false // nothing is looked at while the class does not exist
+	case !known:
 		return true
 	}
 	return slices.ContainsFunc(inv.order, func(p *pool) bool { return p.moved > since && p.wantedBy(wanted) })
 }
 
-// wantedBy says whether the selectors select a device of the pool, or fail for
-// one.
+// wantedBy says whether the selectors select a device of the pool, fail for
+// one, or have yet to be asked about one.
 func (p *pool) wantedBy(selectors []*selector) bool {
 	for _, s := range p.slices {
 		for _, b := range s.blocks {
-			if match, failed := narrow(b, b.all, selectors); match|failed != 0 {
+			if match, failed, open := narrow(b, b.all, selectors); match|failed|open != 0 {
 				return true
 			}
 		}
@@ -64,8 +68,8 @@ func (s *sieve) stages(p *pool, b *block) (left [dra.StageBestNode]uint64) {
 	if s.inv.classes[s.request.Class] == nil {
 		return left
 	}
-	left[dra.StageClass], _ = narrow(b, b.all, s.class)
-	left[dra.StageSelectors], _ = narrow(b, left[dra.StageClass], s.own)
+	left[dra.StageClass], _, _ = narrow(b, b.all, s.class)
+	left[dra.StageSelectors], _, _ = narrow(b, left[dra.StageClass], s.own)
 	left[dra.StageUntainted] = p.tolerated(b, left[dra.StageSelectors], &s.request)
 	left[dra.StageFree] = s.inv.available(p, b, left[dra.StageUntainted], &s.request)
 	return left

@@ -76,7 +76,7 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 	w := explained(t)
 	request := Request{Class: "gpu", Selectors: selectors(`!device.driver.startsWith("x")`),
 		Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "tolerated"}}}
-	if err := w.inv.Select(t.Context(), request); err != nil {
+	if err := w.inv.Select(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	id := func(pool, name string) dra.DeviceID {
@@ -111,7 +111,7 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 
 func TestNamesTheHoldersMostUsefulFirst(t *testing.T) {
 	w := explained(t)
-	if err := w.inv.Select(t.Context(), Request{Class: "gpu"}); err != nil {
+	if err := w.inv.Select(t.Context(), nil, Request{Class: "gpu"}); err != nil {
 		t.Fatal(err)
 	}
 	holders, all := w.inv.Holders(Request{Class: "gpu"}, 2)
@@ -180,13 +180,17 @@ func TestTellsWhatConcernsARequest(t *testing.T) {
 		{"it is written again", func() { w.deviceClass("net", `device.driver == "net.example.com"`, `true`) }, false, false},
 		{"a slice goes", func() { w.dropSlice("far") }, true, true},
 	} {
-		if err := w.inv.Select(t.Context(), gpu, net); err != nil {
-			t.Fatal(err)
+		for _, request := range []Request{gpu, net} {
+			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+				t.Fatal(err)
+			}
 		}
 		before := w.inv.Version()
 		step.do()
-		if err := w.inv.Select(t.Context(), gpu, net); err != nil {
-			t.Fatal(err)
+		for _, request := range []Request{gpu, net} {
+			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if a, b := w.inv.Concerns(gpu, before), w.inv.Concerns(net, before); a != step.gpu || b != step.net {
 			t.Errorf("%s concerns gpu %v and net %v, want %v and %v", step.what, a, b, step.gpu, step.net)

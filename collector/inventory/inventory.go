@@ -23,7 +23,7 @@ type Inventory struct {
 	order     []*pool // sorted by driver and pool
 	poolSlots []int   // free ones
 	claims    map[dra.ClaimRef]*claim
-	templates map[dra.ClaimRef]*book[*resourcev1.ResourceClaimSpec]
+	templates map[dra.ClaimRef]*book[specification]
 	classes   map[string]*class
 	rules     map[string]*resourcev1.DeviceTaintRule
 	nodes     map[string]*corev1.Node
@@ -35,7 +35,8 @@ type Inventory struct {
 	consumptions *library[consumption]
 	capacities   *library[capacities]
 	counters     *library[[]counterSet]
-	specs        *library[*resourcev1.ResourceClaimSpec]
+	specs        *library[specification]
+	budget       specBudget
 
 	blocks    []*block // by stamp; some are gone
 	gone      int      // how many of them
@@ -43,6 +44,7 @@ type Inventory struct {
 	slots     int
 	vacant    []int // slots
 	selectors map[string]*selector
+	asked     uint64 // evaluations whose outcome was kept
 	uses      uint64 // of selectors, so that the least recently used can go
 
 	seeds   [2]maphash.Seed // of memo keys
@@ -61,7 +63,7 @@ func New() *Inventory {
 		slices:       map[string]*slice{},
 		pools:        map[poolKey]*pool{},
 		claims:       map[dra.ClaimRef]*claim{},
-		templates:    map[dra.ClaimRef]*book[*resourcev1.ResourceClaimSpec]{},
+		templates:    map[dra.ClaimRef]*book[specification]{},
 		classes:      map[string]*class{},
 		rules:        map[string]*resourcev1.DeviceTaintRule{},
 		nodes:        map[string]*corev1.Node{},
@@ -71,7 +73,8 @@ func New() *Inventory {
 		consumptions: newLibrary[consumption](),
 		capacities:   newLibrary[capacities](),
 		counters:     newLibrary[[]counterSet](),
-		specs:        newLibrary[*resourcev1.ResourceClaimSpec](),
+		specs:        newLibrary[specification](),
+		budget:       newSpecBudget(),
 		selectors:    map[string]*selector{},
 		seeds:        [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		dirty:        map[*pool]struct{}{},

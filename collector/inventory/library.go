@@ -28,12 +28,21 @@ func (l *library[T]) lend(key []byte, write func() T) *book[T] {
 	return found
 }
 
-// giveBack takes a book back; no book is fine.
-func (l *library[T]) giveBack(lent *book[T]) {
+// has reports whether there is a book with the key.
+func (l *library[T]) has(key []byte) bool {
+	_, known := l.books[string(key)]
+	return known
+}
+
+// giveBack takes a book back; no book is fine. It reports whether nobody has
+// it any more.
+func (l *library[T]) giveBack(lent *book[T]) bool {
 	if lent == nil {
-		return
+		return false
 	}
-	if lent.readers--; lent.readers == 0 {
+	lent.readers--
+	if lent.readers == 0 {
 		delete(l.books, lent.key)
 	}
+	return lent.readers == 0
 }

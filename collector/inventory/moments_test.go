@@ -103,7 +103,7 @@ func TestCountsMomentsOfARealCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
 			readMoment(t, name).tell(inv)
-			compareGolden(t, filepath.Join("testdata", name+".txt"), text(inv.Supply()))
+			compareGolden(t, filepath.Join("testdata", name+".txt"), text(settled(inv)))
 		})
 	}
 }
@@ -132,9 +132,9 @@ func compareGolden(t *testing.T, path string, got []byte) {
 func TestAPoolWhoseSlicesAreGoneStaysWhileItsDevicesAreHeld(t *testing.T) {
 	inv := New()
 	readMoment(t, "02-driver-down-allocated-not-prepared").tell(inv)
-	before := inv.Supply().Pools[0]
+	before := settled(inv).Pools[0]
 	readMoment(t, "03-driver-down-slices-wiped").tell(inv)
-	after := inv.Supply().Pools[0]
+	after := settled(inv).Pools[0]
 	want := dra.PoolSupply{Driver: before.Driver, Pool: before.Pool, Node: "node-a", Generation: before.Generation}
 	if before.Slices != 1 || before.Node != "node-a" || fmt.Sprint(*after) != fmt.Sprint(want) {
 		t.Errorf("before %+v, after %+v", before, after)
@@ -142,7 +142,7 @@ func TestAPoolWhoseSlicesAreGoneStaysWhileItsDevicesAreHeld(t *testing.T) {
 	for ref := range inv.claims {
 		inv.Claim(ref.Namespace, ref.Name, nil)
 	}
-	if pools := inv.Supply().Pools; len(pools) != 0 {
+	if pools := settled(inv).Pools; len(pools) != 0 {
 		t.Errorf("nothing holds anything, and there are pools: %+v", pools[0])
 	}
 }

@@ -115,7 +115,7 @@ func TestAgreesWithTheAllocator(t *testing.T) {
 		o := w.oracle()
 		for name, exactly := range oracleRequests() {
 			request := Exactly(&exactly)
-			if err := w.inv.Select(t.Context(), request); err != nil {
+			if err := w.inv.Select(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 			count := w.inv.Count(request)
@@ -203,8 +203,8 @@ func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
 			for range 1 + w.rng.IntN(3) {
 				w.change()
 			}
-			got, want := w.inv.Supply(), w.told().Supply()
-			if w.inv.Supply() != got {
+			got, want := settled(w.inv), settled(w.told())
+			if settled(w.inv) != got {
 				t.Fatal("nothing has changed, and the supply is another")
 			}
 			compareSupply(t, seed, got, want)

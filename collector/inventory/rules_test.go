@@ -83,7 +83,7 @@ func TestNoValueIsTakenForAbsent(t *testing.T) {
 		}
 		return d
 	})
-	if got := w.inv.Supply().Classes[0].Devices[dra.DeviceFree]; got != 1 {
+	if got := settled(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 1 {
 		t.Errorf("%d devices are selected, want 1", got)
 	}
 }
@@ -93,7 +93,7 @@ func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
 	w := newWorld(t, 1)
 	w.deviceClass("new", `device.attributes["gpu.example.com"].uuid.startsWith("GPU-0")`)
 	fleet(w, 3, 2, plain)
-	if err := w.inv.Settle(t.Context()); err != nil {
+	if err := w.inv.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -129,12 +129,12 @@ func TestTakesAnotherAllocationOfTheSameClaim(t *testing.T) {
 			len(got.Allocated.AggregatedCapacity) != len(want.AggregatedCapacity) {
 			t.Errorf("allocated is %v (%v), want %v", got.Allocated, err, want)
 		}
-		if a, b := w.inv.Supply().Pools[0], w.told().Supply().Pools[0]; fmt.Sprint(*a) != fmt.Sprint(*b) {
+		if a, b := settled(w.inv).Pools[0], settled(w.told()).Pools[0]; fmt.Sprint(*a) != fmt.Sprint(*b) {
 			t.Errorf("the supply is %v, from scratch %v", *a, *b)
 		}
 	}
 	w.claim(&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "claim"}})
-	if _, allocated := w.inv.Allocation("lab", "claim"); allocated || w.inv.Supply().Pools[0].Devices[dra.DeviceAllocated] != 0 {
+	if _, allocated := w.inv.Allocation("lab", "claim"); allocated || settled(w.inv).Pools[0].Devices[dra.DeviceAllocated] != 0 {
 		t.Error("a claim that was deallocated holds on")
 	}
 }

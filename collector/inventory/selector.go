@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -19,15 +20,27 @@ type selector struct {
 	pins       int      // classes that have it
 	used       uint64   // when last, of Inventory.uses
 
-	upTo    uint64   // stamp of the last block that has been looked at
 	results []result // by slot
 	memo    map[memoKey]outcome
 }
 
-// result has a bit for each device of a block. A device for which the selector
-// failed does not match.
+// result has a bit for each device of a block, whose stamp it has. A device for
+// which the selector failed does not match. A selector is asked only about the
+// devices that those before it select, so that asked may be a part of the block.
 type result struct {
-	match, failed uint64
+	stamp                uint64
+	asked, match, failed uint64
+}
+
+// note adds what came of asking about one device.
+func (r *result) note(bit int, found outcome) {
+	r.asked |= 1 << bit
+	switch found {
+	case outcomeMatch:
+		r.match |= 1 << bit
+	case outcomeFailed:
+		r.failed |= 1 << bit
+	}
 }
 
 type outcome uint8
@@ -49,23 +62,55 @@ const memoLimit = 4096
 // selectorLimit bounds how many selectors are kept that no class has.
 const selectorLimit = 192
 
-// compiled makes selectors that are not known yet. It takes about a millisecond
+// compile makes selectors that are not known yet. It takes about a millisecond
 // for each, without the lock.
 func (inv *Inventory) compile(published []resourcev1.DeviceSelector) []*selector {
+	compiled, _ := inv.compilePaused(context.Background(), nil, published)
+	return compiled
+}
+
+func (inv *Inventory) compilePaused(ctx context.Context, pause Pause, published []resourcev1.DeviceSelector) ([]*selector, error) {
 	compiled := make([]*selector, len(published))
 	for i := range published {
-		expression := ""
-		if published[i].CEL != nil {
-			expression = published[i].CEL.Expression
-		}
+		expression := expressionOf(&published[i])
 		inv.mu.Lock()
 		compiled[i] = inv.selectors[expression]
 		inv.mu.Unlock()
-		if compiled[i] == nil {
-			compiled[i] = newSelector(expression)
+		if compiled[i] != nil {
+			continue
 		}
+		if err := pause.take(ctx); err != nil {
+			return nil, err
+		}
+		compiled[i] = newSelector(expression)
 	}
-	return compiled
+	return compiled, nil
+}
+
+func expressionOf(published *resourcev1.DeviceSelector) string {
+	if published.CEL == nil {
+		return ""
+	}
+	return published.CEL.Expression
+}
+
+// known gives the selectors of a request's class, and its own, without
+// compiling any; false if one would have to be.
+func (inv *Inventory) known(request *Request) ([]*selector, bool) {
+	var all []*selector
+	if class := inv.classes[request.Class]; class != nil {
+		all = slices.Clone(class.selectors)
+	}
+	for i := range request.Selectors {
+		found := inv.selectors[expressionOf(&request.Selectors[i])]
+		if found == nil {
+			return nil, false
+		}
+		inv.uses++
+		found.used = inv.uses
+		all = append(all, found)
+	}
+	return all, true
 }
 
 func newSelector(expression string) *selector {
@@ -133,7 +178,7 @@ func (inv *Inventory) forget(s *selector) {
 	for _, name := range s.names {
 		inv.texts.drop(name)
 	}
-	s.names, s.results, s.upTo = nil, nil, 0
+	s.names, s.results = nil, nil
 	clear(s.memo)
 }
 
@@ -152,17 +197,14 @@ func (inv *Inventory) unpin(selectors []*selector) {
 	inv.retire()
 }
 
-// complete says whether the selector has been asked about all devices.
-func (inv *Inventory) complete(s *selector) bool { return s.broken != "" || s.upTo >= inv.stamp }
-
 // at is the result for a block; nothing matches where there is none yet, and
 // everything fails if the selector cannot be asked.
 func (s *selector) at(b *block) result {
 	switch {
 	case s.broken != "":
-		return result{failed: b.all}
-	case b.stamp > s.upTo || b.slot >= len(s.results):
-		return result{}
+		return result{stamp: b.stamp, asked: b.all, failed: b.all}
+	case b.slot >= len(s.results) || s.results[b.slot].stamp != b.stamp:
+		return result{stamp: b.stamp}
 	}
 	return s.results[b.slot]
 }

@@ -92,7 +92,7 @@ func TestSelectorsSayWhatUpstreamSays(t *testing.T) {
 		for i, expression := range someExpressions() {
 			w.change() // slots and texts are given again
 			request := Request{Class: "any", Selectors: selectors(expression)}
-			if err := w.inv.Select(t.Context(), request); err != nil {
+			if err := w.inv.Select(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 			count := w.inv.Count(request)
@@ -180,14 +180,14 @@ func TestAsksOncePerWhatASelectorSees(t *testing.T) {
 		fleet(w, 6, 100, plain)
 		s := newSelector(c.expression)
 		w.inv.mu.Lock()
-		w.inv.adopt([]*selector{s})
+		chain := w.inv.adopt([]*selector{s})
 		w.inv.mu.Unlock()
-		if asked, err := w.inv.evaluate(t.Context(), s, -1); asked != c.want || err != nil {
-			t.Errorf("%s: asked about %d devices (%v), want %d", name, asked, err, c.want)
+		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.asked != uint64(c.want) || err != nil {
+			t.Errorf("%s: asked about %d devices (%v), want %d", name, w.inv.asked, err, c.want)
 		}
 		fleet(w, 1, 100, plain) // the same again
-		if asked, _ := w.inv.evaluate(t.Context(), s, -1); asked != 0 {
-			t.Errorf("%s: asked about %d devices again", name, asked)
+		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.asked != uint64(c.want) || err != nil {
+			t.Errorf("%s: asked about %d devices again (%v)", name, w.inv.asked-uint64(c.want), err)
 		}
 	}
 }
@@ -196,12 +196,12 @@ func TestASliceWhoseTaintsChangeIsNotAskedAboutAgain(t *testing.T) {
 	w := newWorld(t, 1)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-0-1"`)
 	fleet(w, 1, 3, plain)
-	before := w.inv.Supply()
+	before := settled(w.inv)
 	stamp := w.inv.stamp
 	s := w.slices["slice-0"].DeepCopy()
 	s.Spec.Devices[1].Taints = []resourcev1.DeviceTaint{{Key: "sick", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 	w.slice(s)
-	after := w.inv.Supply()
+	after := settled(w.inv)
 	if w.inv.stamp != stamp {
 		t.Error("the devices are new to selectors")
 	}
@@ -215,7 +215,7 @@ func TestForgetsTextsThatNobodyHasAndTrustsNoNumbersAfter(t *testing.T) {
 	w.deviceClass("first", `device.attributes["gpu.example.com"].uuid.endsWith("-0")`)
 	for round := range 12 {
 		fleet(w, 10, 50, func(pool, index int) resourcev1.Device { return plain(1000*round+pool, index) })
-		if got := w.inv.Supply().Classes[0].Devices[dra.DeviceFree]; got != 10 {
+		if got := settled(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 10 {
 			t.Fatalf("in round %d %d devices are selected, want 10", round, got)
 		}
 	}
@@ -261,7 +261,7 @@ func TestTellsOfSelectorsThatFail(t *testing.T) {
 		"a class that is not":      {Request{Class: "none"}, 0, 0, nil, ""},
 		"an expression of no type": {Request{Class: "models", Selectors: selectors(`"text"`)}, 0, 6, []string{"request"}, "must evaluate to bool"},
 	} {
-		if err := w.inv.Select(t.Context(), c.request); err != nil {
+		if err := w.inv.Select(t.Context(), nil, c.request); err != nil {
 			t.Fatal(err)
 		}
 		count := w.inv.Count(c.request)
@@ -274,7 +274,7 @@ func TestTellsOfSelectorsThatFail(t *testing.T) {
 			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Troubles)
 		}
 	}
-	supply := w.inv.Supply()
+	supply := settled(w.inv)
 	for _, class := range supply.Classes {
 		if bad := class.Class == "broken" || class.Class == "future"; bad == (class.Error == "") || bad == class.Counted {
 			t.Errorf("class %s: counted: %v, %q", class.Class, class.Counted, class.Error)
@@ -299,7 +299,7 @@ func TestABrokenAttributeFailsEverySelector(t *testing.T) {
 	})
 	w.deviceClass("any", `device.driver == "gpu.example.com"`)
 	count := func() Count {
-		if err := w.inv.Select(t.Context(), Request{Class: "any"}); err != nil {
+		if err := w.inv.Select(t.Context(), nil, Request{Class: "any"}); err != nil {
 			t.Fatal(err)
 		}
 		return w.inv.Count(Request{Class: "any"})
@@ -316,16 +316,16 @@ func TestStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")
 	cancel(reason)
-	if err := w.inv.Select(ctx, Request{Class: "any"}); !errors.Is(err, reason) {
+	if err := w.inv.Select(ctx, nil, Request{Class: "any"}); !errors.Is(err, reason) {
 		t.Errorf("Select: %v", err)
 	}
-	if err := w.inv.Settle(ctx); !errors.Is(err, reason) {
+	if err := w.inv.Settle(ctx, nil); !errors.Is(err, reason) {
 		t.Errorf("Settle: %v", err)
 	}
 	if count := w.inv.Count(Request{Class: "any"}); count.Complete {
 		t.Error("a count without all results says that it is complete")
 	}
-	if err := w.inv.Settle(t.Context()); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
+	if err := w.inv.Settle(t.Context(), nil); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
 		t.Errorf("Settle: %v", err)
 	}
 }
@@ -336,7 +336,7 @@ func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
 	w.deviceClass("any", `device.driver != ""`)
 	for i := range selectorLimit + 50 {
 		request := Request{Class: "any", Selectors: selectors(fmt.Sprintf(`device.driver != "%d"`, i))}
-		if err := w.inv.Select(t.Context(), request); err != nil {
+		if err := w.inv.Select(t.Context(), nil, request); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.inv.Count(request); got.Left[dra.StageSelectors] != 3 {
@@ -348,19 +348,70 @@ func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
 	}
 }
 
-func TestManyNewDevicesAreCountedOverSeveralSupplies(t *testing.T) {
+func TestClassesAreCountedOnceTheirSelectorsHaveBeenAsked(t *testing.T) {
 	w := newWorld(t, 1)
-	fleet(w, asksPerSupply/100+5, 128, plain)
+	fleet(w, 45, 128, plain)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-3-7"`)
-	first := w.inv.Supply()
-	if first.Classes[0].Counted || first.Classes[0].Devices != [3]int{} {
-		t.Error("a class is counted before its selectors have been asked about all devices")
+	enough := errors.New("enough")
+	for turn := 1; ; turn++ {
+		if first := w.inv.Supply(); first.Classes[0].Counted || first.Classes[0].Devices != [3]int{} {
+			t.Fatalf("after %d turns the class is counted, and its selectors have been asked about %d devices", turn-1, w.inv.asked)
+		}
+		asked := 0
+		err := w.inv.Settle(t.Context(), func(context.Context) error {
+			if asked++; asked == 1000 {
+				return enough
+			}
+			return nil
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
 	}
-	supply := first
-	for range 3 {
-		supply = w.inv.Supply()
+	if w.inv.asked != 45*128 {
+		t.Errorf("asked about %d devices in all: what is asked in one turn counts in the next", w.inv.asked)
 	}
-	if !supply.Classes[0].Counted || supply.Classes[0].Devices != [3]int{0, 1, 0} {
+	if supply := w.inv.Supply(); !supply.Classes[0].Counted || supply.Classes[0].Devices != [3]int{0, 1, 0} {
 		t.Errorf("at last: %+v", supply.Classes[0])
+	}
+}
+
+// A selector is asked about a device only if all before it select the device:
+// those of the class first.
+func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
+	w := newWorld(t, 1)
+	fleet(w, 6, 100, plain) // three pools of model A
+	w.deviceClass("models", `device.attributes["gpu.example.com"].model == "A"`)
+	request := Request{Class: "models", Selectors: selectors(
+		`device.attributes["gpu.example.com"].uuid.startsWith("GPU-2")`,
+		`device.attributes["gpu.example.com"].uuid.endsWith("7")`,
+		`device.attributes["gpu.example.com"].nope`)}
+	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+		t.Fatal(err)
+	}
+	// Two models, 300 devices of model A, 100 in pool 2, 10 that end with 7, all
+	// of which look the same to the last selector.
+	if w.inv.asked != 2+300+100+1 {
+		t.Errorf("asked %d times", w.inv.asked)
+	}
+	count := w.inv.Count(request)
+	if !count.Complete || count.Left[dra.StageClass] != 300 || count.Left[dra.StageSelectors] != 0 || count.Failed != 10 {
+		t.Errorf("%+v", count)
+	}
+	other := Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].uuid.endsWith("7")`)}
+	if count := w.inv.Count(other); count.Complete {
+		t.Error("complete, and the selector was asked only about what another left")
+	}
+	if err := w.inv.Select(t.Context(), nil, other); err != nil {
+		t.Fatal(err)
+	}
+	if count := w.inv.Count(other); !count.Complete || count.Left[dra.StageSelectors] != 30 {
+		t.Errorf("asked about the rest: %+v", count)
+	}
+	if w.inv.asked != 2+300+100+1+200 {
+		t.Errorf("asked %d times in all", w.inv.asked)
 	}
 }

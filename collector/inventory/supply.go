@@ -2,34 +2,29 @@ package inventory
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// asksPerSupply bounds how often the selectors of classes are asked by one
-// Supply: some tens of milliseconds.
-const asksPerSupply = 4096
-
 // poolsPerPass is how many pools are counted under the lock at once.
 const poolsPerPass = 256
 
 // Supply is what is published, and what of it is left. It counts what has
-// changed since the last time. Where many devices are new, the classes are not
-// all counted at once: until they are, or Settle has been called, each says so.
+// changed since the last time. It does not ask selectors: Settle does, and a
+// class whose selectors have not been asked about all devices says so.
 func (inv *Inventory) Supply() *dra.Supply {
-	inv.askClasses()
 	inv.refresh()
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.recountDirty(-1) // what has come since
 	countedMore := inv.countClasses()
-	if inv.supply != nil && inv.supply.Version == inv.version && !countedMore {
+	oversized := inv.oversized()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countedMore && maps.Equal(inv.supply.Oversized, oversized) {
 		return inv.supply
 	}
-	made := &dra.Supply{Version: inv.version, Pools: make([]*dra.PoolSupply, 0, len(inv.order))}
+	made := &dra.Supply{Version: inv.version, Pools: make([]*dra.PoolSupply, 0, len(inv.order)), Oversized: oversized}
 	for _, p := range inv.order {
 		made.Pools = append(made.Pools, p.supply)
 		made.Taints = append(made.Taints, p.taints...)
@@ -43,25 +38,6 @@ func (inv *Inventory) Supply() *dra.Supply {
 	})
 	inv.supply = made
 	return made
-}
-
-// askClasses has the selectors of classes asked, within bounds.
-func (inv *Inventory) askClasses() {
-	inv.mu.Lock()
-	var open []*selector
-	for _, name := range slices.Sorted(maps.Keys(inv.classes)) {
-		for _, s := range inv.classes[name].selectors {
-			if !inv.complete(s) {
-				open = append(open, s)
-			}
-		}
-	}
-	inv.mu.Unlock()
-	left := asksPerSupply
-	for _, s := range open {
-		asked, _ := inv.evaluate(context.Background(), s, left)
-		left = max(left-asked, 0)
-	}
 }
 
 // refresh counts the pools anew that need it, a few at a time.
@@ -92,10 +68,7 @@ func (inv *Inventory) recountDirty(limit int) bool {
 func (inv *Inventory) countClasses() (changed bool) {
 	for _, c := range inv.classes {
 		was := c.counted
-		c.counted = true
-		for _, s := range c.selectors {
-			c.counted = c.counted && s.broken == "" && inv.complete(s)
-		}
+		c.counted = inv.counted(c) && !c.broken()
 		changed = changed || was != c.counted
 		switch {
 		case c.counted && was:
@@ -116,23 +89,25 @@ func (inv *Inventory) countClasses() (changed bool) {
 func (c *class) selects(p *pool) (counts [dra.DeviceStates]int) {
 	for _, s := range p.current {
 		for _, b := range s.blocks {
-			mask, _ := narrow(b, b.all, c.selectors)
+			mask, _, _ := narrow(b, b.all, c.selectors)
 			b.tally(mask, &counts)
 		}
 	}
 	return counts
 }
 
-// narrow is what selectors leave of a mask, one after the other, and for which
-// devices one failed where all before it matched.
-func narrow(b *block, mask uint64, selectors []*selector) (match, failed uint64) {
+// narrow is what selectors leave of a mask, one after the other, for which
+// devices one failed where all before it matched, and about which one has yet
+// to be asked.
+func narrow(b *block, mask uint64, selectors []*selector) (match, failed, open uint64) {
 	for _, s := range selectors {
 		if mask == 0 {
 			break
 		}
 		r := s.at(b)
 		failed |= mask & r.failed
+		open |= mask &^ r.asked
 		mask &= r.match
 	}
-	return mask, failed
+	return mask, failed, open
 }

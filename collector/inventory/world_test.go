@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // world is a cluster of API objects that a test changes, and an inventory that
@@ -397,4 +400,12 @@ func sorted[V any](of map[string]V) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// settled is the supply once the selectors of all classes have been asked.
+func settled(inv *Inventory) *dra.Supply {
+	if err := inv.Settle(context.Background(), nil); err != nil {
+		panic(err)
+	}
+	return inv.Supply()
 }

@@ -53,7 +53,7 @@ func newDense() *dense {
 	d.plugin()
 	d.fallIll()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
-		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now})
+		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now, Queue: source.Queue{Watched: name == "pods"}})
 	}
 	d.facts.Sources = append(d.facts.Sources, source.Status{Name: "cdi", Reason: source.ReasonInvalid, Errors: 1})
 	return d

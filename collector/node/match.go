@@ -174,8 +174,8 @@ func (m *matching) named(s subject) (int, bool) {
 			continue
 		}
 		d := m.hardware[at]
-		own := s.id.Driver == ownDriver(d.Vendor)
-		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !(own && contradicts(s.published.UUID, d.UUID)) {
+		another := s.id.Driver == ownDriver(d.Vendor) && contradicts(s.published.UUID, d.UUID)
+		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !another {
 			return at, true
 		}
 	}

@@ -174,7 +174,7 @@ func splitMutants() []mutant {
 		{"TestHistories", "busy time from before the split", "use.go",
 			"	over := g.at.To - max(g.from.To, u.since)\n", "	over := g.at.To - max(g.from.To, u.since)\n	if $ {\n		over = g.at.To - g.from.To\n	}\n"},
 		{"TestHistories", "busy time moves when it is split", "use.go",
-			"	*was = present\n", "	if $ && was.attribution == shared {\n		present.attribution = shared\n	}\n	*was = present\n"},
+			"	*u = present\n", "	if $ && u.attribution == shared {\n		present.attribution = shared\n	}\n	*u = present\n"},
 		{"TestHistories", "busy time in the account of what is not split", "ledger.go",
 			"	t.pending[use.attribution] += use.busy(g)\n", "	if $ {\n		t.pending[t.attribution] += use.busy(g)\n	} else {\n		t.pending[use.attribution] += use.busy(g)\n	}\n"},
 		{"TestSplitOfTwoClaimsOfOnePod", "containers are not asked", "users.go",

@@ -176,7 +176,7 @@ func (w *truth) identify() {
 		default:
 			m.holds = false
 		}
-		m.holds = m.holds && m.seen && !(c.admin && m.known)
+		m.holds = m.holds && m.seen && (!c.admin || !m.known)
 	}
 }
 

@@ -35,12 +35,12 @@ func (u *unit) use(claim dra.ClaimRef, q usage, held attribution) use {
 
 // take notes what the use is in this step. begun says that the claim has not
 // held the device before.
-func (was *use) take(present use, begun bool, now time.Duration) {
-	present.since = was.since
-	if begun || was.attribution != present.attribution {
+func (u *use) take(present use, begun bool, now time.Duration) {
+	present.since = u.since
+	if begun || u.attribution != present.attribution {
 		present.since = now
 	}
-	*was = present
+	*u = present
 }
 
 // busy is how long the claim kept the device busy between the last two

@@ -11,7 +11,7 @@ type Version struct {
 
 // Families are those that both roles have. They are made once for each role.
 type Families struct {
-	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors *metric.Family
+	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors, sourceLag, sourceQueue *metric.Family
 
 	// Dropped tells what the caps have dropped, and has no cap itself.
 	Dropped *metric.Family
@@ -31,13 +31,15 @@ func NewFamilies() *Families {
 		sourceError:   gauge("dra_exporter_source_error_info", "", "Why the source is down, or what is amiss though it is up; absent when well", "source", "reason"),
 		sourceSuccess: gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "When the source was last read with success", "source"),
 		sourceErrors:  counter("dra_exporter_source_errors_total", "Attempts to read the source that failed, wholly or in part", "source"),
+		sourceLag:     gauge("dra_exporter_source_lag_seconds", "seconds", "Time since the oldest event of the watch was received that is not shown yet; 0 when all are shown", "source"),
+		sourceQueue:   gauge("dra_exporter_source_queued_events", "", "Events of the watch that were received and wait to be processed, at most 100", "source"),
 		Dropped:       counter("dra_exporter_series_dropped_total", "Rows that did not fit under the family's cap, summed over all steps; absent where none were", "family"),
 	}
 }
 
 // All returns the families, for the documentation and for checks.
 func (f *Families) All() []*metric.Family {
-	return []*metric.Family{f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors, f.Dropped}
+	return []*metric.Family{f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors, f.sourceLag, f.sourceQueue, f.Dropped}
 }
 
 // ReadDuration is the one family that no snapshot holds: how long sources

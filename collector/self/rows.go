@@ -37,6 +37,23 @@ func (f *Families) Rows(b *metric.Builder, v Version, sources []source.Status) {
 	for i, status := range sources {
 		b.Add(labels[i], float64(status.Errors))
 	}
+	f.queueRows(b, labels, sources)
+}
+
+// queueRows adds how far behind the sources are that are watched.
+func (f *Families) queueRows(b *metric.Builder, labels []*metric.Labels, sources []source.Status) {
+	b.In(f.sourceLag)
+	for i, status := range sources {
+		if status.Queue.Watched {
+			b.Add(labels[i], status.Queue.Lag.Seconds())
+		}
+	}
+	b.In(f.sourceQueue)
+	for i, status := range sources {
+		if status.Queue.Watched {
+			b.Add(labels[i], float64(status.Queue.Events))
+		}
+	}
 }
 
 // DroppedRows adds what the caps have dropped. It comes last.

@@ -23,6 +23,45 @@ type diary struct {
 	told     state                   // what the log has been told last
 	restless bool                    // and that the source comes and goes
 	optional bool                    // the source may well not exist here
+	meanings meanings                // of the present state
+}
+
+// maxMeanings is how many meanings of one state are logged as soon as they
+// appear. Each further one is logged once it has lasted.
+const maxMeanings = 8
+
+// meanings are what the texts of one state have said, as kinds of text: a
+// reason such as resource_exhausted stands for several. A meaning is logged when
+// it appears, and one that returns when it has lasted.
+type meanings struct {
+	present string
+	since   clock.Instant
+	logged  string
+	seen    map[string]bool
+}
+
+// note takes in the text of a state that goes on, and reports whether it
+// belongs into the log.
+func (m *meanings) note(text string, now clock.Instant) bool {
+	if kind := kindOf(text); kind != m.present {
+		m.present, m.since = kind, now
+	}
+	isNew := !m.seen[m.present] && len(m.seen) < maxMeanings
+	return m.present != m.logged && (isNew || now.Since(m.since) >= steady)
+}
+
+// tell notes that the present meaning is logged.
+func (m *meanings) tell() {
+	m.logged = m.present
+	if len(m.seen) < maxMeanings {
+		m.seen[m.present] = true
+	}
+}
+
+// begin starts again with the first text of a state.
+func (m *meanings) begin(text string, now clock.Instant) {
+	*m = meanings{present: kindOf(text), since: now, seen: make(map[string]bool)}
+	m.tell()
 }
 
 // state is what the log tells apart.
@@ -39,7 +78,13 @@ func newDiary(log *slog.Logger) diary {
 
 // note takes in how the source is now.
 func (d *diary) note(status Status, now clock.Instant) {
-	if s := (state{status.Up, status.Reason}); s != d.present {
+	if s := (state{status.Up, status.Reason}); s == d.present {
+		if !d.unsettled() && !s.well() && d.meanings.note(status.Message, now) {
+			d.meanings.tell()
+			d.tell(status)
+		}
+	} else {
+		d.meanings.begin(status.Message, now)
 		left, known := d.left[s]
 		d.left[d.present], d.present, d.since = now, s, now
 		switch back := known && now.Since(left) < steady; {
@@ -53,6 +98,7 @@ func (d *diary) note(status Status, now clock.Instant) {
 	}
 	if d.unsettled() && now.Since(d.since) >= steady {
 		d.restless = false
+		d.meanings.begin(status.Message, now)
 		d.tell(status)
 	}
 }

@@ -30,6 +30,7 @@ const (
 	ReasonResourceExhausted Reason = "resource_exhausted"
 	ReasonLibraryMissing    Reason = "library_not_found"
 	ReasonUnsupported       Reason = "unsupported_version"
+	ReasonLagging           Reason = "lagging"
 	ReasonOther             Reason = "other"
 )
 
@@ -38,10 +39,18 @@ type Status struct {
 	Name        string
 	Up          bool          // the last attempt succeeded
 	Reason      Reason        // why not, or what is amiss though it is up
-	Message     string        // the same for people, with the remedy; empty when well
+	Message     string        // the same for people, with the remedy, see Text; empty when well
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
 	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
+	Queue       Queue         // of a source that is watched
+}
+
+// Queue is what a watch has delivered and what has not been processed yet.
+type Queue struct {
+	Watched bool          // false: the source has none
+	Events  int           // received and not yet processed
+	Lag     time.Duration // since the oldest was received, or what was made of it
 }
 
 // Failure is an error that knows its Reason.
@@ -124,6 +133,18 @@ func (t *Tracker) Impair(err error) {
 	t.conclude(true, err)
 }
 
+// Late notes that an attempt which began at an instant has not ended when it
+// should have. The source is down, and what ends the attempt counts.
+func (t *Tracker) Late(began clock.Instant, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.Up, t.status.Reason, t.status.Message = false, ReasonOf(err), Text(err.Error())
+	if t.status.HungSince.IsZero() {
+		t.status.HungSince = began
+	}
+	t.diary.note(t.status, t.now())
+}
+
 // conclude notes how an attempt ended and what went wrong in it.
 func (t *Tracker) conclude(up bool, err error) {
 	t.mu.Lock()
@@ -132,7 +153,7 @@ func (t *Tracker) conclude(up bool, err error) {
 	t.status.Up, t.status.Reason, t.status.Message = up, ReasonOf(err), ""
 	if err != nil {
 		t.status.Errors++
-		t.status.Message = err.Error()
+		t.status.Message = Text(err.Error())
 	}
 	if up {
 		t.status.LastSuccess = now

@@ -38,8 +38,20 @@ func (a account) help(w Reference, told *Waiting) []string {
 		return a.helpBinding(w)
 	case dra.ReasonOther:
 		return a.helpOther(w, told)
+	case dra.ReasonUndetermined:
+		return helpUndetermined(w)
+	case dra.ReasonPendingDiagnosis:
+		return []string{"ask again; if that does not help, with a higher --timeout"}
 	default:
 		return a.helpUnknown(w)
+	}
+}
+
+func helpUndetermined(w Reference) []string {
+	return []string{
+		"make the selectors of the claim cheaper: compare attributes with values, without all(), exists() or map() over lists",
+		"ask for fewer devices in one claim, or give it fewer constraints: the scheduler searches as long",
+		fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name),
 	}
 }
 

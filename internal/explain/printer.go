@@ -42,6 +42,7 @@ func (p *printer) paragraph(indent int, text string) {
 
 // item writes a text that hangs behind its mark.
 func (p *printer) item(indent int, mark, text string) {
+	mark = terminal.Printable(mark)
 	p.wrapped(blanks(indent)+mark+" ", blanks(indent+utf8.RuneCountInString(mark)+1), text, "")
 }
 
@@ -77,10 +78,13 @@ func (p *printer) line(text, style string) {
 func (p *printer) table(indent int, rows [][]string, numbers ...int) {
 	widths := columnWidths(rows)
 	for _, row := range rows {
+		row = slices.Clone(row)
+		for i, cell := range row {
+			row[i] = terminal.Printable(cell)
+		}
 		var line strings.Builder
 		line.WriteString(blanks(indent))
 		for i, cell := range row[:len(row)-1] {
-			cell = terminal.Printable(cell)
 			padding := blanks(widths[i] - utf8.RuneCountInString(cell))
 			if slices.Contains(numbers, i) {
 				line.WriteString(padding + cell + "  ")

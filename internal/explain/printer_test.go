@@ -54,6 +54,19 @@ func FuzzPrinter(f *testing.F) {
 	})
 }
 
+// TestMarksAndCells: names are marks of items and cells of tables, too.
+func TestMarksAndCells(t *testing.T) {
+	const name = "x\x1b[2J\u202e\nforged: 1"
+	p := &printer{}
+	p.item(2, name, "text")
+	p.table(2, [][]string{{name, name}, {"a", name}}, 1)
+	p.table(2, [][]string{{name}})
+	text := p.text.String()
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) || strings.Contains(text, "\nforged") {
+		t.Errorf("%+q", text)
+	}
+}
+
 func TestSpan(t *testing.T) {
 	for _, test := range []struct {
 		seconds int64

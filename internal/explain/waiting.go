@@ -181,6 +181,10 @@ func meaning(reason dra.PendingReason) string {
 		return "the devices are allocated, and their binding conditions are not met"
 	case dra.ReasonOther:
 		return "the devices would do; something else keeps the pod from being scheduled"
+	case dra.ReasonUndetermined:
+		return "finding the reason would take more work than is allowed"
+	case dra.ReasonPendingDiagnosis:
+		return "the diagnosis was cut short"
 	default:
 		return "no reason has been found"
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // ClaimsAnswer is the document of /api/v1/claims. docs/api.md describes it; its
@@ -44,7 +46,7 @@ const APIVersion = "v1"
 // serveClaims answers with the claims of all namespaces, or of those that the
 // query names. Their order is by name, which is steadier than how they are.
 func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
-	s.serveView(w, func(view View) any {
+	s.serveView(w, r, func(view View) any {
 		claims := wanted(r, view.Claims, func(c Claim) string { return c.Namespace })
 		slices.SortFunc(claims, compareClaims)
 		count := view.Count()
@@ -58,7 +60,7 @@ func (s *site) serveClaims(w http.ResponseWriter, r *http.Request) {
 // serveNamespaces answers with the totals of all namespaces, or of those that
 // the query names.
 func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
-	s.serveView(w, func(view View) any {
+	s.serveView(w, r, func(view View) any {
 		return totalsAnswer{
 			APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince,
 			Namespaces: wanted(r, view.Totals, func(t Totals) string { return t.Namespace }),
@@ -66,9 +68,15 @@ func (s *site) serveNamespaces(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveView answers with what is made of the view, or that there is none yet.
-func (s *site) serveView(w http.ResponseWriter, answer func(View) any) {
-	view, ready := s.view()
+// serveView answers with what is made of the reader's view, or why there is
+// none.
+func (s *site) serveView(w http.ResponseWriter, r *http.Request, answer func(View) any) {
+	view, ready, err := s.view(r)
+	if err != nil {
+		status, message := refusal(s.log, err)
+		writeJSON(w, s.log, status, failure{APIVersion, message})
+		return
+	}
 	if !ready {
 		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{APIVersion, "no snapshot yet"})
 		return
@@ -106,5 +114,5 @@ func writeJSON(w http.ResponseWriter, log *slog.Logger, status int, document any
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // fails only if the client left
+	_, _ = w.Write(append(terminal.EscapeJSON(text), '\n')) // fails only if the client left
 }

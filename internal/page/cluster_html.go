@@ -44,16 +44,24 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	}, nil
 }
 
-// view is the present one; false before the first snapshot.
-func (s *clusterSite) view() (ClusterView, bool) {
-	rows := s.config.Rows()
+// view is the present one for the reader of a request; false before the first
+// snapshot.
+func (s *clusterSite) view(r *http.Request) (ClusterView, bool, error) {
+	rows, troubles, err := s.config.shownTo(r)
+	if err != nil {
+		return ClusterView{}, false, err
+	}
 	view := ClusterFromRows(rows, s.config.Now())
-	explain(view.Sources, s.config.Troubles)
-	return view, rows != nil
+	explain(view.Sources, troubles)
+	return view, rows != nil, nil
 }
 
-func (s *clusterSite) servePage(w http.ResponseWriter, _ *http.Request) {
-	view, ready := s.view()
+func (s *clusterSite) servePage(w http.ResponseWriter, r *http.Request) {
+	view, ready, err := s.view(r)
+	if err != nil {
+		refuse(w, s.log, err)
+		return
+	}
 	writeHTML(w, s.log, s.html, struct {
 		ClusterView
 		Ready       bool

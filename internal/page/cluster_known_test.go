@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -145,5 +146,14 @@ func TestLooksWrongGoesBackToNothing(t *testing.T) {
 				t.Errorf("the section of what looks wrong is there: %v", heading)
 			}
 		})
+	}
+}
+
+// Every reason of the closed set has a sentence.
+func TestEveryReasonHasASentence(t *testing.T) {
+	for _, reason := range dra.PendingReasons() {
+		if text := reasonText(string(reason)); text == string(reason) || !strings.HasSuffix(text, ".") {
+			t.Errorf("%s: %q", reason, text)
+		}
 	}
 }

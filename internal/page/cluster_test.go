@@ -29,9 +29,15 @@ func clusterScene(t testing.TB) []metric.Row {
 // clusterHandler serves the rows at noon.
 func clusterHandler(t testing.TB, rows []metric.Row) http.Handler {
 	t.Helper()
+	return clusterHandlerOf(t, func() []metric.Row { return rows })
+}
+
+// clusterHandlerOf serves the present rows at noon.
+func clusterHandlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
+	t.Helper()
 	handlers, err := ClusterHandlers(Config{
 		MetricsPath: "/metrics", Explain: "dra-exporter explain", Log: slog.New(slog.DiscardHandler),
-		Rows: func() []metric.Row { return rows },
+		Rows: rows,
 		Now:  func() time.Time { return noon },
 		Troubles: func() map[string]string {
 			return map[string]string{"devicetaintrules": "The exporter may not list them: grant it."}
@@ -203,24 +209,26 @@ func FuzzClusterEscaping(f *testing.F) {
 	} {
 		f.Add(mark)
 	}
-	rows := clusterScene(f)
-	_, plain := get(f, clusterHandler(f, marked(rows, "x")), "/")
+	shown := some(clusterScene(f))
+	var now []metric.Row
+	site := clusterHandlerOf(f, func() []metric.Row { return now }) // parsed once
+	now = marked(shown, "x")
+	_, plain := get(f, site, "/")
 	want := elements(f, plain)
+	now = marked(clusterScene(f), "x")
+	_, whole := get(f, site, "/")
+	allShown(f, elements(f, whole), want)
 	f.Fuzz(func(t *testing.T, mark string) {
-		site := clusterHandler(t, marked(rows, "x"+mark))
+		now = marked(shown, "x"+mark)
 		_, page := get(t, site, "/")
-		for name, n := range elements(t, page) {
-			if want[name] != n {
-				t.Errorf("with %q there are %d elements <%s>, without %d", mark, n, name, want[name])
-			}
-		}
+		unchanged(t, mark, page, want)
 		_, text := get(t, site, "/api/v1/pending")
 		var read PendingAnswer
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
 			t.Errorf("with %q the JSON is broken: %v", mark, err)
 		}
-		if want := "llm" + "x" + strings.ToValidUTF8(mark, "\uFFFD"); len(read.Pending) != 11 || read.Pending[0].Namespace != want {
-			t.Errorf("with %q the JSON has %d references, the first in %q", mark, len(read.Pending), read.Pending[0].Namespace)
+		if want := "x" + strings.ToValidUTF8(mark, "\uFFFD"); len(read.Pending) == 0 || !strings.HasSuffix(read.Pending[0].Namespace, want) {
+			t.Errorf("with %q the JSON has %d references", mark, len(read.Pending))
 		}
 	})
 }

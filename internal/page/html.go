@@ -33,6 +33,10 @@ type Config struct {
 	// a pod's claims are pending, up to the kind of object. Empty: there is
 	// none that works where the page is read.
 	Explain string
+
+	// Visible limits what each reader sees to their namespaces. Nil: everybody
+	// sees everything.
+	Visible Visible
 	Log     *slog.Logger
 }
 
@@ -60,17 +64,25 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	}, nil
 }
 
-// view is the present one; false before the first snapshot.
-func (s *site) view() (View, bool) {
-	rows := s.config.Rows()
+// view is the present one for the reader of a request; false before the first
+// snapshot.
+func (s *site) view(r *http.Request) (View, bool, error) {
+	rows, troubles, err := s.config.shownTo(r)
+	if err != nil {
+		return View{}, false, err
+	}
 	view := FromRows(rows, s.config.Now())
 	view.Node = cmp.Or(view.Node, s.config.Node)
-	explain(view.Sources, s.config.Troubles)
-	return view, rows != nil
+	explain(view.Sources, troubles)
+	return view, rows != nil, nil
 }
 
-func (s *site) servePage(w http.ResponseWriter, _ *http.Request) {
-	view, ready := s.view()
+func (s *site) servePage(w http.ResponseWriter, r *http.Request) {
+	view, ready, err := s.view(r)
+	if err != nil {
+		refuse(w, s.log, err)
+		return
+	}
 	writeHTML(w, s.log, s.html, struct {
 		View
 		Ready       bool

@@ -19,7 +19,12 @@ type PendingAnswer struct {
 // that the query names, and with what is gated; those that are pending longest
 // come first.
 func (s *clusterSite) servePending(w http.ResponseWriter, r *http.Request) {
-	view, ready := s.view()
+	view, ready, err := s.view(r)
+	if err != nil {
+		status, message := refusal(s.log, err)
+		writeJSON(w, s.log, status, failure{APIVersion, message})
+		return
+	}
 	if !ready {
 		writeJSON(w, s.log, http.StatusServiceUnavailable, failure{APIVersion, "no snapshot yet"})
 		return

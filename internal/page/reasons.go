@@ -57,6 +57,10 @@ func reasonText(reason string) string {
 		return "Devices are not the reason: processor, memory, affinity or the like."
 	case gatedReason:
 		return "Scheduling gates hold the pod back."
+	case "undetermined":
+		return "Finding the reason would take more work than is allowed."
+	case "pending_diagnosis":
+		return "Not diagnosed yet."
 	case "unknown":
 		return "Nothing that is known speaks against it."
 	case "":

@@ -58,9 +58,15 @@ func scene(t testing.TB) []metric.Row {
 // handler serves the rows at noon.
 func handler(t testing.TB, rows []metric.Row) http.Handler {
 	t.Helper()
+	return handlerOf(t, func() []metric.Row { return rows })
+}
+
+// handlerOf serves the present rows at noon.
+func handlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
+	t.Helper()
 	handlers, err := Handlers(Config{
 		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
-		Rows: func() []metric.Row { return rows },
+		Rows: rows,
 		Now:  func() time.Time { return noon },
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 //go:embed parts.html
@@ -44,5 +46,5 @@ func writeHTML(w http.ResponseWriter, log *slog.Logger, page *template.Template,
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(html.Bytes()) // fails only if the client left
+	_, _ = w.Write(terminal.Markup(html.Bytes())) // fails only if the client left
 }

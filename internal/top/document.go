@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // document is the JSON of one reading. docs/top.md describes it; its names do
@@ -46,28 +45,5 @@ func JSON(reading Reading, state State) ([]byte, error) {
 	if err := encoder.Encode(told); err != nil {
 		return nil, fmt.Errorf("encode the document: %w", err)
 	}
-	return escaped(text.Bytes()), nil
-}
-
-// escaped writes as \u what encoding/json leaves as it is and terminals act upon:
-// DEL, the second set of control characters, and marks of direction. Only
-// strings have them.
-func escaped(text []byte) []byte {
-	acts := func(r rune) bool {
-		return r == 0x7f || (r >= 0x80 && r < 0xa0) || (r <= 0xffff && unicode.Is(unicode.Cf, r))
-	}
-	if bytes.IndexFunc(text, acts) < 0 {
-		return text
-	}
-	harmless := make([]byte, 0, len(text)+64)
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if acts(r) {
-			harmless = fmt.Appendf(harmless, `\u%04x`, r)
-		} else {
-			harmless = append(harmless, text[:size]...)
-		}
-		text = text[size:]
-	}
-	return harmless
+	return terminal.EscapeJSON(text.Bytes()), nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// terminal is the other side of one: frames come in, keys go out.
-type terminal struct {
+// otherSide is the other side of a terminal: frames come in, keys go out.
+type otherSide struct {
 	mutex  sync.Mutex
 	frames []string
 	failed error
@@ -24,7 +24,7 @@ type terminal struct {
 	width  atomic.Int32
 }
 
-func (s *terminal) Write(frame []byte) (int, error) {
+func (s *otherSide) Write(frame []byte) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.frames = append(s.frames, string(frame))
@@ -32,7 +32,7 @@ func (s *terminal) Write(frame []byte) (int, error) {
 }
 
 // until waits for a frame that is as the test wants it.
-func (s *terminal) until(t *testing.T, what string, is func(string) bool) string {
+func (s *otherSide) until(t *testing.T, what string, is func(string) bool) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		s.mutex.Lock()
@@ -50,15 +50,15 @@ func (s *terminal) until(t *testing.T, what string, is func(string) bool) string
 	}
 }
 
-func (s *terminal) shows(t *testing.T, text string) string {
+func (s *otherSide) shows(t *testing.T, text string) string {
 	t.Helper()
 	return s.until(t, "shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
 }
 
 // watch runs a table over agents; end waits for its end.
-func watch(t *testing.T, watch *Watch) (screen *terminal, resized chan os.Signal, end func() error) {
+func watch(t *testing.T, watch *Watch) (screen *otherSide, resized chan os.Signal, end func() error) {
 	t.Helper()
-	screen, resized = &terminal{input: make(chan []byte)}, make(chan os.Signal, 1)
+	screen, resized = &otherSide{input: make(chan []byte)}, make(chan os.Signal, 1)
 	screen.width.Store(220)
 	live := &Live{
 		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: ASCII()},
@@ -153,7 +153,7 @@ func TestWatchComesBackToTheSick(t *testing.T) {
 
 // However it ends, it ends: by the context, by the terminal, by Ctrl-C.
 func TestLiveEnds(t *testing.T) {
-	begin := func() (*terminal, func() error) {
+	begin := func() (*otherSide, func() error) {
 		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{agent(t, "hangs", hangs(t))}}, Interval: time.Second})
 		screen.shows(t, "asked 0 of 1 agent")
 		return screen, end

@@ -62,16 +62,8 @@ type connection struct {
 	closed bool        // guarded by owner.mu
 }
 
-// clientOf is the address of a connection without its port.
-func clientOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
-}
-
 func (c *connections) add(accepted net.Conn) *connection {
-	added := &connection{Conn: accepted, owner: c, client: clientOf(accepted.RemoteAddr().String())}
+	added := &connection{Conn: accepted, owner: c, client: addressOf(accepted.RemoteAddr().String())}
 	c.mu.Lock()
 	added.number = c.accepted
 	c.accepted++
@@ -79,7 +71,7 @@ func (c *connections) add(accepted net.Conn) *connection {
 	c.ofClient[added.client]++
 	var replaced *connection
 	switch {
-	case c.ofClient[added.client] > c.mostOfClient:
+	case c.ofClient[added.client] > limitOf(added.client, c.most, c.mostOfClient):
 		replaced = c.leastWorth(added, added.client)
 	case len(c.open) > c.most:
 		replaced = c.leastWorth(added, "")

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"path"
-	"runtime"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -24,43 +23,33 @@ func newHandler(config Config) (http.Handler, error) {
 	if err := checkMetricsPath(config); err != nil {
 		return nil, err
 	}
-	var (
-		mux, compressed = http.NewServeMux(), newCompression()
-		written         = newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
-		hosts           = newHosts(config)
-	)
+	mux, compressed, admitted := http.NewServeMux(), newCompression(), config.Admit
+	if admitted == nil {
+		admitted = func(next http.Handler) http.Handler { return next }
+	}
+	written := newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
 	scrapes := newBatches(newSlots(renderSlots(), maxScrapes, maxScrapesOfClient))
 	scrape := scrapes.buffered(written, scrapeKey, compressed(metricsHandler(config)))
 	if config.Registry != nil {
 		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
 	}
-	mux.Handle("GET "+exact(config.MetricsPath), scrape)
+	mux.Handle("GET "+exact(config.MetricsPath), admitted(scrape))
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all of them together: it is the process that is guarded.
 	pages := newSlots(renderSlots(), maxRequests, maxRequestsOfClient)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), hosts.checked(sameSite(pages.buffered(written, compressed(withPolicy(page))))))
+		mux.Handle("GET "+exact(path), admitted(pages.buffered(written, compressed(withPolicy(page)))))
 	}
-	if config.Pprof {
-		handleProfiles(mux, hosts)
+	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
+		profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
+		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+			mux.Handle("GET "+pprofPath+path, admitted(profiles.direct(profile)))
+		}
 	}
-	return withoutSniffing(withoutBody(mux)), nil
+	return knownHosts(config.Hosts, withoutSniffing(withoutBody(mux))), nil
 }
-
-// handleProfiles serves the profiler, without the command line, which may have
-// secrets, and which no profile needs. Profiles are written as they are made.
-func handleProfiles(mux *http.ServeMux, hosts *hosts) {
-	profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
-	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
-		mux.Handle("GET "+pprofPath+path, hosts.checked(sameSite(profiles.direct(profile))))
-	}
-}
-
-// renderSlots is how many pages are rendered at a time, of scrapes and of the
-// others each: what there are processors for.
-func renderSlots() int { return max(2, min(runtime.GOMAXPROCS(0), maxRenders)) }
 
 // checkMetricsPath refuses what a user could get wrong; the other paths are
 // chosen by the code.
@@ -85,7 +74,7 @@ func exact(path string) string {
 }
 
 func metricsHandler(config Config) http.Handler {
-	return promhttp.HandlerFor(loggingErrors(config.Metrics, config.Log), promhttp.HandlerOpts{
+	return promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
 		// Half a page is better than none: what failed is in the log.
 		ErrorHandling:                       promhttp.ContinueOnError,
 		Registry:                            config.Registry,

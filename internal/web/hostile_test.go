@@ -43,7 +43,7 @@ func answered(t *testing.T, base, request string) (status int, body string) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatalf("%.60q: %v", request, err)
+		t.Fatal(err)
 	}
 	return response.StatusCode, string(text)
 }

@@ -1,136 +1,60 @@
 package web
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
-	"os"
+	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/dra-exporter/dra-exporter/internal/logging"
 )
 
-// hosts decides by which names pages may be requested. A page of another site
-// can point its own name at our address (DNS rebinding), and a browser then
-// lets it read our answers; the name in the request gives it away.
-type hosts struct {
-	allowed   []string // lower case; "*.example.com" is every name below, "*" is every name
-	always    bool     // also for connections that are not over the loopback interface
-	ownName   string
-	refusals  func(host string)
-	allowsAll bool
-}
+// clusterSuffixes end names that only a cluster's or a local resolver knows. No
+// site on the internet can have such a name.
+var clusterSuffixes = []string{".svc", ".cluster.local", ".local", ".internal", ".localhost"} //nolint:gochecknoglobals // a table
 
-func newHosts(config Config) *hosts {
-	own, err := os.Hostname()
-	if err != nil {
-		own = "" // it is then not among the names
-	}
-	log := logging.Limit(config.Log, logging.Hosts)
-	h := &hosts{
-		always: config.CheckHosts || len(config.AllowedHosts) > 0, ownName: strings.ToLower(own),
-		refusals: func(host string) {
-			log.Warn("a page was requested by a host name that is not allowed", "host", host, "flag", allowedHostsFlag)
-		},
-	}
-	for _, name := range config.AllowedHosts {
-		h.allowed = append(h.allowed, strings.ToLower(strings.TrimSuffix(name, ".")))
-	}
-	h.allowsAll = slices.Contains(h.allowed, "*")
-	return h
-}
-
-const allowedHostsFlag = "--web.allowed-hosts"
-
-// CheckAllowedHosts refuses what is no name of a host. The message names the
-// flag.
-func CheckAllowedHosts(names []string) error {
-	for _, name := range names {
-		rest := strings.TrimPrefix(name, "*.")
-		if name != "*" && (rest == "" || strings.ContainsAny(rest, "*:/ \t[]@")) {
-			return fmt.Errorf("%s=%s is no host name: give one such as dra.example.com or *.example.com, without scheme and port, or * for all", allowedHostsFlag, name)
-		}
-	}
-	return nil
-}
-
-// checked answers 421 to requests by other names.
-func (h *hosts) checked(next http.Handler) http.Handler {
+// knownHosts keeps sites on the internet from reading the pages through a
+// person's browser: a site whose name is made to stand for 127.0.0.1 reads what a
+// port-forward or the demo serves there (DNS rebinding). A request that comes by
+// the loopback interface must name an address, a name without dots, a name of a
+// cluster, or one of the given names. Other interfaces are not asked: whoever
+// can reach them needs no browser. One that names a page of another site as its
+// origin is refused everywhere.
+func knownHosts(allowed []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.applies(r) && !h.allows(r.Host) {
-			h.refusals(r.Host)
-			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "this page may not be requested by this host name: allow it by "+allowedHostsFlag+", or use an IP address or localhost", http.StatusMisdirectedRequest)
-			return
+		host := hostOf(r.Host)
+		switch {
+		case isLoopback(addressOf(r.RemoteAddr)) && !isLocalName(host) && !slices.Contains(allowed, host) && !slices.Contains(allowed, "*"):
+			http.Error(w, "this server is not known by the name in the Host header: give it by --web.allowed-host if it is right", http.StatusMisdirectedRequest)
+		case !sameOrigin(r.Header.Get("Origin"), r.Host):
+			http.Error(w, "pages of other sites may not read this", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
-// applies reports whether the name matters: unless names were given, only where
-// the connection is over the loopback interface, as those of a browser on this
-// machine and of kubectl port-forward are. Through the API server's proxy and
-// through an ingress requests have names that only users know.
-func (h *hosts) applies(r *http.Request) bool {
-	if h.allowsAll {
-		return false
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	tcp, is := local.(*net.TCPAddr)
-	return h.always || is && tcp.IP.IsLoopback()
-}
-
-// allows reports whether a page of another site cannot have this name.
-func (h *hosts) allows(host string) bool {
-	name, err := hostName(host)
+// hostOf is the host in a Host header, without port, in lower case.
+func hostOf(header string) string {
+	parsed, err := url.Parse("//" + header)
 	if err != nil {
-		return false
+		return ""
 	}
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	switch {
-	case !strings.Contains(name, "."): // localhost, a Service of the same namespace, a machine of the same network
-		return name != ""
-	case name == h.ownName:
-		return true
-	case strings.HasSuffix(name, ".localhost"), strings.HasSuffix(name, ".svc"), strings.HasSuffix(name, ".cluster.local"):
-		return true
-	}
-	return slices.ContainsFunc(h.allowed, func(allowed string) bool {
-		below, wildcard := strings.CutPrefix(allowed, "*")
-		return name == allowed || wildcard && strings.HasSuffix(name, below) && len(name) > len(below)
-	})
+	return strings.TrimSuffix(strings.ToLower(parsed.Hostname()), ".")
 }
 
-// hostName is a Host header without its port.
-func hostName(host string) (string, error) {
-	if host == "" {
-		return "", errors.New("no host")
+// isLocalName reports whether the name is an address, or none that a resolver of
+// the internet would know.
+func isLocalName(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return true
 	}
-	if strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
-		name, _, err := net.SplitHostPort(host)
-		if err != nil && strings.HasSuffix(host, "]") {
-			return host[1 : len(host)-1], nil
-		}
-		return name, err
-	}
-	return host, nil
+	return slices.ContainsFunc(clusterSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
 }
 
-// sameSite refuses what a browser says that a page of another site requests,
-// but for following a link. Browsers tell only by https and on localhost.
-func sameSite(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		site, mode := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Mode")
-		if (site == "cross-site" || site == "same-site") && mode != "navigate" {
-			http.Error(w, "pages of other sites may link to this page, but not read it", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+func sameOrigin(origin, host string) bool {
+	if origin == "" {
+		return true
+	}
+	parsed, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(parsed.Host, host)
 }

@@ -33,6 +33,8 @@ func withPolicy(next http.Handler) http.Handler {
 		header.Set("Content-Security-Policy", contentPolicy)
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
@@ -45,10 +47,10 @@ func withoutSniffing(next http.Handler) http.Handler {
 	})
 }
 
-// loggingErrors passes on what the gatherer returns, and logs its error when it is
+// logging passes on what the gatherer returns, and logs its error when it is
 // another one than at the scrape before. What goes wrong later, while a page
 // is written, is a client that left.
-func loggingErrors(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
+func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer {
 	var (
 		mu   sync.Mutex
 		last string

@@ -12,13 +12,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
+	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dra-exporter/dra-exporter/internal/logging"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
 // Config says what to serve and where.
@@ -35,66 +37,22 @@ type Config struct {
 	Ready       func() error            // nil once there is something to serve
 	Pprof       bool                    // serve the profiler under /debug/pprof/
 
-	AllowedHosts []string // host names by which pages may be requested, as --web.allowed-hosts has them
-	CheckHosts   bool     // also where AllowedHosts is empty and the connection is not over the loopback interface
-}
+	// Hosts are names of this server, besides addresses and names of a cluster,
+	// that requests which come by the loopback interface may give. "*": any.
+	Hosts []string
 
-// Limits that keep slow, idle or greedy clients from holding the server.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second // of answers that are not rendered into memory
-	stallTimeout      = 10 * time.Second // in which a client takes nothing of a page
-	sendTimeout       = time.Minute      // in which a client has taken all of it
-	idleTimeout       = 2 * time.Minute  // longer than a scrape interval, so that connections are kept
-	maxHeaderBytes    = 64 << 10
-	maxBody           = 64 << 10
-	shutdownTimeout   = time.Second
-
-	maxConnections         = 128
-	maxConnectionsOfClient = 64
-	socketWriteBuffer      = 64 << 10 // Linux takes twice as much
-
-	// Requests that wait to be rendered, or are. Scrapes are rendered
-	// together, so that it costs little to let many wait.
-	maxScrapes          = 512
-	maxScrapesOfClient  = 256
-	maxRequests         = 32
-	maxRequestsOfClient = 16
-	maxProfiles         = 4
-	maxRenders          = 4
-	renderWait          = 5 * time.Second
-
-	// Pages that are being written.
-	maxWrites             = 512
-	maxWritesOfConnection = 4
-	maxWrittenBytes       = 8 << 20
-)
-
-// http2Limits bound what one HTTP/2 connection may hold.
-func http2Limits() *http.HTTP2Config {
-	return &http.HTTP2Config{
-		MaxConcurrentStreams:          8,
-		MaxReadFrameSize:              16 << 10,
-		MaxReceiveBufferPerConnection: 64 << 10,
-		MaxReceiveBufferPerStream:     32 << 10, // bodies of requests are not read
-		MaxDecoderHeaderTableSize:     4 << 10,
-		MaxEncoderHeaderTableSize:     4 << 10,
-		SendPingTimeout:               30 * time.Second,
-		PingTimeout:                   stallTimeout,
-		WriteByteTimeout:              stallTimeout,
-	}
+	// Admit stands before everything but the probes, and before all limits: it
+	// answers requests that it does not admit itself. It cannot be used with the
+	// passwords of a web configuration. Nil: all are admitted.
+	Admit func(http.Handler) http.Handler
 }
 
 // Server serves one Config on any number of listeners.
 type Server struct {
-	config      Config
-	handler     http.Handler
-	listeners   []net.Listener
-	connections *connections
-	passwords   *passwords
-	errors      *log.Logger  // of net/http
-	toolkit     *slog.Logger // of the exporter-toolkit
+	config    Config
+	handler   http.Handler
+	listeners []net.Listener
+	passwords *passwords
 }
 
 // Listen opens the listeners. An error names the flag or the file that is at
@@ -103,10 +61,14 @@ func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
 		return nil, err
 	}
-	if err := CheckAllowedHosts(config.AllowedHosts); err != nil {
+	if err := checkPasswords(config); err != nil {
 		return nil, err
 	}
 	handler, err := newHandler(config)
+	if err != nil {
+		return nil, err
+	}
+	passwords, err := newPasswords()
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +76,7 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	passwords := newPasswords(logging.Limit(config.Log, logging.Passwords))
-	return &Server{
-		config: config, handler: passwords.behind(handler), listeners: listeners, passwords: passwords,
-		connections: newConnections(maxConnections, maxConnectionsOfClient),
-		errors:      newErrorLog(config.Log), toolkit: logging.Limit(config.Log, logging.WebConfig),
-	}, nil
+	return &Server{config: config, handler: passwords.behind(handler), listeners: listeners, passwords: passwords}, nil
 }
 
 // CheckFile reads the file of --web.config.file, if there is one.
@@ -130,6 +87,29 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	}
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkPasswords refuses passwords beside Admit: both read the Authorization
+// header, so that no request could pass.
+func checkPasswords(config Config) error {
+	file := *config.Flags.WebConfigFile
+	if file == "" || config.Admit == nil {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read --web.config.file: %w", err)
+	}
+	var users struct {
+		Passwords map[string]string `yaml:"basic_auth_users"`
+	}
+	if err := yaml.Unmarshal(text, &users); err != nil {
+		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	if len(users.Passwords) > 0 {
+		return fmt.Errorf("--web.config.file %s has basic_auth_users, which cannot be used with --web.kubernetes-auth: both need the Authorization header, so leave one out", file)
 	}
 	return nil
 }
@@ -152,12 +132,13 @@ func (s *Server) Close() error { return closeAll(s.listeners) }
 // the listeners fails.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
+	connections := newConnections(maxConnections, maxConnectionsOfClient)
 	for _, listener := range s.listeners {
 		// A server of its own for each listener: the toolkit wraps the
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(s.connections.limit(listener), server, s.config.Flags, s.toolkit)
+			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, s.limited("web configuration"))
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -180,18 +161,38 @@ func (s *Server) newServer() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       -1, // connections have it
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          s.errors,
+		ErrorLog:          log.New(&errorLog{clients: s.limited("connections"), ours: s.config.Log}, "", 0),
 		HTTP2:             http2Limits(),
 		ConnContext:       withConnection,
 	}
-	// The toolkit puts its handler, which checks passwords, in the place of
-	// ours before it serves. This is called after that and before the first
-	// request, so that passwords are limited before they are checked.
+	// The toolkit has put its own handler before ours by the time at which the
+	// server asks for this, before it accepts anything.
 	server.BaseContext = func(net.Listener) context.Context {
-		server.Handler = s.passwords.before(server.Handler)
+		if *s.config.Flags.WebConfigFile != "" {
+			server.Handler = s.passwords.before(server.Handler)
+		}
 		return context.Background()
 	}
 	return server
+}
+
+// errorLog logs what net/http reports of a server. Clients can cause any number of
+// its lines, but for panics, which are defects of ours and logged as they are.
+type errorLog struct{ clients, ours *slog.Logger }
+
+func (e *errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimRight(string(line), "\n")
+	if strings.Contains(text, ": panic serving ") {
+		e.ours.Error(text)
+	} else {
+		e.clients.Warn(text)
+	}
+	return len(line), nil
+}
+
+// limited is the log for lines of which a client can cause any number.
+func (s *Server) limited(kind string) *slog.Logger {
+	return slog.New(ratelog.Limit(s.config.Log.Handler(), kind))
 }
 
 // shutDown waits for the requests in flight as long as they may take, and

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testConfig serves one gauge, one page and probes that are content.
-func testConfig(t *testing.T) web.Config {
+func testConfig(t testing.TB) web.Config {
 	t.Helper()
 	name, help, kind, value := "dra_test", "A test", dto.MetricType_GAUGE, 42.0
 	families := []*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind,
@@ -101,6 +101,10 @@ func TestListenRefuses(t *testing.T) {
 		{"no socket of systemd", func(c *web.Config) { *c.Flags.WebSystemdSocket = true }, []string{"--web.systemd-socket"}},
 		{"a missing file", func(c *web.Config) { *c.Flags.WebConfigFile = folder + "/missing.yml" },
 			[]string{"--web.config.file", "missing.yml", "no such file"}},
+		{"passwords beside tokens", func(c *web.Config) {
+			*c.Flags.WebConfigFile = write("both.yml", "basic_auth_users: {a: $2a$04$CUSZ49Y1esfDGBeun2ujbOXmogUJ7iUc6fNSrL4b0j1BwCWrDKNie}\n")
+			c.Admit = func(next http.Handler) http.Handler { return next }
+		}, []string{"--web.config.file", "both.yml", "basic_auth_users", "--web.kubernetes-auth"}},
 		{"an unknown field", func(c *web.Config) { *c.Flags.WebConfigFile = write("field.yml", "tls_server: {}\n") },
 			[]string{"--web.config.file", "field.yml", "tls_server"}},
 		{"a missing certificate", func(c *web.Config) {

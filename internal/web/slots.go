@@ -31,7 +31,7 @@ func newSlots(slotCount, most, mostOfClient int) *slots {
 func (s *slots) enter(client string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.requests >= s.most || s.ofClient[client] >= s.mostOfClient {
+	if s.requests >= s.most || s.ofClient[client] >= limitOf(client, s.most, s.mostOfClient) {
 		return false
 	}
 	s.requests++
@@ -87,7 +87,7 @@ func (s *slots) buffered(to *writes, next http.Handler) http.Handler {
 }
 
 func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) {
-	client := clientOf(r.RemoteAddr)
+	client := addressOf(r.RemoteAddr)
 	if !s.enter(client) {
 		return nil, errBusy
 	}
@@ -102,7 +102,7 @@ func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) 
 // direct has a handler write its answer itself while it has a slot.
 func (s *slots) direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client := clientOf(r.RemoteAddr)
+		client := addressOf(r.RemoteAddr)
 		if !s.enter(client) {
 			refuse(w, errBusy)
 			return
@@ -148,7 +148,7 @@ func (b *batches) buffered(to *writes, key func(*http.Request) string, next http
 }
 
 func (b *batches) rendered(key string, next http.Handler, r *http.Request) (*rendered, error) {
-	client := clientOf(r.RemoteAddr)
+	client := addressOf(r.RemoteAddr)
 	if !b.slots.enter(client) {
 		return nil, errBusy
 	}

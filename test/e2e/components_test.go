@@ -62,6 +62,7 @@ func TestPushComponentRenders(t *testing.T) {
         - name: OTEL_METRIC_EXPORT_INTERVAL
           value: "30000"
 `
+	const noVariables = "        env:\n        image:" // of a role that has none otherwise
 	for _, base := range []string{"base", "overlays/nvidia"} {
 		for name, more := range map[string]string{"as shipped": "", "renamed": "namespace: monitoring\nnamePrefix: my-\n"} {
 			t.Run(base+" "+name, func(t *testing.T) {
@@ -69,7 +70,8 @@ func TestPushComponentRenders(t *testing.T) {
 				var got []string
 				for _, object := range rendered(t, base, "otlp", more) {
 					roles += strings.Count(object, told)
-					got = append(got, strings.Replace(object, told, "", 1))
+					object = strings.Replace(object, told, "", 1)
+					got = append(got, strings.Replace(object, noVariables, "        image:", 1))
 				}
 				if want := rendered(t, base, "", more); roles != 2 || !slices.Equal(got, want) {
 					t.Errorf("%d roles are told, and the rest is\n%s\nand not\n%s", roles, strings.Join(got, "\n---\n"), strings.Join(want, "\n---\n"))

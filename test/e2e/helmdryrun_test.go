@@ -99,7 +99,7 @@ func testRenderedChart(t *testing.T) {
 		"runtimeClass": {"--set=node.access.mode=runtimeClass"},
 		"cdi":          {"--set=node.access.mode=cdi"},
 		"claim":        {"--set=node.access.mode=claim"},
-		"services":     {"--set=monitoring.kind=ServiceMonitor,networkPolicy.enabled=true,cluster.podDisruptionBudget.enabled=true"},
+		"services":     {"--set=monitoring.kind=ServiceMonitor,networkPolicy.enabled=true,networkPolicy.egress.enabled=true,cluster.podDisruptionBudget.enabled=true"},
 	}
 	for _, file := range entries(t, filepath.Join(chartFolder, "ci")) {
 		variants[file] = []string{"--values=" + filepath.Join(chartFolder, "ci", file), "--set=openshift.scc=false"}

@@ -109,24 +109,6 @@ func (a *hostAgent) page(t *testing.T) *scrape.Page {
 	return a.eventually(t, "a page", func(*scrape.Page) error { return nil })
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	address, err := unusedAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-func unusedAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
-}
-
 // agentKubeconfig writes how to reach the API server as the agent's account.
 func agentKubeconfig(t *testing.T, folder string) string {
 	t.Helper()

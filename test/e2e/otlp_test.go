@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,20 +105,6 @@ func (c *collector) forget(t *testing.T, sender, signal string) {
 	if err := os.Remove(c.file(sender, signal)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-}
-
-// freeAddresses are different ones of this machine at which nobody listens.
-func freeAddresses(t *testing.T, count int) (addresses []string) {
-	t.Helper()
-	for range count {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close() // not before all are found
-		addresses = append(addresses, listener.Addr().String())
-	}
-	return addresses
 }
 
 // sender is a role of the exporter on the host that pushes.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacapi "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,11 @@ func (p permission) String() string {
 func (p permission) forbidden() string {
 	return fmt.Sprintf("cannot %s resource %q in API group %q", p.verb, p.resource, p.group)
 }
+
+// untilLive is how long after its first page an agent's watches are open and have
+// caught up: what they report within a second after a list may have happened
+// before it, and ends no phase.
+const untilLive = 5 * time.Second
 
 // TestRBACRules takes each permission of the shipped ClusterRoles away in turn.
 // What an agent without it says is compared with what one says that has all: the
@@ -51,6 +57,7 @@ func TestRBACRules(t *testing.T) {
 			agent.isReady(t)
 		}
 	}
+	time.Sleep(untilLive)
 	happen(t)
 	for role, losses := range roles {
 		whole := agents[role][0]

@@ -23,6 +23,7 @@ type deprived struct {
 	url     string     // with a slash at the end
 	log     string     // path
 	process *exec.Cmd
+	ended   chan struct{} // closed once the process has ended
 }
 
 // deprive starts an agent that has all permissions of a role, which comes first,
@@ -107,9 +108,14 @@ func (d *deprived) launch(t *testing.T, account string) {
 	if err := d.process.Start(); err != nil {
 		t.Fatal(err)
 	}
+	d.ended = make(chan struct{})
+	go func() {
+		defer close(d.ended)
+		d.process.Wait() // however it ends, isReady reports it
+	}()
 	t.Cleanup(func() {
 		d.process.Process.Kill()
-		d.process.Wait() // it was killed
+		<-d.ended
 		if text, err := os.ReadFile(d.log); err == nil && t.Failed() && d.lacks == (permission{}) {
 			t.Logf("the log of the %s role:\n%s", d.role, text)
 		}
@@ -124,6 +130,11 @@ func (d *deprived) fetch(ctx context.Context) (*scrape.Page, error) {
 func (d *deprived) isReady(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the first page", func(ctx context.Context) error {
+		select {
+		case <-d.ended:
+			return cluster.Permanent(fmt.Errorf("it has ended: %s", d.process.ProcessState))
+		default:
+		}
 		_, err := d.fetch(ctx)
 		return err
 	})

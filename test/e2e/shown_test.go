@@ -73,6 +73,7 @@ var shownWhen = []struct{ item, test string }{
 	{"a busy GPU scales a Deployment up, an idle one does not: prometheus-adapter and HorizontalPodAutoscaler as shipped; KEDA's ScaledObject is accepted and asks for the same number", "TestAutoscaling"},
 	{"one helm install → claim-labelled metrics in Prometheus by the chart's own monitors, no privilege, no write verb, helm test; an upgrade renames no series; uninstall leaves nothing; without the operator it says so; wrong values are refused by their key", "TestHelmInstall"},
 	{"the API server accepts every manifest that is shipped, strictly: kustomizations, components, dashboards, examples, the chart with each of its values", "TestManifestsAccepted"},
+	{"with --web.kubernetes-auth the API server decides who may read the metrics, and of which namespaces a reader sees claims", "TestKubernetesAuth"},
 	{"each permission of both roles taken away → its families gone and no others, the metric and the log name it", "TestRBACRules"},
 	{"the API server accepts the shipped PodMonitors and PrometheusRule by the operator's own definitions", "TestOperatorObjects"},
 	{"every family of both roles' pages at a real OpenTelemetry Collector with equal values, units and start times, in both namings, by gRPC and by HTTP, also of another process", "TestOTLP/metrics"},

@@ -93,7 +93,7 @@ func leaves(schema, definitions map[string]any, path string) []string {
 		schema = definitions[strings.TrimPrefix(reference, "#/definitions/")].(map[string]any)
 	}
 	properties, _ := schema["properties"].(map[string]any)
-	if len(properties) == 0 || path == "node.prices" {
+	if len(properties) == 0 || path == "node.prices" || strings.HasSuffix(path, ".appArmorProfile") {
 		return []string{path}
 	}
 	if schema["additionalProperties"] != false {

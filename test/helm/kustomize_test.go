@@ -19,6 +19,7 @@ import (
 // shown and documented of one is true of the other. What Helm alone has is named
 // here.
 func TestKustomize(t *testing.T) {
+	const policies = "networkPolicy: {enabled: true, from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}], egress: {enabled: true}}"
 	of := func(components ...string) []string { return append([]string{"podmonitor"}, components...) }
 	for name, test := range map[string]struct {
 		in         install
@@ -31,6 +32,9 @@ func TestKustomize(t *testing.T) {
 		"access cdi":          {install{values: "node: {access: {mode: cdi}}"}, "deploy/kustomize/base", of("cdi")},
 		"access claim":        {install{values: "node: {access: {mode: claim}}"}, "deploy/kustomize/base", of("admin-access")},
 		"profiling":           {install{values: "node: {profiling: true, access: {mode: none}}"}, "deploy/kustomize/base", of("profiling")},
+		"networkpolicy":       {install{values: "{node: {access: {mode: none}}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy")},
+		"networkpolicy dcgm":  {install{values: "{node: {access: {dcgm: {hostEngine: 'nvidia-dcgm.gpu-operator.svc:5555'}}}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy", "dcgm")},
+		"networkpolicy otlp":  {install{values: "{node: {access: {mode: none}}, otlp: {endpoint: 'http://otel-collector.observability:4317'}, " + policies + "}"}, "deploy/kustomize/base", of("networkpolicy", "otlp")},
 		"podsAPI":             {install{values: "node: {podsAPI: true, access: {mode: none}}"}, "deploy/kustomize/base", of("pods-api")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,17 +116,23 @@ func same(t *testing.T, got, want map[string]object) {
 	}
 }
 
-// plain removes Helm's labels and sorts variables, whose order means nothing here,
-// of the chart's object; of the other it sorts variables.
+// plain removes Helm's labels and the peer of helm test, and sorts variables, whose
+// order means nothing here, of the chart's object; of the other it sorts variables.
 func plain(helm, kustomize object) {
 	own := []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 	for _, path := range [][]string{
-		{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"},
+		{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "podSelector", "matchLabels"}, {"spec", "template", "metadata", "labels"},
 	} {
 		if labels, ok := helm.at(path...).(map[string]any); ok {
 			for _, label := range own {
 				delete(labels, label)
 			}
+		}
+	}
+	if rules, ok := helm.at("spec", "ingress").([]any); ok { // less the pod of helm test
+		for _, rule := range rules {
+			rule := rule.(map[string]any)
+			rule["from"] = slices.DeleteFunc(rule["from"].([]any), func(peer any) bool { return peer.(map[string]any)["podSelector"] != nil })
 		}
 	}
 	for _, one := range []object{helm, kustomize} {

@@ -51,14 +51,18 @@ func TestNothingIsPrivileged(t *testing.T) {
 
 // TestOnlyReading: no rule of any release lets anything be written, and none has a
 // star.
+//
+// Reviews are the exception: objects that are created and kept nowhere.
 func TestOnlyReading(t *testing.T) {
+	reviews := []string{"tokenreviews", "subjectaccessreviews"}
 	for _, file := range valuesFiles(t) {
 		for key, one := range render(t, install{file: file}).objects {
 			rules, _ := one["rules"].([]any)
 			for _, rule := range rules {
 				table := object(rule.(map[string]any))
 				for _, verb := range texts(table["verbs"]) {
-					if !slices.Contains([]string{"get", "list", "watch"}, verb) {
+					review := verb == "create" && len(texts(table["resources"])) == 1 && slices.Contains(reviews, texts(table["resources"])[0]) && file == "kubernetes-auth-values.yaml"
+					if !slices.Contains([]string{"get", "list", "watch"}, verb) && !review {
 						t.Errorf("%s: %s may %s %v", file, key, verb, table["resources"])
 					}
 				}
@@ -66,6 +70,32 @@ func TestOnlyReading(t *testing.T) {
 					t.Errorf("%s: %s reads %v", file, key, resources)
 				}
 			}
+		}
+	}
+}
+
+// TestKubernetesAuth: both roles ask for tokens and may have them reviewed, and
+// there is a role for whoever scrapes.
+func TestKubernetesAuth(t *testing.T) {
+	out := render(t, install{file: "kubernetes-auth-values.yaml"})
+	for _, key := range []string{"DaemonSet/dra-exporter/dra-exporter-node", "Deployment/dra-exporter/dra-exporter-cluster"} {
+		args := texts(out.need(t, key).container(t)["args"])
+		if !slices.Contains(args, "--web.kubernetes-auth") || !slices.Contains(args, "--web.kubernetes-audience=dra-exporter") {
+			t.Errorf("%s is told %v", key, args)
+		}
+	}
+	subjects := fmt.Sprint(out.need(t, "ClusterRoleBinding/dra-exporter-reviews")["subjects"])
+	for _, account := range []string{"name:dra-exporter-node", "name:dra-exporter-cluster"} {
+		if !strings.Contains(subjects, account) {
+			t.Errorf("reviews may be created by %s", subjects)
+		}
+	}
+	if rules := fmt.Sprint(out.need(t, "ClusterRole/dra-exporter-metrics-reader")["rules"]); rules != "[map[nonResourceURLs:[/metrics] verbs:[get]]]" {
+		t.Errorf("who scrapes may %s", rules)
+	}
+	for key := range render(t, install{}).objects {
+		if strings.Contains(key, "reviews") || strings.Contains(key, "metrics-reader") {
+			t.Errorf("there is %s without web.kubernetesAuth", key)
 		}
 	}
 }
@@ -363,6 +393,92 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
+// TestEgress: with egress limited, each role may connect to what its values
+// configure and to nothing else.
+func TestEgress(t *testing.T) {
+	const on = "networkPolicy: {enabled: true, egress: {enabled: true}}"
+	const api, dns = "TCP/443 TCP/6443", "UDP/53 TCP/53"
+	for values, want := range map[string]struct{ node, cluster []string }{
+		"{node: {access: {mode: none}}, " + on + "}":                                 {[]string{api, dns}, []string{api, dns}},
+		"{node: {access: {mode: none}, kubernetesAPI: false}, " + on + "}":           {[]string{dns}, []string{api, dns}},
+		"{node: {access: {dcgm: {hostEngine: '$(HOST_IP):5555'}}}, " + on + "}":      {[]string{api, dns, "TCP/5555"}, []string{api, dns}},
+		"{node: {access: {dcgm: {hostEngine: 'unix:///run/dcgm/a:1'}}}, " + on + "}": {[]string{api, dns}, []string{api, dns}},
+		"{otlp: {endpoint: 'http://[2001:db8::1]:4317/v1'}, " + on + "}":             {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
+		"{otlp: {endpoint: 'http://collector/otlp'}, " + on + "}":                    {[]string{api, dns, "TCP/80"}, []string{api, dns, "TCP/80"}},
+		"{otlp: {endpoint: 'https://[2001:db8::1]'}, " + on + "}":                    {[]string{api, dns, "TCP/443"}, []string{api, dns, "TCP/443"}},
+		"{otlp: {endpoint: 'collector:4317'}, " + on + "}":                           {[]string{api, dns, "TCP/4317"}, []string{api, dns, "TCP/4317"}},
+		"{otlp: {endpoint: 'unix:///run/otel/c.sock'}, " + on + "}":                  {[]string{api, dns}, []string{api, dns}},
+		"{otlp: {endpoint: 'http://c:80'}, networkPolicy: {enabled: true, egress: {enabled: true, collector: {ports: [4318]}, extra: [{ports: [{port: 1, protocol: TCP}]}]}}}": {
+			[]string{api, dns, "TCP/4318", "TCP/1"}, []string{api, dns, "TCP/4318", "TCP/1"}},
+	} {
+		out := render(t, install{values: values})
+		for role, rules := range map[string][]string{"node": want.node, "cluster": want.cluster} {
+			policy := out.need(t, "NetworkPolicy/dra-exporter/dra-exporter-"+role)
+			if types := texts(policy.at("spec", "policyTypes")); !slices.Equal(types, []string{"Ingress", "Egress"}) {
+				t.Errorf("%s: %s limits %v", values, role, types)
+			}
+			if got := egress(policy); !slices.Equal(got, rules) {
+				t.Errorf("%s: %s may connect to %q, not %q", values, role, got, rules)
+			}
+		}
+	}
+	out := render(t, install{file: "everything-values.yaml", namespace: "gpu"})
+	for _, role := range []string{"node", "cluster"} {
+		var peers []string
+		for _, rule := range out.need(t, "NetworkPolicy/gpu/dra-exporter-claims-"+role).at("spec", "egress").([]any) {
+			peers = append(peers, fmt.Sprint(rule.(map[string]any)["to"]))
+		}
+		text := strings.Join(peers, " ")
+		for _, peer := range []string{"10.0.0.1/32", "k8s-app:kube-dns", "name:observability", "192.0.2.0/24"} {
+			if strings.Count(text, peer) != 1 || len(peers) != 4 {
+				t.Errorf("%s: peers %s lack %s", role, text, peer)
+			}
+		}
+	}
+}
+
+// egress are the ports of each egress rule of a NetworkPolicy.
+func egress(policy object) []string {
+	var out []string
+	rules, _ := policy.at("spec", "egress").([]any)
+	for _, rule := range rules {
+		var ports []string
+		for _, port := range rule.(map[string]any)["ports"].([]any) {
+			one := port.(map[string]any)
+			ports = append(ports, fmt.Sprintf("%v/%v", one["protocol"], one["port"]))
+		}
+		out = append(out, strings.Join(ports, " "))
+	}
+	return out
+}
+
+// TestAppArmor: a profile is asked for only where the values do: the kubelet of a
+// node without AppArmor refuses every pod that asks for one.
+func TestAppArmor(t *testing.T) {
+	pods := func(in install) map[string]any {
+		found := map[string]any{}
+		for key, one := range render(t, in).objects {
+			if kind := one.text("kind"); kind == "DaemonSet" || kind == "Deployment" {
+				found[key] = one.pod().at("securityContext", "appArmorProfile")
+			}
+		}
+		return found
+	}
+	for key, profile := range pods(install{}) {
+		if profile != nil {
+			t.Errorf("%s asks for %v", key, profile)
+		}
+	}
+	got := pods(install{file: "everything-values.yaml", namespace: "gpu"})
+	want := map[string]any{
+		"DaemonSet/gpu/dra-exporter-claims-node":     map[string]any{"type": "Localhost", "localhostProfile": "dra-exporter"},
+		"Deployment/gpu/dra-exporter-claims-cluster": map[string]any{"type": "RuntimeDefault"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("profiles are %v, not %v", got, want)
+	}
+}
+
 // TestTaken: what is well meant is taken: keys that are emptied by null, the switch
 // by which a parent chart takes this one, names that YAML would read as numbers,
 // durations of two units.
@@ -370,7 +486,7 @@ func TestTaken(t *testing.T) {
 	for _, values := range []string{
 		"enabled: true", "commonLabels: null",
 		"node: {resources: null, nodeSelector: null, affinity: null, tolerations: null, podAnnotations: null, podLabels: null}",
-		"node: {capabilities: null, seLinuxOptions: null, localService: null, env: null, extraArgs: null, prices: null, updateStrategy: null}",
+		"node: {capabilities: null, seLinuxOptions: null, localService: null, env: null, extraArgs: null, prices: null, updateStrategy: null, appArmorProfile: null}",
 		"cluster: {resources: null, nodeSelector: null, affinity: null, podAnnotations: null, podLabels: null}",
 		"{otlp: {endpoint: null}, rules: {alertLabels: null, disabledAlerts: null}, dashboards: {labels: null, annotations: null}}",
 		"monitoring: {labels: null, relabelings: null, interval: 1m30s, scrapeTimeout: 1m15s}",
@@ -401,7 +517,7 @@ func TestVariablesInPlace(t *testing.T) {
 	for _, one := range out.need(t, "DaemonSet/dra-exporter/dra-exporter-node").container(t)["env"].([]any) {
 		names = append(names, one.(map[string]any)["name"].(string))
 	}
-	if want := []string{"NODE_NAME", "GOMEMLIMIT", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
+	if want := []string{"NODE_NAME", "HOST_IP", "DRA_EXPORTER_DCGM_HOST_ENGINE", "LAST"}; !slices.Equal(names, want) {
 		t.Errorf("variables are %v", names)
 	}
 }

@@ -1,6 +1,8 @@
 package release
 
 import (
+	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,12 +30,129 @@ func TestWorkflows(t *testing.T) {
 	}
 	for file, step := range map[string]string{
 		"ci.yaml":      "- run: .ci/run\n",
+		"fuzz.yaml":    "- run: make fuzz FUZZTIME=3m\n",
 		"release.yaml": "uses: ./.github/workflows/ci.yaml\n",
 	} {
 		if !strings.Contains(read(t, filepath.Join(repository, ".github", "workflows", file)), step) {
 			t.Errorf("%s lacks %q", file, step)
 		}
 	}
+}
+
+// TestWorkflowsMayDoLittle: a token reads, but where a job says what it writes; no
+// job runs for ever, none leaves its token in the checkout, and none runs the code
+// of a stranger's pull request with rights of its own.
+func TestWorkflowsMayDoLittle(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("there are %q (%v)", files, err)
+	}
+	for _, file := range files {
+		name, text := filepath.Base(file), read(t, file)
+		if !strings.Contains(text, "\npermissions:\n  contents: read\n\n") {
+			t.Errorf("%s: the permissions of all jobs are not contents: read", name)
+		}
+		for _, trigger := range []string{"pull_request_target", "workflow_run:"} {
+			if strings.Contains(text, trigger) {
+				t.Errorf("%s is triggered by %s", name, trigger)
+			}
+		}
+		for _, injected := range []string{"github.event.", "github.head_ref"} {
+			if strings.Contains(text, "{{ "+injected) {
+				t.Errorf("%s: %s, which a pull request writes, is put into a script", name, injected)
+			}
+		}
+		if checkouts, kept := strings.Count(text, "actions/checkout@"), strings.Count(text, "persist-credentials: false"); checkouts != kept {
+			t.Errorf("%s: of %d checkouts %d leave no token behind", name, checkouts, kept)
+		}
+		if runners, limits := strings.Count(text, "runs-on:"), strings.Count(text, "timeout-minutes:"); runners != limits {
+			t.Errorf("%s: of %d jobs %d have a time limit", name, runners, limits)
+		}
+	}
+}
+
+// TestEveryModuleIsUpdated: Renovate's preset leaves out test/ and examples/, where
+// most of the modules are; and what test/Makefile pins is found by its expressions.
+func TestEveryModuleIsUpdated(t *testing.T) {
+	var config struct {
+		IgnorePaths    *[]string `json:"ignorePaths"`
+		CustomManagers []struct {
+			Files   []string `json:"managerFilePatterns"`
+			Strings []string `json:"matchStrings"`
+			Name    string   `json:"depNameTemplate"`
+		} `json:"customManagers"`
+		PackageRules []struct {
+			Files []string `json:"matchFileNames"`
+		} `json:"packageRules"`
+	}
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(repository, ".github", "renovate.json"))), &config); err != nil {
+		t.Fatal(err)
+	}
+	if config.IgnorePaths == nil || len(*config.IgnorePaths) != 0 {
+		t.Errorf("ignorePaths is %v: modules are left out", config.IgnorePaths)
+	}
+	for _, manager := range config.CustomManagers {
+		file := map[string]string{
+			`/^test/Makefile$/`:                    "test/Makefile",
+			`/^\.github/workflows/release\.yaml$/`: ".github/workflows/release.yaml",
+		}[manager.Files[0]]
+		if file == "" {
+			t.Errorf("no file is known by %s", manager.Files[0])
+			continue
+		}
+		text := read(t, filepath.Join(repository, file))
+		for _, pattern := range manager.Strings {
+			found := regexp.MustCompile(strings.ReplaceAll(pattern, "(?<", "(?P<")).FindAllStringSubmatch(text, -1)
+			if len(found) != 1 {
+				t.Errorf("%s finds %d versions in %s", pattern, len(found), file)
+				continue
+			}
+			if manager.Name == "" { // of an image, beside its name
+				continue
+			}
+			if pin := manager.Name + " " + found[0][1]; !strings.Contains(modules(t), pin) {
+				t.Errorf("no go.mod has %s", pin)
+			}
+		}
+	}
+	for _, rule := range config.PackageRules {
+		for _, pattern := range rule.Files {
+			if paths, err := filepath.Glob(filepath.Join(repository, strings.Replace(pattern, "**", "go.mod", 1))); err != nil || len(paths) == 0 {
+				t.Errorf("a rule is for %s, which is not there (%v)", pattern, err)
+			}
+		}
+	}
+	releases, err := filepath.Glob(filepath.Join(repository, "test", "kubernetes", "v*"))
+	if err != nil || len(releases) == 0 {
+		t.Fatalf("releases: %q (%v)", releases, err)
+	}
+	for _, release := range releases {
+		if name := "test/kubernetes/" + filepath.Base(release) + "/**"; !strings.Contains(read(t, filepath.Join(repository, ".github", "renovate.json")), name) {
+			t.Errorf("nothing holds %s to its release", name)
+		}
+	}
+}
+
+// modules is the text of all go.mod files.
+func modules(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && entry.Name() != "." && entry.Name() != ".." {
+			return fs.SkipDir
+		}
+		if entry.Name() == "go.mod" {
+			all.WriteString(read(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
 
 // TestOneGo: everything is built by one version of Go, on one release of Debian

@@ -3,7 +3,6 @@ package amdgpu
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
@@ -165,28 +164,25 @@ func TestErrorCountsOverTime(t *testing.T) {
 	}
 }
 
-// A file that hangs parks the reader of its card, and no other.
-func TestAHangingFile(t *testing.T) {
+// A pipe in the place of a file costs what the file says and nothing else, and
+// does not outlast itself.
+func TestAPipeInPlaceOfAFile(t *testing.T) {
 	tree := sysfstest.Plant(t, "amdgpu")
 	found := cards(t, New(tree.Root))
-	release := tree.Hang(whole + "gpu_busy_percent")
-	hung := make(chan string, 1)
-	go func() {
-		observations, err := found[1].Read(t.Context(), device.Fast)
-		hung <- sysfstest.Text(tree.Root, observations, err)
-	}()
-	for _, i := range []int{0, 2} {
-		if _, err := found[i].Read(t.Context(), device.Slow); err != nil {
-			t.Errorf("beside the hanging card: %v", err)
-		}
+	text := func() string {
+		observations, err := found[1].Read(t.Context(), device.Slow)
+		return sysfstest.Text(tree.Root, observations, err)
 	}
-	select {
-	case text := <-hung:
-		t.Errorf("it did not hang:\n%s", text)
-	case <-time.After(50 * time.Millisecond):
+	tree.Set(whole+"gpu_busy_percent", "12\n")
+	before := text()
+	tree.Pipe(whole + "gpu_busy_percent")
+	piped := text()
+	if !strings.Contains(piped, "it is no regular file") || strings.Contains(piped, "utilization{}") || strings.Count(piped, "\n") != strings.Count(before, "\n") {
+		t.Errorf("with a pipe:\n%s", piped)
 	}
-	release("12\n")
-	if text := <-hung; !strings.Contains(text, "utilization{} 0.12\n") {
-		t.Errorf("once the file could be read:\n%s", text)
+	tree.Remove(whole + "gpu_busy_percent")
+	tree.Set(whole+"gpu_busy_percent", "12\n")
+	if after := text(); after != before {
+		t.Errorf("afterwards:\n%s\nwant\n%s", after, before)
 	}
 }

@@ -3,7 +3,6 @@ package rdma
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs/sysfstest"
@@ -192,29 +191,21 @@ func TestSeveralDevicesOnOneFunction(t *testing.T) {
 	sent(4)
 }
 
-// A file that hangs parks the reader of its function, and no other.
-func TestAHangingFile(t *testing.T) {
+// A pipe in the place of a file does not hold the reader up, and does not
+// outlast itself.
+func TestAPipeInPlaceOfAFile(t *testing.T) {
 	tree := sysfstest.Plant(t, "rdma")
 	found := adapters(t, New(tree.Root))
-	release := tree.Hang(port1 + "counters/port_rcv_data")
-	hung := make(chan float64, 1)
-	go func() {
-		observations, _ := found[1].Read(t.Context(), device.Fast)
-		hung <- value(observations, device.NetworkReceive, "")
-	}()
-	for _, i := range []int{0, 2, 3} {
-		if _, err := found[i].Read(t.Context(), device.Slow); err != nil {
-			t.Errorf("beside the hanging function: %v", err)
-		}
+	tree.Pipe(port1 + "counters/port_rcv_data")
+	_, err := found[1].Read(t.Context(), device.Fast)
+	if err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+		t.Errorf("with a pipe: %v", err)
 	}
-	select {
-	case got := <-hung:
-		t.Errorf("it did not hang: %v", got)
-	case <-time.After(50 * time.Millisecond):
-	}
-	release("3\n")
-	if got := <-hung; got != 12 {
-		t.Errorf("once the file could be read: %v", got)
+	tree.Remove(port1 + "counters/port_rcv_data")
+	tree.Set(port1+"counters/port_rcv_data", "3\n")
+	observations, err := found[1].Read(t.Context(), device.Fast)
+	if got := value(observations, device.NetworkReceive, ""); got != 12 || err != nil {
+		t.Errorf("afterwards: %v (%v)", got, err)
 	}
 }
 

@@ -8,9 +8,11 @@ package sysfs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,12 +56,40 @@ func (f *Files) Bytes(path string) ([]byte, error) {
 
 func open(path string) (fd int, err error) {
 	for {
-		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-		if err != syscall.EINTR {
-			return fd, err
+		// What has taken the place of a file may be a pipe, or a device whose
+		// driver waits for a carrier: opening one of those must not wait.
+		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+		if !errors.Is(err, syscall.EINTR) {
+			break
 		}
 	}
+	if err != nil {
+		return fd, err
+	}
+	var about syscall.Stat_t
+	if err = syscall.Fstat(fd, &about); err == nil {
+		err = readable(uint32(about.Mode) & syscall.S_IFMT)
+	}
+	if err != nil {
+		_ = syscall.Close(fd) // nothing was read
+	}
+	return fd, err
 }
+
+// readable refuses what is no file: reading from a pipe or a device takes
+// something away from others, and may never end.
+func readable(kind uint32) error {
+	switch kind {
+	case syscall.S_IFREG:
+		return nil
+	case syscall.S_IFDIR:
+		return syscall.EISDIR
+	default:
+		return &source.Failure{Reason: source.ReasonInvalid, Err: errNotRegular}
+	}
+}
+
+var errNotRegular = errors.New("it is no regular file")
 
 // refused tells a driver that does not permit a file to be read just now,
 // because its hardware sleeps or is being reset, from a permission that the
@@ -120,15 +150,27 @@ func abbreviated(text string) string {
 	return text
 }
 
-// Names returns the names in a folder, sorted.
+// maxNames is how many names a folder may have: a node has some hundreds of PCI
+// functions.
+const maxNames = 10_000
+
+// Names returns the names in a folder, sorted. A folder with more than 10,000
+// is refused. It does not wait for what is no folder.
 func Names(folder string) ([]string, error) {
-	entries, err := os.ReadDir(folder)
+	opened, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(entries))
-	for i, entry := range entries {
-		names[i] = entry.Name()
+	defer func() { _ = opened.Close() }() // closing what was only read loses nothing
+	names, err := opened.Readdirnames(maxNames + 1)
+	switch {
+	case errors.Is(err, io.EOF): // it is empty
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(names) > maxNames:
+		return nil, &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("list %s: it has more names than the limit of %d", folder, maxNames)}
 	}
+	slices.Sort(names)
 	return names, nil
 }

@@ -76,6 +76,65 @@ func TestFailuresToRead(t *testing.T) {
 	}
 }
 
+// A pipe, or what else is no file, in the place of a file does not hold the
+// reader up, nor does one in the place of a folder; and once the file is there
+// again, it is read.
+func TestWhatIsNoFile(t *testing.T) {
+	var files Files
+	for name, plant := range map[string]func(path string) error{
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o644) },
+		"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a pipe behind links": func(path string) error {
+			return errors.Join(syscall.Mkfifo(path+".pipe", 0o644), os.Symlink(path+".pipe", path))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "value")
+		if err := plant(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Number(path); source.ReasonOf(err) != source.ReasonInvalid || Absent(err) || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := Names(path); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s as a folder: %v", name, err)
+		}
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("7\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := files.Number(path); got != 7 || err != nil {
+			t.Errorf("after %s: %v (%v)", name, got, err)
+		}
+	}
+	loop := filepath.Join(t.TempDir(), "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Text(loop); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a loop: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	folder := t.TempDir()
+	if names, err := Names(folder); len(names) != 0 || err != nil {
+		t.Errorf("an empty folder: %v (%v)", names, err)
+	}
+	for i := range maxNames + 1 {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%05d", maxNames-i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Names(folder); source.ReasonOf(err) != source.ReasonResourceExhausted || !strings.Contains(err.Error(), "the limit of 10000") {
+		t.Errorf("a flood: %v", err)
+	}
+	if err := os.Remove(filepath.Join(folder, "00003")); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := Names(folder); len(names) != maxNames || names[0] != "00000" || names[3] != "00004" || err != nil {
+		t.Errorf("%d names (%v)", len(names), err)
+	}
+}
+
 func TestAbsences(t *testing.T) {
 	for code, want := range map[syscall.Errno]bool{
 		syscall.ENOENT: true, syscall.EOPNOTSUPP: true, syscall.ENODATA: true, syscall.EINVAL: true, 524: true,

@@ -34,7 +34,9 @@ func exporter() Board {
 			{title: "What is amiss", panels: amissPanels()},
 			{title: "What they read", panels: readPanels()},
 			{title: "What is missing from their pages", panels: completenessPanels()},
+			{title: "Diagnosis of pending claims", panels: diagnosisPanels()},
 			{title: "What they push by OTLP", panels: pushPanels()},
+			{title: "Who reads their pages", panels: accessPanels()},
 			{title: "What they cost", panels: costPanels()},
 		},
 	}

@@ -38,6 +38,17 @@ func readPanels() []panel {
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 			{label: "source", title: "Source"},
 		}, column{title: "Failed", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range]))) > 0)`}),
+		listing(24, 6, about{
+			title: "Watches that lag", unit: units.Seconds,
+			reads: "The 20 exporters and sources whose events have waited longest to be shown, and how many wait. More than 10 s impairs the source: pages show what is older than that.",
+			empty: noExporter,
+		}, []key{
+			{label: "cluster", title: "Cluster"},
+			{label: "instance", title: "Node", links: []link{instanceNode()}},
+			{label: "source", title: "Source"},
+		},
+			column{title: "Lag", unit: units.Seconds, more: tinted(steps(good, step{10, warning})), expr: `topk(20, max by (cluster, instance, source) (dra_exporter_source_lag_seconds{@exporters}))`},
+			column{title: "Events", unit: units.Short, expr: `topk(20, max by (cluster, instance, source) (dra_exporter_source_queued_events{@exporters}))`}),
 	}
 }
 
@@ -85,6 +96,12 @@ func completenessPanels() []panel {
 			empty: "no clock contradicts another, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
 			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
+		listing(24, 4, about{
+			title: "Claims too large to be diagnosed", unit: units.Short,
+			reads: "Claims that are not allocated, and templates, whose requests or selectors exceed a limit, so that the reason why they are pending is undetermined. docs/security.md has the limits.",
+			empty: "no claim is too large, or " + noClusterRole, none: noneSeen,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
+			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
 		notReloaded(),
 	}
 }

@@ -51,7 +51,7 @@ func checkPod(pod *corev1.Pod, phase corev1.PodPhase) error {
 	}
 	switch found := pod.Status.Phase; {
 	case found != phase && (found == corev1.PodFailed || found == corev1.PodSucceeded):
-		return permanent(fmt.Errorf("it is %s: %s", found, notReady))
+		return Permanent(fmt.Errorf("it is %s: %s", found, notReady))
 	case found != phase:
 		return fmt.Errorf("it is %s: %v", found, pod.Status.Conditions)
 	case phase == corev1.PodRunning && len(notReady) > 0:

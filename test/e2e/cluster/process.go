@@ -60,7 +60,7 @@ func (p *Process) wait(ctx context.Context, exited <-chan struct{}) error {
 	return Eventually(ctx, p.name+" ready", func(ctx context.Context) error {
 		select {
 		case <-exited:
-			return permanent(errors.New("the process ended"))
+			return Permanent(errors.New("the process ended"))
 		default:
 			return p.ready(ctx)
 		}

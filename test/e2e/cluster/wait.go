@@ -17,7 +17,8 @@ type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-func permanent(err error) error { return permanentError{err} }
+// Permanent marks an error that ends Eventually at once.
+func Permanent(err error) error { return permanentError{err} }
 
 // Eventually calls check, every 100 ms, until it returns nil. It gives up after
 // two minutes, or when ctx is done, with the last error of check.
@@ -53,7 +54,7 @@ func answers(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
-			return permanent(err)
+			return Permanent(err)
 		}
 		response, err := client.Do(request)
 		if err != nil {

@@ -123,16 +123,11 @@ func (tree *Tree) Break(path string) {
 	tree.Link(path, "/proc/self/mem")
 }
 
-// Hang makes the reading of a file wait until release is called, which gives
-// the file this text for that one reading.
-func (tree *Tree) Hang(path string) (release func(text string)) {
+// Pipe puts a pipe that nobody writes to in the place of a file.
+func (tree *Tree) Pipe(path string) {
 	tree.t.Helper()
 	tree.Remove(path)
 	tree.must(syscall.Mkfifo(tree.Path(path), 0o644))
-	return func(text string) {
-		tree.t.Helper()
-		tree.must(os.WriteFile(tree.Path(path), []byte(text), 0o644))
-	}
 }
 
 func (tree *Tree) must(err error) {

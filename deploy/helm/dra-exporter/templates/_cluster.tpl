@@ -1,7 +1,9 @@
 {{/* cluster.env: the chart's own variables of the cluster role. The root. */}}
 {{- define "dra-exporter.cluster.env" -}}
+{{- with .Values.cluster.goMemLimit }}
 - name: GOMEMLIMIT
-  value: {{ .Values.cluster.goMemLimit | quote }}
+  value: {{ . | quote }}
+{{- end }}
 {{- if contains "$(HOST_IP)" (default "" .Values.otlp.endpoint) }}
 - name: HOST_IP
   valueFrom:

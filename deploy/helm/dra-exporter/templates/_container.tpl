@@ -50,8 +50,11 @@ readinessProbe:
 {{- if .Values.web.configSecret }}
 - --web.config.file=/etc/dra-exporter-web/web.yaml
 {{- end }}
-{{- range .Values.web.allowedHosts }}
-- {{ printf "--web.allowed-hosts=%s" . | quote }}
+{{- if .Values.web.kubernetesAuth.enabled }}
+- --web.kubernetes-auth
+{{- range .Values.web.kubernetesAuth.audiences }}
+- --web.kubernetes-audience={{ . }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -63,9 +66,9 @@ readinessProbe:
 {{- range (default "[]" .args | fromYamlArray) -}}
 {{- $_ := set $own (splitList "=" . | first) true -}}
 {{- end -}}
-{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--web.allowed-hosts" -}}
+{{- $repeatable := list "--device.source" "--labels.pod" "--cdi.dir" "--web.kubernetes-audience" -}}
 {{- $fixed := list "--web.listen-address" "--web.telemetry-path" -}}
-{{- $more := list "--kubernetes.disable" "--kubelet.pods-api" -}}
+{{- $more := list "--kubernetes.disable" "--kubelet.pods-api" "--web.kubernetes-auth" -}}
 {{- range .extra -}}
 {{- $flag := splitList "=" . | first -}}
 {{- if has $flag $fixed -}}
@@ -85,7 +88,7 @@ readinessProbe:
 {{- define "dra-exporter.flagValue" -}}
 {{- $values := dict
   "--log.level" "log.level" "--log.format" "log.format" "--web.config.file" "web.configSecret"
-  "--web.allowed-hosts" "web.allowedHosts"
+  "--web.kubernetes-auth" "web.kubernetesAuth.enabled=true" "--web.kubernetes-audience" "web.kubernetesAuth.audiences"
   "--kubernetes.disable" "node.kubernetesAPI=false" "--kubelet.pods-api" "node.podsAPI=true"
   "--device.nvlink-links" "node.nvlinkLinks"
   "--metrics.dcgm" "node.dcgmNames" "--cost.prices" "node.prices"

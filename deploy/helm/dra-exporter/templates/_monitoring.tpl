@@ -43,6 +43,10 @@ honorLabels: {{ $monitoring.honorLabels }}
 basicAuth:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with $monitoring.authorization }}
+authorization:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $monitoring.tlsConfig }}
 tlsConfig:
   {{- toYaml . | nindent 2 }}

@@ -41,8 +41,10 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- with .Values.node.goMemLimit }}
 - name: GOMEMLIMIT
-  value: {{ .Values.node.goMemLimit | quote }}
+  value: {{ . | quote }}
+{{- end }}
 {{- if or (contains "$(HOST_IP)" (default "" .Values.otlp.endpoint)) (eq (include "dra-exporter.access.mode" .) "dcgm") }}
 - name: HOST_IP
   valueFrom:

@@ -14,6 +14,10 @@
   kubectl -n {{ $ns }} port-forward deployment/{{ $name }}-cluster 9421 &
   curl -s {{ $scheme }}://localhost:9421/metrics | grep ^dra_exporter_source_up   # or open {{ $scheme }}://localhost:9421
 {{- end }}
+{{- if .Values.web.kubernetesAuth.enabled }}
+  curl also needs a token: -H "Authorization: Bearer $(kubectl create token ACCOUNT)"; bind the account of your
+  Prometheus to the ClusterRole {{ $name }}-metrics-reader.
+{{- end }}
 {{- if .Values.web.configSecret }}
   curl also needs what web.yaml asks for: --cacert or -k with TLS, -u with a password.
 {{- else if .Values.node.enabled }}

@@ -28,9 +28,28 @@
 {{- if and .Values.web.tls (not .Values.web.configSecret) -}}
 {{- fail "web.tls needs web.configSecret: the certificate is named by the web.yaml of that Secret" -}}
 {{- end -}}
+{{- if and .Values.web.kubernetesAuth.enabled .Values.node.enabled (not .Values.node.kubernetesAPI) -}}
+{{- fail "web.kubernetesAuth.enabled needs node.kubernetesAPI: the API server says who may read the pages; switch one of them" -}}
+{{- end -}}
+{{- if and .Values.web.kubernetesAuth.audiences (not .Values.web.kubernetesAuth.enabled) -}}
+{{- fail "web.kubernetesAuth.audiences needs web.kubernetesAuth.enabled=true" -}}
+{{- end -}}
 {{- range $key := list "rules" "dashboards" -}}
 {{- if and (not $.Values.monitoring.honorLabels) (eq (toString (index $.Values $key).enabled) "true") -}}
 {{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart read labels that then have other names; set %s.enabled=false, and take what `make exported` of the repository writes" $key $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
+{{- fail "networkPolicy.egress.enabled needs networkPolicy.enabled: without it there is no NetworkPolicy; set networkPolicy.enabled=true" -}}
+{{- end -}}
+{{- range $role := list "node" "cluster" -}}
+{{- with (index $.Values $role).appArmorProfile -}}
+{{- if not .type -}}
+{{- fail (printf "%s.appArmorProfile has no type: set RuntimeDefault, Localhost or Unconfined" $role) -}}
+{{- end -}}
+{{- if ne (eq .type "Localhost") (not (empty .localhostProfile)) -}}
+{{- fail (printf "%s.appArmorProfile: localhostProfile is the name of the profile of type Localhost, and of no other: set both or neither" $role) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $labels := dict "commonLabels" .Values.commonLabels "node.podLabels" .Values.node.podLabels "cluster.podLabels" .Values.cluster.podLabels

@@ -1,0 +1,90 @@
+package apiserver
+
+import "encoding/binary"
+
+// framing finds out how large the events of a watch are while they come.
+type framing interface {
+	// largest takes in the next bytes and returns the size, as far as it is
+	// known, of the largest event that they are part of.
+	largest(next []byte) int64
+
+	// fields is how many fields or objects an event has had at most.
+	fields() int
+}
+
+// lengthFraming is that of protobuf: each event has its length, four bytes
+// most significant first, before it.
+type lengthFraming struct {
+	header []byte
+	left   int64 // of the present event
+	limit  int64
+	event  []byte // as far as it has come
+	most   int    // fields of an event
+}
+
+func (f *lengthFraming) largest(next []byte) int64 {
+	found := f.left
+	for len(next) > 0 {
+		if f.left > 0 {
+			taken := min(f.left, int64(len(next)))
+			f.event = append(f.event, next[:taken]...)
+			next, f.left = next[taken:], f.left-taken
+			if f.left == 0 {
+				f.most = max(f.most, countFields(f.event, maxFields+1))
+				f.event = nil // one may be large, and most are small
+			}
+			continue
+		}
+		taken := min(4-len(f.header), len(next))
+		f.header, next = append(f.header, next[:taken]...), next[taken:]
+		if len(f.header) == 4 {
+			f.left = int64(binary.BigEndian.Uint32(f.header))
+			f.header = f.header[:0]
+			if found = max(found, f.left); f.left > f.limit {
+				return found // it will not be read
+			}
+		}
+	}
+	return found
+}
+
+func (f *lengthFraming) fields() int { return f.most }
+
+// jsonFraming is that of JSON: events follow upon one another, and each is an
+// object. It counts what comes from the end of one to the end of the next.
+type jsonFraming struct {
+	depth   int
+	text    bool // within a string
+	escaped bool // after its backslash
+	read    int64
+	objects objectCounter
+	most    int
+}
+
+func (f *jsonFraming) fields() int { return max(f.most, f.objects.objects) }
+
+func (f *jsonFraming) largest(next []byte) int64 {
+	found := int64(0)
+	for i, c := range next {
+		f.read++
+		f.objects.count(next[i : i+1])
+		switch {
+		case f.escaped:
+			f.escaped = false
+		case f.text:
+			f.escaped = c == '\\'
+			f.text = c != '"'
+		case c == '"':
+			f.text = true
+		case c == '{' || c == '[':
+			f.depth++
+		case c == '}' || c == ']':
+			if f.depth--; f.depth <= 0 {
+				found = max(found, f.read)
+				f.most = max(f.most, f.objects.objects)
+				f.depth, f.read, f.objects.objects = 0, 0, 0
+			}
+		}
+	}
+	return max(found, f.read)
+}

@@ -1,0 +1,258 @@
+package apiserver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// Limits bound what is accepted from an API server. A limit that is zero is
+// the default.
+type Limits struct {
+	List    int64         // bytes of one page of a list; of a larger one, fewer objects are asked for at once
+	Object  int64         // bytes of one object that is read by its name
+	Event   int64         // bytes of one event of a watch
+	Failure int64         // bytes of an answer that says why a request failed
+	Objects int           // that a collection may have
+	Lag     time.Duration // how long events may wait before their source counts as lagging
+}
+
+// The API server takes objects of at most 3 MiB, and etcd those of 1.5 MiB,
+// which JSON makes larger. docs/security.md lists the limits.
+func (l Limits) orDefault() Limits {
+	return Limits{
+		List:    cmp.Or(l.List, 8<<20),
+		Object:  cmp.Or(l.Object, 8<<20),
+		Event:   cmp.Or(l.Event, 8<<20),
+		Failure: cmp.Or(l.Failure, 64<<10),
+		Objects: cmp.Or(l.Objects, 300_000),
+		Lag:     cmp.Or(l.Lag, 10*time.Second),
+	}
+}
+
+// limitError says that an answer exceeds a limit.
+type limitError struct {
+	what  string
+	limit string
+}
+
+func (e *limitError) Error() string { return e.what + " than the limit of " + e.limit }
+
+func isBeyondLimit(err error) bool {
+	var beyond *limitError
+	return errors.As(err, &beyond)
+}
+
+func largerThan(what string, limit int64) error {
+	return &limitError{what: what + " is larger", limit: size(limit)}
+}
+
+func moreThan(limit int) error {
+	return &limitError{what: "there are more objects", limit: strconv.Itoa(limit)}
+}
+
+// size writes a number of bytes in the largest unit that divides it.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
+}
+
+// request says, in the context of a request, what is asked for.
+type request struct {
+	kind     requestKind
+	bytes    *atomic.Int64 // of a list: set to the size of the answer, as it is unpacked; may be nil
+	exceeded func(error)   // of a watch: an event is larger than the limit; may be nil
+}
+
+type requestKind int
+
+const (
+	requestList requestKind = iota // also where nothing is said
+	requestObject
+	requestWatch
+)
+
+type requestKey struct{}
+
+func asking(ctx context.Context, r request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// LimitAnswers returns a copy of the configuration by which no answer larger
+// than the default limits is read, compressed ones as they are unpacked.
+func LimitAnswers(config *rest.Config) *rest.Config { return limited(config, Limits{}.orDefault()) }
+
+func limited(config *rest.Config, limits Limits) *rest.Config {
+	bounded := rest.CopyConfig(config)
+	bounded.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next: next, limits: limits} })
+	return bounded
+}
+
+// limiter is a transport whose answers end with an error at their limit.
+type limiter struct {
+	next   http.RoundTripper
+	limits Limits
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *limiter) RoundTrip(asked *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(asked)
+	if err != nil || answer.Body == nil {
+		return answer, err
+	}
+	about, _ := asked.Context().Value(requestKey{}).(request)
+	switch {
+	case answer.StatusCode < http.StatusOK || answer.StatusCode > http.StatusPartialContent:
+		l.limitFailure(answer)
+	case about.kind == requestWatch:
+		answer.Body = newEventBody(answer, l.limits.Event, about.exceeded)
+	case about.kind == requestObject:
+		answer.Body = newLimitedBody(answer, l.limits.Object, "the object", nil)
+	default:
+		answer.Body = newLimitedBody(answer, l.limits.List, "the answer", about.bytes)
+	}
+	return answer, nil
+}
+
+// WrappedRoundTripper is how idle connections are found to be closed.
+func (l *limiter) WrappedRoundTripper() http.RoundTripper { return l.next }
+
+// limitFailure reads the text of a failure, and replaces one that is too long:
+// the status code says enough.
+func (l *limiter) limitFailure(answer *http.Response) {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, l.limits.Failure+1))
+	_ = answer.Body.Close() // what was read stays
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	if err != nil {
+		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), failingReader{err}))
+	}
+	if int64(len(text)) > l.limits.Failure {
+		said := largerThan("the text of the API server's failure", l.limits.Failure).Error()
+		answer.Header = answer.Header.Clone()
+		answer.Header.Set("Content-Type", "text/plain")
+		answer.Header.Del("Content-Length")
+		answer.ContentLength = int64(len(said))
+		answer.Body = io.NopCloser(strings.NewReader(said))
+	}
+}
+
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
+
+// limitedBody is read as a whole at the first call, and fails if it is larger
+// than its limit or has more fields than there may be. So does whoever reads it.
+type limitedBody struct {
+	io.ReadCloser
+	limit    int64
+	what     string
+	protobuf bool
+	size     *atomic.Int64 // may be nil
+	whole    *bytes.Reader
+	failed   error
+}
+
+func newLimitedBody(answer *http.Response, limit int64, what string, size *atomic.Int64) *limitedBody {
+	return &limitedBody{ReadCloser: answer.Body, limit: limit, what: what, size: size, protobuf: isProtobuf(answer)}
+}
+
+func isProtobuf(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == runtime.ContentTypeProtobuf
+}
+
+func (b *limitedBody) Read(into []byte) (int, error) {
+	if b.whole == nil {
+		b.whole = bytes.NewReader(b.readAll())
+	}
+	if b.whole.Len() == 0 && b.failed != nil {
+		return 0, b.failed
+	}
+	return b.whole.Read(into)
+}
+
+func (b *limitedBody) readAll() []byte {
+	whole, err := io.ReadAll(io.LimitReader(b.ReadCloser, b.limit+1))
+	if b.size != nil {
+		b.size.Store(int64(len(whole)))
+	}
+	switch {
+	case int64(len(whole)) > b.limit:
+		b.failed = largerThan(b.what, b.limit)
+		return nil
+	case b.fieldsOf(whole) > maxFields:
+		b.failed = moreFields(b.what)
+		return nil
+	default:
+		b.failed = err
+		return whole
+	}
+}
+
+func (b *limitedBody) fieldsOf(whole []byte) int {
+	if b.protobuf {
+		return countFields(whole, maxFields+1)
+	}
+	var counted objectCounter
+	counted.count(whole)
+	return counted.objects
+}
+
+func moreFields(what string) error {
+	return &limitError{what: what + " has more fields", limit: strconv.Itoa(maxFields)}
+}
+
+// eventBody is the body of a watch. It fails once an event has more bytes than
+// the limit, before they are read.
+type eventBody struct {
+	io.ReadCloser
+	framing  framing
+	limit    int64
+	exceeded func(error)
+	beyond   error
+}
+
+func newEventBody(answer *http.Response, limit int64, exceeded func(error)) *eventBody {
+	body := &eventBody{ReadCloser: answer.Body, limit: limit, exceeded: exceeded, framing: &jsonFraming{}}
+	if isProtobuf(answer) {
+		body.framing = &lengthFraming{limit: limit}
+	}
+	return body
+}
+
+func (b *eventBody) Read(into []byte) (int, error) {
+	if b.beyond != nil {
+		return 0, b.beyond
+	}
+	n, err := b.ReadCloser.Read(into)
+	switch size := b.framing.largest(into[:n]); {
+	case size > b.limit:
+		b.beyond = largerThan("an event of the watch", b.limit)
+	case b.framing.fields() > maxFields:
+		b.beyond = moreFields("an event of the watch")
+	default:
+		return n, err
+	}
+	if b.exceeded != nil {
+		b.exceeded(b.beyond)
+	}
+	return 0, b.beyond
+}

@@ -1,0 +1,239 @@
+package inventory
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// asking is a claim with selectors of these lengths.
+func asking(selectors ...int) *resourcev1.ResourceClaim {
+	claim := &resourcev1.ResourceClaim{}
+	request := &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", Count: 1}
+	for i, length := range selectors {
+		expression := fmt.Sprintf("%d%s", i, strings.Repeat("x", max(length-1, 0)))
+		request.Selectors = append(request.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
+	}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: request}}
+	return claim
+}
+
+func times(length, count int) []int {
+	all := make([]int, count)
+	for i := range all {
+		all[i] = length
+	}
+	return all
+}
+
+// TestLargeSpecifications: what is larger than the limits is not kept, but
+// counted and explained, and displaces nothing.
+func TestLargeSpecifications(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim   *resourcev1.ResourceClaim
+		refused dra.SpecLimit
+		says    string
+	}{
+		"no selector":                {asking(), "", ""},
+		"one selector":               {asking(200), "", ""},
+		"as long as it may be":       {asking(expressionLimit), "", ""},
+		"longer":                     {asking(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
+		"as many as the API permits": {asking(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
+		"many short ones":            {asking(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := New()
+			inv.Claim("a", "one", c.claim)
+			inv.Template("a", "one", &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.claim.Spec}})
+			spec, kept := inv.ClaimSpec("a", "one")
+			_, keptToo := inv.TemplateSpec("a", "one")
+			if kept != (c.refused == "") || keptToo != kept || (spec != nil) != kept {
+				t.Errorf("kept %t and %t", kept, keptToo)
+			}
+			for _, says := range []string{inv.SpecRefused("a", "one", ""), inv.SpecRefused("a", "", "one")} {
+				if !strings.HasPrefix(says, c.says) || (says == "") != kept {
+					t.Errorf("says %q", says)
+				}
+			}
+			for limit, count := range inv.Supply().Oversized {
+				if want := 0; limit == c.refused && count != 2 || limit != c.refused && count != want {
+					t.Errorf("%s: %d", limit, count)
+				}
+			}
+			inv.Claim("a", "one", nil)
+			inv.Template("a", "one", nil)
+			checkSpecs(t, inv)
+			if len(inv.specs.books) != 0 {
+				t.Error("the specification stays without its claim")
+			}
+		})
+	}
+}
+
+// checkSpecs compares the budget with what is kept.
+func checkSpecs(t *testing.T, inv *Inventory) {
+	t.Helper()
+	total, namespaces, refused := 0, map[string]int{}, 0
+	for _, kept := range inv.specs.books {
+		if kept.thing.namespace != "" {
+			total += kept.thing.bytes
+			namespaces[kept.thing.namespace] += kept.thing.bytes
+		}
+	}
+	for _, kept := range inv.templates {
+		if kept.thing.whole == nil {
+			refused++
+		}
+	}
+	for _, c := range inv.claims {
+		if c.spec != nil && c.spec.thing.whole == nil {
+			refused++
+		}
+	}
+	for _, count := range inv.budget.refused {
+		refused -= count
+	}
+	if total != inv.budget.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.budget.namespaces) || refused != 0 {
+		t.Fatalf("the budget says %d, %v, and %d fewer are refused; kept are %d, %v", inv.budget.total, inv.budget.namespaces, refused, total, namespaces)
+	}
+	if total > totalLimit {
+		t.Fatalf("%d bytes are kept", total)
+	}
+	for namespace, bytes := range namespaces {
+		if bytes > namespaceLimit {
+			t.Fatalf("%d bytes are kept of %s", bytes, namespace)
+		}
+	}
+}
+
+// numbered is a claim whose specification no other has.
+func numbered(i, size int) *resourcev1.ResourceClaim {
+	claim := asking(times(2000, size/2000)...)
+	claim.Spec.Devices.Requests[0].Name = fmt.Sprintf("r%d", i)
+	return claim
+}
+
+// TestNamespacesDoNotDisplaceEachOther: one namespace's large specifications
+// leave room for those of others, and however many there are in all, those of
+// ordinary size are kept.
+func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
+	inv := New()
+	for i := range 1000 {
+		inv.Claim("hostile", fmt.Sprint(i), numbered(i, 20_000))
+	}
+	inv.Claim("other", "large", numbered(0, 20_000))
+	inv.Claim("hostile", "small", numbered(0, 2000))
+	if _, kept := inv.ClaimSpec("other", "large"); !kept {
+		t.Error("another namespace's claim is not kept")
+	}
+	if _, kept := inv.ClaimSpec("hostile", "small"); !kept {
+		t.Error("a claim of ordinary size is not kept")
+	}
+	if refused := inv.Supply().Oversized[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
+		t.Errorf("%d of 1000 are refused", refused)
+	}
+	if says := inv.SpecRefused("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
+		t.Errorf("says %q", says)
+	}
+	for namespace := range 50 {
+		for i := range 110 {
+			inv.Claim(fmt.Sprintf("hostile-%d", namespace), fmt.Sprint(i), numbered(i, 20_000))
+		}
+	}
+	checkSpecs(t, inv)
+	if says := inv.SpecRefused("hostile-49", "0", ""); says != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
+		t.Errorf("says %q", says)
+	}
+	inv.Claim("other", "small", numbered(7, 2000))
+	if _, kept := inv.ClaimSpec("other", "small"); !kept {
+		t.Error("a claim of ordinary size is not kept beside many large ones")
+	}
+}
+
+// TestClaimsOfOneTemplateShareItsSpecification, also large ones.
+func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
+	for _, size := range []int{2000, 30_000} {
+		inv := New()
+		for i := range 10_000 {
+			inv.Claim("a", fmt.Sprint(i), numbered(0, size))
+		}
+		first, _ := inv.ClaimSpec("a", "0")
+		last, _ := inv.ClaimSpec("a", "9999")
+		if len(inv.specs.books) != 1 || first == nil || first != last {
+			t.Errorf("%d specifications", len(inv.specs.books))
+		}
+		checkSpecs(t, inv)
+	}
+}
+
+// TestSpecificationsComeAndGo in any order, and the budget is right.
+func TestSpecificationsComeAndGo(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 8))
+	inv := New()
+	for step := range 5000 {
+		namespace, name := fmt.Sprintf("n%d", random.IntN(3)), fmt.Sprint(random.IntN(300))
+		claim := numbered(random.IntN(200), random.IntN(24)*2000)
+		if random.IntN(10) == 0 {
+			claim.Status.Allocation = &resourcev1.AllocationResult{}
+		}
+		switch random.IntN(4) {
+		case 0:
+			inv.Claim(namespace, name, nil)
+		case 1:
+			inv.Template(namespace, name, nil)
+		case 2:
+			inv.Template(namespace, name, &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}})
+		default:
+			inv.Claim(namespace, name, claim)
+		}
+		if step%50 == 0 {
+			checkSpecs(t, inv)
+		}
+	}
+	for ref := range inv.claims {
+		inv.Claim(ref.Namespace, ref.Name, nil)
+	}
+	for ref := range inv.templates {
+		inv.Template(ref.Namespace, ref.Name, nil)
+	}
+	if checkSpecs(t, inv); len(inv.specs.books) != 0 || inv.budget.total != 0 || len(inv.budget.namespaces) != 0 {
+		t.Errorf("something stays: %+v", inv.budget)
+	}
+}
+
+// FuzzSpec takes a specification of any bytes in: what is kept of it is no
+// larger than the limits, and is what it was.
+func FuzzSpec(f *testing.F) {
+	for _, claim := range []*resourcev1.ResourceClaim{asking(), asking(5000), asking(times(2000, 32)...), numbered(3, 20_000)} {
+		data, err := claim.Spec.Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		claim := &resourcev1.ResourceClaim{}
+		if claim.Spec.Unmarshal(data) != nil {
+			return
+		}
+		inv := New()
+		inv.Claim("a", "one", claim)
+		spec, kept := inv.ClaimSpec("a", "one")
+		says := inv.SpecRefused("a", "one", "")
+		switch {
+		case kept && (specMemory(spec) > specLimit || longestSelector(spec) > expressionLimit):
+			t.Errorf("%d bytes are kept", specMemory(spec))
+		case kept && spec.String() != claim.Spec.String():
+			t.Errorf("%v is kept of %v", spec, &claim.Spec)
+		case kept == (says != ""):
+			t.Errorf("kept: %t, and says %q", kept, says)
+		}
+		inv.Claim("a", "one", nil)
+		checkSpecs(t, inv)
+	})
+}

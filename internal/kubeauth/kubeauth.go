@@ -1,0 +1,195 @@
+// Package kubeauth decides who may read the exporter's pages as Kubernetes' own
+// components do. The API server reviews the bearer token of a request
+// (TokenReview) and what its user may do (SubjectAccessReview). It knows neither
+// roles nor pages.
+//
+// The generic libraries for this (k8s.io/apiserver's delegating authenticator and
+// authorizer) would link 124 more packages, the types of every API group among
+// them, so the two requests are made here.
+package kubeauth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// Outcomes of a request that is refused.
+var (
+	// ErrUnauthenticated: there is no bearer token, or the API server does not
+	// know it.
+	ErrUnauthenticated = errors.New("a valid bearer token is needed")
+	// ErrForbidden: the user may not read this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnavailable: the API server could not be asked, and what it answered
+	// last is too old, or there are too many requests with unknown tokens.
+	ErrUnavailable = errors.New("the API server cannot be asked who this is")
+)
+
+// Options say whom to ask and how.
+type Options struct {
+	Config    *rest.Config           // of the API server; its identity may create both kinds of reviews
+	Audiences []string               // that tokens must be for; empty: those of the API server
+	Page      func(path string) bool // reports whether every user may read it, see Namespaces
+	Clock     clock.Clock
+	Log       *slog.Logger
+
+	// Observe counts reviews: review is token, path or namespace, outcome is
+	// allowed, denied or error. It may be nil and is called concurrently.
+	Observe func(review, outcome string)
+}
+
+// Guard admits requests. It is safe for concurrent use.
+type Guard struct {
+	options  Options
+	reviewer *reviewer
+
+	tokens    *memory[*User]
+	decisions *memory[bool]
+	failing   atomic.Bool // the last review had no answer
+}
+
+// User is who sent a request, as the API server says.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+
+	key string // tells users apart whose rights may differ
+}
+
+// How long an answer of the API server holds. An answer whose renewal fails is
+// used for outage longer, so that an outage of the API server does not end the
+// monitoring of it.
+const (
+	answerTTL = time.Minute
+	outage    = 10 * time.Minute
+)
+
+// Sizes of what is remembered.
+const (
+	maxTokens    = 1024
+	maxDecisions = 16384
+)
+
+// New returns a Guard that has asked nothing yet.
+func New(options Options) (*Guard, error) {
+	reviewer, err := newReviewer(options.Config, options.Audiences)
+	if err != nil {
+		return nil, err
+	}
+	if options.Observe == nil {
+		options.Observe = func(string, string) {}
+	}
+	g := &Guard{options: options, reviewer: reviewer}
+	if g.tokens, err = newMemory[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
+		return nil, err
+	}
+	g.decisions, err = newMemory[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
+	return g, err
+}
+
+// Handler admits requests of users that may get the non-resource URL of the
+// path, and to the pages all users that the API server knows: what they see
+// there is asked for with Namespaces.
+func (g *Guard) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, err := g.user(r)
+		if err == nil && !g.options.Page(r.URL.Path) {
+			err = g.mayGet(r.Context(), user, r.URL.Path)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+	})
+}
+
+type userKey struct{}
+
+// refuse answers as Kubernetes' components do: 401 without a valid token, 403
+// without the right, 503 where that cannot be known.
+func refuse(w http.ResponseWriter, err error) {
+	status, message := Answer(err)
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="dra-exporter"`)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "5")
+	}
+	http.Error(w, message, status)
+}
+
+// Answer is the HTTP status of an error of this package and what to say to the
+// client, who need not know what ails the API server: that is in the log.
+func Answer(err error) (status int, message string) {
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		return http.StatusUnauthorized, err.Error()
+	case errors.Is(err, ErrForbidden):
+		return http.StatusForbidden, err.Error()
+	default:
+		return http.StatusServiceUnavailable, ErrUnavailable.Error()
+	}
+}
+
+// maxTokenBytes is more than any token of Kubernetes has.
+const maxTokenBytes = 16 << 10
+
+// bearer is the token of a request, empty if there is none.
+func bearer(r *http.Request) string {
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !found || !strings.EqualFold(scheme, "Bearer") || len(token) > maxTokenBytes {
+		return ""
+	}
+	return token
+}
+
+func (g *Guard) user(r *http.Request) (*User, error) {
+	token := bearer(r)
+	if token == "" {
+		return nil, ErrUnauthenticated
+	}
+	user, err := g.tokens.get(r.Context(), token, func(ctx context.Context) (*User, error) {
+		user, err := g.reviewer.token(ctx, token)
+		g.observe("token", user != nil, err)
+		return user, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case user == nil:
+		return nil, ErrUnauthenticated
+	}
+	return user, nil
+}
+
+// observe counts a review, and logs when the API server stops and begins again to
+// answer them.
+func (g *Guard) observe(review string, allowed bool, err error) {
+	outcome := "denied"
+	switch {
+	case err != nil:
+		outcome = "error"
+	case allowed:
+		outcome = "allowed"
+	}
+	g.options.Observe(review, outcome)
+	switch failed := g.failing.Swap(err != nil); {
+	case err != nil && !failed:
+		g.options.Log.Warn("the API server does not answer reviews of who may read the pages", "review", review, "error", err.Error())
+	case err == nil && failed:
+		g.options.Log.Info("the API server answers reviews again")
+	}
+}

@@ -1,0 +1,347 @@
+package kubeauth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// fakeAPI reviews as an API server does, by tables, over a real socket.
+type fakeAPI struct {
+	users  map[string]authenticationv1.UserInfo // by token
+	paths  map[string][]string                  // by user
+	claims map[string][]string                  // namespaces by user; "" stands for all
+
+	asked    atomic.Int64
+	failing  atomic.Bool
+	hanging  chan struct{} // not nil: token reviews wait for it to be closed
+	inFlight atomic.Int64
+	most     atomic.Int64
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.asked.Add(1)
+	if f.failing.Load() {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Forbidden","code":403,"message":"cannot create resource tokenreviews"}`)
+		return
+	}
+	var answer any
+	switch r.URL.Path {
+	case "/apis/authentication.k8s.io/v1/tokenreviews":
+		now := f.inFlight.Add(1)
+		defer f.inFlight.Add(-1)
+		f.most.Store(max(f.most.Load(), now))
+		if f.hanging != nil {
+			select {
+			case <-f.hanging:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		var review authenticationv1.TokenReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Status.User, review.Status.Authenticated = f.users[review.Spec.Token], f.users[review.Spec.Token].Username != ""
+		if strings.HasPrefix(review.Spec.Token, "for-") && len(review.Spec.Audiences) > 0 {
+			review.Status.Audiences = []string{strings.TrimPrefix(review.Spec.Token, "for-")}
+		}
+		answer = review
+	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+		var review authorizationv1.SubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if path := review.Spec.NonResourceAttributes; path != nil {
+			review.Status.Allowed = path.Verb == "get" && slices.Contains(f.paths[review.Spec.User], path.Path)
+		}
+		if claims := review.Spec.ResourceAttributes; claims != nil {
+			fits := claims.Verb == "get" && claims.Group == "resource.k8s.io" && claims.Resource == "resourceclaims"
+			review.Status.Allowed = fits && slices.Contains(f.claims[review.Spec.User], claims.Namespace)
+		}
+		answer = review
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		panic(err)
+	}
+}
+
+// turned is a clock that a test turns.
+type turned struct{ elapsed atomic.Int64 }
+
+func (t *turned) now() clock.Instant {
+	return clock.Instant{Elapsed: time.Hour + time.Duration(t.elapsed.Load())}
+}
+
+func (t *turned) turn(d time.Duration) { t.elapsed.Add(int64(d)) }
+
+// guarded is a guard of an API server, and what is behind it.
+type guarded struct {
+	*fakeAPI
+	guard    *Guard
+	clock    *turned
+	served   http.Handler
+	log      *strings.Builder
+	observed sync.Map
+}
+
+func guardOf(t *testing.T, api *fakeAPI, audiences ...string) *guarded {
+	t.Helper()
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	g := &guarded{fakeAPI: api, clock: &turned{}, log: &strings.Builder{}}
+	var err error
+	g.guard, err = New(Options{
+		Config: &rest.Config{Host: server.URL}, Audiences: audiences, Page: func(path string) bool { return path == "/" || path == "/api/v1/claims" },
+		Clock: g.clock.now, Log: slog.New(slog.NewTextHandler(g.log, nil)),
+		Observe: func(review, outcome string) {
+			count, _ := g.observed.LoadOrStore(review+" "+outcome, new(atomic.Int64))
+			count.(*atomic.Int64).Add(1)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.served = g.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visible, all, err := g.guard.Namespaces(r, []string{"a", "b", "c"})
+		if err != nil {
+			status, message := Answer(err)
+			http.Error(w, message, status)
+			return
+		}
+		fmt.Fprint(w, visible, all)
+	}))
+	return g
+}
+
+// get is the answer to a request with these words of authorization.
+func (g *guarded) get(path, authorization string) *httptest.ResponseRecorder {
+	request, answer := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	g.served.ServeHTTP(answer, request)
+	return answer
+}
+
+func example() *fakeAPI {
+	return &fakeAPI{
+		users: map[string]authenticationv1.UserInfo{
+			"prom": {Username: "prometheus"}, "team": {Username: "team-a"}, "admin": {Username: "admin"}, "for-us": {Username: "admin"}, "for-others": {Username: "admin"},
+		},
+		paths:  map[string][]string{"prometheus": {"/metrics"}, "admin": {"/metrics"}},
+		claims: map[string][]string{"team-a": {"a", "c"}, "admin": {""}},
+	}
+}
+
+func TestWhoMayReadWhat(t *testing.T) {
+	g := guardOf(t, example())
+	for _, request := range []struct {
+		path, authorization string
+		status              int
+		body                string
+	}{
+		{"/metrics", "", 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Basic cHJvbTpwcm9t", 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Bearer ", 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Bearer nobody", 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Bearer " + strings.Repeat("x", maxTokenBytes+1), 401, "a valid bearer token is needed\n"},
+		{"/metrics", "Bearer team", 403, "forbidden: user \"team-a\" may not get the path /metrics\n"},
+		{"/debug/pprof/heap", "Bearer prom", 403, "forbidden: user \"prometheus\" may not get the path /debug/pprof/heap\n"},
+		{"/metrics", "Bearer prom", 200, "map[] false"},
+		{"/metrics", "bearer   prom", 200, "map[] false"},
+		{"/", "Bearer team", 200, "map[a:true c:true] false"},
+		{"/api/v1/claims", "Bearer prom", 200, "map[] false"},
+		{"/api/v1/claims", "Bearer admin", 200, "map[] true"},
+	} {
+		answer := g.get(request.path, request.authorization)
+		if answer.Code != request.status || answer.Body.String() != request.body {
+			t.Errorf("%s with %.20q gives %d %s, not %d %s", request.path, request.authorization, answer.Code, answer.Body, request.status, request.body)
+		}
+		if challenge := answer.Header().Get("WWW-Authenticate"); (challenge != "") != (request.status == 401) {
+			t.Errorf("%s with %.20q has the challenge %q", request.path, request.authorization, challenge)
+		}
+	}
+	for _, seen := range []string{"token allowed", "token denied", "path allowed", "path denied", "namespace allowed", "namespace denied"} {
+		if _, counted := g.observed.Load(seen); !counted {
+			t.Errorf("%s was not counted", seen)
+		}
+	}
+}
+
+func TestAudiences(t *testing.T) {
+	g := guardOf(t, example(), "us")
+	for authorization, status := range map[string]int{"Bearer for-us": 200, "Bearer for-others": 401, "Bearer admin": 401} {
+		if answer := g.get("/metrics", authorization); answer.Code != status {
+			t.Errorf("%s gives %d %s", authorization, answer.Code, answer.Body)
+		}
+	}
+}
+
+// A right that is taken away, or a token that ends, counts no longer than the
+// answers hold.
+func TestAnswersHoldForAMinute(t *testing.T) {
+	api := example()
+	g := guardOf(t, api)
+	for range 50 {
+		if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
+			t.Fatal(answer.Code, answer.Body)
+		}
+	}
+	if asked := api.asked.Load(); asked != 6 { // token, path, all namespaces, a, b, c
+		t.Errorf("%d reviews for 50 requests", asked)
+	}
+	api.paths = nil
+	g.clock.turn(answerTTL - time.Second)
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
+		t.Error("an answer does not hold", answer.Code)
+	}
+	g.clock.turn(2 * time.Second)
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 403 {
+		t.Error("a right was taken away, and the answer is", answer.Code)
+	}
+	api.users = nil
+	g.clock.turn(answerTTL)
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 401 {
+		t.Error("the token has ended, and the answer is", answer.Code)
+	}
+}
+
+// While the API server does not answer, who was good before is so for ten
+// minutes; nobody else is let in, and the API server is not asked at each request.
+func TestOutageOfTheAPIServer(t *testing.T) {
+	api := example()
+	g := guardOf(t, api)
+	g.get("/metrics", "Bearer prom")
+	api.failing.Store(true)
+	g.clock.turn(answerTTL)
+	before := api.asked.Load()
+	for range 20 {
+		if answer := g.get("/metrics", "Bearer prom"); answer.Code == 401 || answer.Code == 403 {
+			t.Fatal(answer.Code, answer.Body)
+		}
+	}
+	if asked := api.asked.Load() - before; asked > 4+3*20 { // what was refused before is unknown now, and asked again
+		t.Errorf("%d reviews for 20 requests", asked)
+	}
+	if user, err := g.guard.tokens.get(t.Context(), "prom", nil); err != nil || user.Name != "prometheus" {
+		t.Errorf("the token is %v, %v", user, err)
+	}
+	answer := g.get("/metrics", "Bearer admin")
+	if answer.Code != 503 || answer.Header().Get("Retry-After") == "" || strings.Contains(answer.Body.String(), "tokenreviews") {
+		t.Errorf("an unknown token gives %d %s", answer.Code, answer.Body)
+	}
+	g.clock.turn(outage)
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 503 {
+		t.Errorf("after %s of outage the answer is %d", outage, answer.Code)
+	}
+	if lines := strings.Count(g.log.String(), "\n"); lines != 1 || !strings.Contains(g.log.String(), "cannot create resource tokenreviews") {
+		t.Errorf("the log has %d lines:\n%s", lines, g.log)
+	}
+	api.failing.Store(false)
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
+		t.Error("after the outage", answer.Code, answer.Body)
+	}
+	if !strings.Contains(g.log.String(), "answers reviews again") {
+		t.Errorf("the log does not say that it is over:\n%s", g.log)
+	}
+}
+
+// Made-up tokens are bounded in what they ask of the API server at once and in
+// memory, and delay nobody whose token is known.
+func TestMadeUpTokens(t *testing.T) {
+	api := example()
+	g := guardOf(t, api)
+	g.get("/metrics", "Bearer prom")
+	api.hanging = make(chan struct{})
+	var guessing sync.WaitGroup
+	for i := range 200 {
+		guessing.Go(func() { g.get("/metrics", fmt.Sprintf("Bearer guess-%d", i)) })
+	}
+	for api.inFlight.Load() < concurrentReviews {
+		time.Sleep(time.Millisecond)
+	}
+	for range 10 {
+		if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
+			t.Errorf("beside guesses a good token gives %d %s", answer.Code, answer.Body)
+		}
+	}
+	close(api.hanging)
+	guessing.Wait()
+	if most := api.most.Load(); most > concurrentReviews {
+		t.Errorf("%d reviews of guesses at once", most)
+	}
+	for i := range 2 * maxTokens {
+		g.guard.tokens.refused.Add(fmt.Sprint(i), answer[*User]{}, time.Minute)
+	}
+	if kept := len(g.guard.tokens.refused.Keys()); kept > maxTokens {
+		t.Errorf("%d refused tokens are kept", kept)
+	}
+	before := api.asked.Load()
+	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 || api.asked.Load() != before {
+		t.Errorf("guesses made a good token unknown: %d", answer.Code)
+	}
+}
+
+// Many requests that want the same answer ask once.
+func TestRequestsShareAReview(t *testing.T) {
+	api := example()
+	api.hanging = make(chan struct{})
+	g := guardOf(t, api)
+	var asking sync.WaitGroup
+	for range 50 {
+		asking.Go(func() {
+			if answer := g.get("/metrics", "Bearer admin"); answer.Code != 200 {
+				t.Error(answer.Code, answer.Body)
+			}
+		})
+	}
+	for api.inFlight.Load() < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	close(api.hanging)
+	asking.Wait()
+	if most := api.most.Load(); most != 1 {
+		t.Errorf("%d token reviews at once", most)
+	}
+}
+
+func TestTooManyNamespaces(t *testing.T) {
+	g := guardOf(t, example())
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	many := make([]string, maxNamespaces+1)
+	for user, forbidden := range map[string]bool{"team-a": true, "admin": false} {
+		as := request.WithContext(context.WithValue(t.Context(), userKey{}, &User{Name: user, key: user}))
+		_, all, err := g.guard.Namespaces(as, many)
+		if status, _ := Answer(err); (err != nil) != forbidden || all == forbidden || forbidden && status != 403 {
+			t.Errorf("%s: %v, %v", user, all, err)
+		}
+	}
+	if _, _, err := g.guard.Namespaces(request, nil); err == nil {
+		t.Error("a request that came past the guard sees something")
+	}
+}

@@ -1,0 +1,136 @@
+package kubeauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// errBusy: too many reviews are in flight.
+var errBusy = errors.New("too many requests with unknown tokens")
+
+// reviewer creates reviews at the API server.
+type reviewer struct {
+	client    rest.Interface
+	audiences []string
+}
+
+func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
+	own := rest.CopyConfig(config)
+	own.GroupVersion, own.APIPath = &schema.GroupVersion{}, "/"
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the words of a refusal
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	own.WarningHandler = rest.NoWarnings{}
+	own.QPS = -1 // what is in flight is bounded by memory
+	client, err := rest.UnversionedRESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("prepare reviews by the API server: %w", err)
+	}
+	return &reviewer{client: client, audiences: audiences}, nil
+}
+
+// token returns the user of a token, nil if the API server does not know it.
+func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
+	review := authenticationv1.TokenReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
+		Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences},
+	}
+	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", &review); err != nil {
+		return nil, err
+	}
+	if !review.Status.Authenticated || !r.meant(review.Status.Audiences) {
+		return nil, nil
+	}
+	from := review.Status.User
+	user := &User{Name: from.Username, UID: from.UID, Groups: from.Groups, Extra: make(map[string][]string, len(from.Extra))}
+	for key, values := range from.Extra {
+		user.Extra[key] = values
+	}
+	identity, err := json.Marshal(from)
+	if err != nil {
+		return nil, fmt.Errorf("understand the user of a token: %w", err)
+	}
+	user.key = string(identity)
+	return user, nil
+}
+
+// meant reports whether a token is for us: an authenticator that does not know
+// audiences answers without any, and then the token is for the API server.
+func (r *reviewer) meant(audiences []string) bool {
+	if len(r.audiences) == 0 {
+		return true
+	}
+	for _, audience := range audiences {
+		for _, own := range r.audiences {
+			if audience == own {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// path reports whether the user may get a non-resource URL.
+func (r *reviewer) path(ctx context.Context, user *User, path string) (bool, error) {
+	return r.access(ctx, user, authorizationv1.SubjectAccessReviewSpec{
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+	})
+}
+
+// claims reports whether the user may get ResourceClaims of a namespace; empty:
+// of all.
+func (r *reviewer) claims(ctx context.Context, user *User, namespace string) (bool, error) {
+	return r.access(ctx, user, authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "get", Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims",
+		},
+	})
+}
+
+func (r *reviewer) access(ctx context.Context, user *User, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+	spec.User, spec.UID, spec.Groups = user.Name, user.UID, user.Groups
+	spec.Extra = make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, values := range user.Extra {
+		spec.Extra[key] = values
+	}
+	review := authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
+		Spec:     spec,
+	}
+	if err := r.create(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &review); err != nil {
+		return false, err
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// create has the API server complete a review.
+func (r *reviewer) create(ctx context.Context, path string, review any) error {
+	body, err := json.Marshal(review)
+	if err != nil {
+		return fmt.Errorf("write a review: %w", err)
+	}
+	result := r.client.Verb(http.MethodPost).MaxRetries(0).AbsPath(path).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body).Do(ctx)
+	if err := result.Error(); err != nil {
+		return fmt.Errorf("create a review: %w", err)
+	}
+	answer, err := result.Raw()
+	if err != nil {
+		return fmt.Errorf("create a review: %w", err)
+	}
+	if err := json.Unmarshal(answer, review); err != nil {
+		return fmt.Errorf("understand a review: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// limited serves the pages of both roles to a reader who may see these namespaces.
+func limited(t *testing.T, rows []metric.Row, handlers func(Config) (map[string]http.Handler, error), visible Visible) http.Handler {
+	t.Helper()
+	made, err := handlers(Config{
+		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler), Visible: visible,
+		Rows: func() []metric.Row { return rows },
+		Now:  func() time.Time { return noon },
+		Troubles: func() map[string]string {
+			return map[string]string{"resourceclaims": "get resourceclaim secret-team/secret-claim"}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for path, handler := range made {
+		if path == "/" {
+			path = "/{$}"
+		}
+		mux.Handle(path, handler)
+	}
+	return mux
+}
+
+func only(namespaces ...string) Visible {
+	return func(_ *http.Request, given []string) (map[string]bool, bool, error) {
+		visible := map[string]bool{}
+		for _, namespace := range namespaces {
+			visible[namespace] = true
+		}
+		return visible, false, nil
+	}
+}
+
+// Of every namespace in turn a reader sees what names it, and the name of no
+// other, on any page.
+func TestAReaderSeesTheirNamespacesAlone(t *testing.T) {
+	for _, site := range []struct {
+		name     string
+		rows     []metric.Row
+		handlers func(Config) (map[string]http.Handler, error)
+		paths    []string
+	}{
+		{"node", scene(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
+		{"shared devices", sharing(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
+		{"cluster", clusterScene(t), ClusterHandlers, []string{"/", "/api/v1/pending"}},
+	} {
+		all := namespacesIn(site.rows, nil)
+		if len(all) < 2 {
+			t.Fatalf("%s: the scene has the namespaces %q: too few to hide any", site.name, all)
+		}
+		objects := objectsByNamespace(site.rows)
+		for _, own := range append(all, "no-such-namespace") {
+			handler := limited(t, site.rows, site.handlers, only(own))
+			seen := ""
+			for _, path := range site.paths {
+				status, text := get(t, handler, path)
+				if status != http.StatusOK {
+					t.Fatalf("%s as %s: %s gives %d", site.name, own, path, status)
+				}
+				seen += text
+			}
+			for _, other := range all {
+				for _, name := range objects[other] {
+					shows := strings.Contains(seen, name)
+					if other != own && shows && !contains(objects[own], name) {
+						t.Errorf("%s: a reader of %s sees %q of %s", site.name, own, name, other)
+					}
+				}
+			}
+			if strings.Contains(seen, "secret-team") {
+				t.Errorf("%s: a reader of %s sees the words about a source", site.name, own)
+			}
+			if shown := strings.Contains(seen, own); shown != (own != "no-such-namespace") && site.name != "cluster" {
+				t.Errorf("%s: own namespace %s shown: %v", site.name, own, shown)
+			}
+		}
+	}
+}
+
+// objectsByNamespace are names of claims and pods that are long enough to be
+// looked for in a page.
+func objectsByNamespace(rows []metric.Row) map[string][]string {
+	found := map[string][]string{}
+	for _, row := range rows {
+		namespace := row.Labels.Get("namespace")
+		if namespace == "" {
+			continue
+		}
+		for _, label := range []string{"resourceclaim", "pod"} {
+			if name := row.Labels.Get(label); len(name) > 5 && !contains(found[namespace], name) {
+				found[namespace] = append(found[namespace], name)
+			}
+		}
+	}
+	return found
+}
+
+func contains(all []string, name string) bool {
+	for _, one := range all {
+		if strings.Contains(one, name) || strings.Contains(name, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// Devices that none of the reader's claims uses tell what others do.
+func TestAReaderSeesTheirDevicesAlone(t *testing.T) {
+	rows := scene(t)
+	namespace := namespacesIn(rows, nil)[0]
+	used := map[string]bool{}
+	for _, row := range rows {
+		if row.Labels.Get("namespace") == namespace {
+			used[row.Labels.Get("uuid")] = true
+		}
+	}
+	hidden := 0
+	shown := map[string]bool{}
+	for _, row := range visibleRows(rows, map[string]bool{namespace: true}) {
+		shown[row.Labels.Get("uuid")] = true
+	}
+	for _, row := range rows {
+		uuid := row.Labels.Get("uuid")
+		switch {
+		case used[uuid] && !shown[uuid]:
+			t.Errorf("%s, which %s uses, is hidden", uuid, namespace)
+		case !shown[uuid]:
+			hidden++
+		}
+	}
+	if hidden == 0 {
+		t.Error("no device is hidden")
+	}
+}
+
+func TestReadersOfAllNamespacesSeeTheWholePage(t *testing.T) {
+	everything := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, true, nil }
+	_, want := get(t, handler(t, scene(t)), "/api/v1/claims")
+	if _, got := get(t, limited(t, scene(t), Handlers, everything), "/api/v1/claims"); got != want {
+		t.Errorf("a reader of all namespaces sees\n%s", got)
+	}
+}
+
+// What a query does not name is not asked about.
+func TestOnlyNamedNamespacesAreAskedAbout(t *testing.T) {
+	rows := scene(t)
+	all := namespacesIn(rows, nil)
+	var asked []string
+	visible := func(_ *http.Request, given []string) (map[string]bool, bool, error) {
+		asked = given
+		return nil, false, nil
+	}
+	get(t, limited(t, rows, Handlers, visible), "/api/v1/claims?namespace="+all[1])
+	if fmt.Sprint(asked) != fmt.Sprint(all[1:2]) {
+		t.Errorf("asked about %q", asked)
+	}
+}
+
+func TestRefusedReaders(t *testing.T) {
+	for _, refused := range []struct {
+		err     error
+		status  int
+		message string
+	}{
+		{&Refusal{http.StatusForbidden, "name your namespaces"}, http.StatusForbidden, "name your namespaces"},
+		{errors.New("dial tcp 10.0.0.1:443: refused"), http.StatusServiceUnavailable, "it cannot be found out what you may see"},
+	} {
+		visible := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, false, refused.err }
+		node, cluster := limited(t, scene(t), Handlers, visible), limited(t, clusterScene(t), ClusterHandlers, visible)
+		for handler, paths := range map[http.Handler][]string{node: {"/", "/api/v1/claims", "/api/v1/namespaces"}, cluster: {"/", "/api/v1/pending"}} {
+			for _, path := range paths {
+				status, text := get(t, handler, path)
+				if status != refused.status || !strings.Contains(text, refused.message) || strings.Contains(text, "10.0.0.1") {
+					t.Errorf("%s gives %d %s", path, status, text)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationapi "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
+)
+
+// readers are a Prometheus, a team of one namespace, an administrator of all, and
+// somebody whom the API server knows and who may nothing.
+const readers = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: prometheus, namespace: dra-exporter}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kubeauth-metrics-reader}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kubeauth-metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeauth-metrics-reader}
+subjects: [{kind: ServiceAccount, name: prometheus, namespace: dra-exporter}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: team, namespace: dra-exporter}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kubeauth-claims-reader}
+rules: [{apiGroups: [resource.k8s.io], resources: [resourceclaims], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: kubeauth-team, namespace: exclusive}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeauth-claims-reader}
+subjects: [{kind: ServiceAccount, name: team, namespace: dra-exporter}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: kubeauth-team, namespace: pending-quota}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeauth-claims-reader}
+subjects: [{kind: ServiceAccount, name: team, namespace: dra-exporter}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: admin, namespace: dra-exporter}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kubeauth-admin}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeauth-claims-reader}
+subjects: [{kind: ServiceAccount, name: admin, namespace: dra-exporter}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: nobody, namespace: dra-exporter}
+`
+
+// reviewRights are those that the chart gives with web.kubernetesAuth.
+const reviewRights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kubeauth-reviews}
+rules:
+- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+- {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kubeauth-reviews}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeauth-reviews}
+subjects:
+- {kind: ServiceAccount, name: dra-exporter-node, namespace: dra-exporter}
+- {kind: ServiceAccount, name: dra-exporter-cluster, namespace: dra-exporter}
+`
+
+// TestKubernetesAuth: the API server decides who may read the metrics, and of which
+// namespaces each reader sees claims on the pages.
+func TestKubernetesAuth(t *testing.T) {
+	shows(t)
+	deploy(t, "exclusive")
+	deploy(t, "shared-claim")
+	deploy(t, "pending")
+	deploy(t, "pending-quota")
+	running(t, "exclusive", "train")
+	running(t, "shared-claim", "shared-0")
+	applyFor(t, readers)
+	node, clusterRole := guardedRole(t, "node", agentAccount), guardedRole(t, "cluster", clusterAccount)
+	tokens := map[string]string{"nobody knows": "made-up"}
+	for _, account := range []string{"prometheus", "team", "admin", "nobody"} {
+		tokens[account] = tokenOf(t, account)
+	}
+
+	for _, role := range []*guarded{node, clusterRole} {
+		role.answers(t, "prometheus", tokens["prometheus"], "metrics", http.StatusServiceUnavailable)
+		if log := role.words(t); !strings.Contains(log, "tokenreviews") {
+			t.Errorf("the log of the %s role does not say what it lacks:\n%s", role.name, log)
+		}
+	}
+	applyFor(t, reviewRights)
+	for _, role := range []*guarded{node, clusterRole} {
+		role.answers(t, "prometheus", tokens["prometheus"], "metrics", http.StatusOK)
+		role.answers(t, "no token", "", "metrics", http.StatusUnauthorized)
+		role.answers(t, "nobody knows", tokens["nobody knows"], "metrics", http.StatusUnauthorized)
+		role.answers(t, "team", tokens["team"], "metrics", http.StatusForbidden)
+		role.answers(t, "no token", "", "-/ready", http.StatusOK)
+		role.answers(t, "no token", "", "", http.StatusUnauthorized)
+		role.answers(t, "team", tokens["team"], "", http.StatusOK)
+	}
+	for reader, want := range map[string][]string{"team": {"exclusive"}, "admin": {"exclusive", "shared-claim"}, "nobody": nil, "prometheus": nil} {
+		node.namespaces(t, reader, tokens[reader], "api/v1/claims", want)
+	}
+	for reader, want := range map[string][]string{"team": {"pending-quota"}, "admin": {"pending", "pending-quota"}, "nobody": nil} {
+		clusterRole.namespaces(t, reader, tokens[reader], "api/v1/pending", want)
+	}
+}
+
+// guarded is a role of the exporter that has its readers reviewed.
+type guarded struct{ name, url, log string }
+
+func guardedRole(t *testing.T, role, account string) *guarded {
+	t.Helper()
+	folder, address := t.TempDir(), freeAddress(t)
+	kubeconfig, err := accountKubeconfig(t.Context(), folder, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{role, "--kubeconfig=" + kubeconfig, "--web.listen-address=" + address, "--web.kubernetes-auth"}
+	if role == "node" {
+		config := filepath.Join(folder, "devices.yaml")
+		if err := os.WriteFile(config, []byte(steady(0.5).yaml()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--device.source=simulated", "--simulated.config="+config,
+			"--kubelet.pod-resources-socket="+shared.KubeletSocket(), "--node.name="+shared.NodeName(), "--cdi.dir="+shared.CDIDir())
+	}
+	g := &guarded{name: role, url: "http://" + address + "/", log: filepath.Join(folder, "log")}
+	log, err := os.Create(g.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	process := exec.Command(agentBinary(), args...)
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		process.Process.Kill()
+		process.Wait() // it was killed
+		if t.Failed() {
+			t.Logf("the log of the %s role:\n%s", role, g.words(t))
+		}
+	})
+	return g
+}
+
+func (g *guarded) words(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(g.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func tokenOf(t *testing.T, account string) string {
+	t.Helper()
+	request, err := shared.Client().CoreV1().ServiceAccounts(agentNamespace).CreateToken(t.Context(), account, &authenticationapi.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// get is the answer at a path, with a token unless it is empty.
+func (g *guarded) get(ctx context.Context, token, path string) (int, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+// answers waits until a reader gets this status: rights that have just been given
+// reach the API server's authorizer a moment later.
+func (g *guarded) answers(t *testing.T, reader, token, path string, want int) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to get %d of the %s role's /%s", reader, want, g.name, path), func(ctx context.Context) error {
+		status, body, err := g.get(ctx, token, path)
+		if err == nil && status != want {
+			err = fmt.Errorf("%d: %.200s", status, body)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// namespaces waits until the claims that a reader is shown are those of these
+// namespaces, of the ones that the test has.
+func (g *guarded) namespaces(t *testing.T, reader, token, path string, want []string) {
+	t.Helper()
+	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to see the claims of %q", reader, want), func(ctx context.Context) error {
+		status, body, err := g.get(ctx, token, path)
+		if err != nil {
+			return err
+		}
+		var shown struct{ Claims, Pending []struct{ Namespace string } }
+		if err := json.Unmarshal(body, &shown); err != nil || status != http.StatusOK {
+			return fmt.Errorf("%d: %.200s: %w", status, body, err)
+		}
+		var found []string
+		for _, one := range append(shown.Claims, shown.Pending...) {
+			if slices.Contains([]string{"exclusive", "shared-claim", "pending", "pending-quota"}, one.Namespace) {
+				found = append(found, one.Namespace)
+			}
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !slices.Equal(found, want) {
+			return fmt.Errorf("they are %q", found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
