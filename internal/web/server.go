@@ -182,7 +182,8 @@ type errorLog struct{ clients, ours *slog.Logger }
 
 func (e *errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimRight(string(line), "\n")
-	if strings.Contains(text, ": panic serving ") {
+	// At the beginning alone: what clients send is further back.
+	if strings.HasPrefix(text, "http: panic serving ") || strings.HasPrefix(text, "http2: panic serving ") {
 		e.ours.Error(text)
 	} else {
 		e.clients.Warn(text)
