@@ -61,6 +61,9 @@ func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
 		return nil, err
 	}
+	if err := checkHosts(config.Hosts); err != nil {
+		return nil, err
+	}
 	if err := checkPasswords(config); err != nil {
 		return nil, err
 	}
