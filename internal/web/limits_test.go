@@ -198,6 +198,13 @@ func TestSlots(t *testing.T) {
 	for _, client := range []string{"a", "a", "b"} {
 		bounded.leave(client)
 	}
+	// An address of this machine stands for many clients.
+	if !bounded.enter("127.0.0.1") || !bounded.enter("127.0.0.1") || !bounded.enter("127.0.0.1") || bounded.enter("127.0.0.1") {
+		t.Error("an address of the loopback interface does not count in all alone")
+	}
+	for range 3 {
+		bounded.leave("127.0.0.1")
+	}
 	if bounded.requests != 0 || len(bounded.ofClient) != 0 {
 		t.Errorf("%d requests of %d clients are left", bounded.requests, len(bounded.ofClient))
 	}
