@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // http.Server wants such a logger
 	"log/slog"
 	"net"
 	"net/http"

@@ -156,6 +156,7 @@ import "C"
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -284,11 +285,11 @@ func (e *engine) links() (map[entity]links, error) {
 	}
 	answer := new(C.struct_answered_links)
 	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	switch err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer)); err {
-	case nil:
-	case statusNotSupported:
+	err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer))
+	if errors.Is(err, statusNotSupported) {
 		return make(map[entity]links), nil
-	default:
+	}
+	if err != nil {
 		return nil, fmt.Errorf("get the states of NVLinks: %w", err)
 	}
 	if err := fits("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
