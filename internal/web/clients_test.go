@@ -1,11 +1,17 @@
 package web_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // A client that reads slowly and steadily gets all of it.
@@ -63,4 +69,53 @@ func TestRebinding(t *testing.T) {
 	if got, _ := answered(t, base, "GET / HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n"); got != 200 {
 		t.Errorf("with any host allowed the answer is %d", got)
 	}
+}
+
+// Each reader gets the page that was made for them, and who is not admitted gets
+// none, though scrapes of others that wait at the same time share one.
+func TestReadersGetTheirOwnPages(t *testing.T) {
+	t.Parallel()
+	type readerKey struct{}
+	config := testConfig(t)
+	config.Admit = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reader := r.Header.Get("Authorization")
+			if reader == "" {
+				http.Error(w, "who is this?", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), readerKey{}, reader)))
+		})
+	}
+	config.Pages["/"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(5 * time.Millisecond) // so that others wait meanwhile
+		_, _ = io.WriteString(w, r.Context().Value(readerKey{}).(string))
+	})
+	whole, rendering := config.Metrics, make(chan struct{})
+	config.Metrics = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		<-rendering
+		return whole.Gather()
+	})
+	base, _ := serve(t, config)
+	var readers sync.WaitGroup
+	for i := range 24 {
+		reader := fmt.Sprintf("reader-%d", i)
+		readers.Go(func() {
+			if got := get(t, base+"/", map[string]string{"Authorization": reader}); got.body != reader {
+				t.Errorf("%s gets %d and the page of %q", reader, got.status, got.body)
+			}
+		})
+		readers.Go(func() {
+			if got := get(t, base+"/metrics", map[string]string{"Authorization": reader}); got.body != plainText {
+				t.Errorf("%s gets %d and %q of a scrape", reader, got.status, got.body)
+			}
+		})
+	}
+	for _, path := range []string{"/", "/metrics"} {
+		if got := get(t, base+path, nil); got.status != http.StatusUnauthorized || strings.Contains(got.body, "reader") || got.body == plainText {
+			t.Errorf("who is not admitted gets %d and %q of %s", got.status, got.body, path)
+		}
+	}
+	close(rendering)
+	readers.Wait()
 }

@@ -192,11 +192,30 @@ func TestBatches(t *testing.T) {
 // client does not take all places.
 func TestSlots(t *testing.T) {
 	bounded := newSlots(1, 3, 2)
-	if !bounded.enter("a") || !bounded.enter("a") || bounded.enter("a") || !bounded.enter("b") || bounded.enter("c") {
-		t.Error("the bounds of all and of each client are not kept")
+	entered := ""
+	for _, client := range []string{"a", "a", "a", "b", "c"} {
+		if bounded.enter(client) {
+			entered += client
+		}
+	}
+	if entered != "aab" {
+		t.Errorf("%s entered, want aab", entered)
 	}
 	for _, client := range []string{"a", "a", "b"} {
 		bounded.leave(client)
+	}
+	// An address of this machine stands for many clients.
+	local := 0
+	for range 5 {
+		if bounded.enter("127.0.0.1") {
+			local++
+		}
+	}
+	if local != 3 {
+		t.Errorf("an address of the loopback interface enters %d times, want 3, as many as all may", local)
+	}
+	for range local {
+		bounded.leave("127.0.0.1")
 	}
 	if bounded.requests != 0 || len(bounded.ofClient) != 0 {
 		t.Errorf("%d requests of %d clients are left", bounded.requests, len(bounded.ofClient))

@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // http.Server wants such a logger
 	"log/slog"
 	"net"
 	"net/http"
@@ -61,6 +61,9 @@ func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
 		return nil, err
 	}
+	if err := checkHosts(config.Hosts); err != nil {
+		return nil, err
+	}
 	if err := checkPasswords(config); err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	passwords, err := newPasswords()
+	passwords, err := newPasswords(limited(config.Log, "passwords"))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +141,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, s.limited("web configuration"))
+			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, limited(s.config.Log, "web configuration"))
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -161,7 +164,7 @@ func (s *Server) newServer() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       -1, // connections have it
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(&errorLog{clients: s.limited("connections"), ours: s.config.Log}, "", 0),
+		ErrorLog:          log.New(&errorLog{clients: limited(s.config.Log, "connections"), ours: s.config.Log}, "", 0),
 		HTTP2:             http2Limits(),
 		ConnContext:       withConnection,
 	}
@@ -182,7 +185,8 @@ type errorLog struct{ clients, ours *slog.Logger }
 
 func (e *errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimRight(string(line), "\n")
-	if strings.Contains(text, ": panic serving ") {
+	// At the beginning alone: what clients send is further back.
+	if strings.HasPrefix(text, "http: panic serving ") || strings.HasPrefix(text, "http2: panic serving ") {
 		e.ours.Error(text)
 	} else {
 		e.clients.Warn(text)
@@ -191,8 +195,8 @@ func (e *errorLog) Write(line []byte) (int, error) {
 }
 
 // limited is the log for lines of which a client can cause any number.
-func (s *Server) limited(kind string) *slog.Logger {
-	return slog.New(ratelog.Limit(s.config.Log.Handler(), kind))
+func limited(to *slog.Logger, kind string) *slog.Logger {
+	return slog.New(ratelog.Limit(to.Handler(), kind))
 }
 
 // shutDown waits for the requests in flight as long as they may take, and

@@ -451,6 +451,15 @@ func TestPasswordGuessing(t *testing.T) {
 	if checks, most := answers.of(http.StatusUnauthorized), 12+int(time.Since(begun).Seconds()); checks < 1 || checks > most {
 		t.Errorf("the attackers had %d passwords checked, want at most %d", checks, most)
 	}
+	told := 0
+	for _, line := range server.log.lines() {
+		if strings.Contains(line, "tries too many passwords") && strings.Contains(line, "address=") {
+			told++
+		}
+	}
+	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); told < 1 || told > most {
+		t.Errorf("the log tells of the attackers %d times, want 1 to %d", told, most)
+	}
 	// A password that was changed ends what is remembered of the old one.
 	text := strings.NewReplacer("FOLDER", filepath.Dir(server.config), "HASH", clientsOtherHash).Replace(clientsUsers)
 	if err := os.WriteFile(server.config, []byte(text), 0o600); err != nil {
