@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type site struct {
 // orders, and several looks at one order, share what was unpacked. It belongs
 // to one goroutine.
 type ground struct {
-	judge   *Judge
+	judge   *Diagnoser
 	version uint64
 	sites   map[string]site
 	devices int // in the slices of all sites
@@ -29,7 +29,7 @@ type ground struct {
 // each.
 const groundDevices = 8192
 
-func newGround(j *Judge) *ground { return &ground{judge: j, sites: make(map[string]site)} }
+func newGround(j *Diagnoser) *ground { return &ground{judge: j, sites: make(map[string]site)} }
 
 // features are those of the allocator: all, because what a claim or a slice
 // uses the API server has let pass.
@@ -66,7 +66,7 @@ func (g *ground) site(ctx context.Context, name string) (site, bool, error) {
 	return made, true, nil
 }
 
-func (j *Judge) allocator(ctx context.Context, supply inventory.NodeSupply) (structured.Allocator, error) {
+func (j *Diagnoser) allocator(ctx context.Context, supply inventory.NodeSupply) (structured.Allocator, error) {
 	allocator, err := structured.NewAllocator(ctx, features(), supply.Allocated, j.inventory.Classes(), supply.Slices, j.compiled)
 	if err != nil {
 		return nil, fmt.Errorf("make an allocator: %w", err)

@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type world struct {
 func newWorld(t testing.TB) *world { return &world{t: t, inventory: inventory.New()} }
 
 // judge has more patience than a machine under load needs.
-func (w *world) judge() *Judge {
+func (w *world) judge() *Diagnoser {
 	j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
 	j.patience = time.Minute
 	return j

@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -26,9 +26,9 @@ type Options struct {
 	Budget    float64 // share of a core that Run may use, above 0 and up to 1
 }
 
-// Judge says why references wait. Ask, Verdicts, Changed and Explain are safe
+// Diagnoser says why references wait. Ask, Verdicts, Changed and Explain are safe
 // for concurrent use; Run runs once.
-type Judge struct {
+type Diagnoser struct {
 	inventory *inventory.Inventory
 	clock     clock.Clock
 	log       *slog.Logger
@@ -47,8 +47,8 @@ type Judge struct {
 }
 
 // New returns a judge that has been asked nothing.
-func New(options Options) *Judge {
-	return &Judge{
+func New(options Options) *Diagnoser {
+	return &Diagnoser{
 		inventory: options.Inventory,
 		clock:     options.Clock,
 		log:       options.Log,
@@ -69,7 +69,7 @@ func newCache() *cel.Cache {
 
 // Ask replaces what is asked, the oldest wait first. The questions must not be
 // changed afterwards. It never blocks.
-func (j *Judge) Ask(questions []dra.Question) {
+func (j *Diagnoser) Ask(questions []dra.Question) {
 	j.mu.Lock()
 	j.asked = questions
 	j.asking++
@@ -80,7 +80,7 @@ func (j *Judge) Ask(questions []dra.Question) {
 // Verdicts returns what has been found for what is asked, in the order of the
 // questions; a question that has not been looked at yet has none. The slice is
 // shared and must not be changed.
-func (j *Judge) Verdicts() []dra.Verdict {
+func (j *Diagnoser) Verdicts() []dra.Verdict {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.verdicts
@@ -90,7 +90,7 @@ func (j *Judge) Verdicts() []dra.Verdict {
 // namespace: of the first hundred that were charged. All else, and the selectors
 // of device classes, is under the empty name. The slice is shared and must not
 // be changed.
-func (j *Judge) Costs() []dra.DiagnosisCost {
+func (j *Diagnoser) Costs() []dra.DiagnosisCost {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.costs
@@ -98,10 +98,10 @@ func (j *Judge) Costs() []dra.DiagnosisCost {
 
 // Changed receives a value after Verdicts has changed, or the selectors of
 // device classes have been evaluated; one value may stand for several changes.
-func (j *Judge) Changed() <-chan struct{} { return j.changed }
+func (j *Diagnoser) Changed() <-chan struct{} { return j.changed }
 
 // Run judges what is asked until the context is done, whose error it returns.
-func (j *Judge) Run(ctx context.Context) error {
+func (j *Diagnoser) Run(ctx context.Context) error {
 	q := newQueue(j)
 	defer q.stop()
 	for {
@@ -125,7 +125,7 @@ func (j *Judge) Run(ctx context.Context) error {
 
 // Explain judges one question at once, with details for a person. Where the
 // context ends it answers with what it has.
-func (j *Judge) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
+func (j *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
 	o := resolve(j.inventory, q)
 	judged := j.consider(ctx, nil, newGround(j), o, true)
 	if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // running has the judge run until the test ends.
-func running(t *testing.T, j *Judge) {
+func running(t *testing.T, j *Diagnoser) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -34,7 +34,7 @@ func running(t *testing.T, j *Judge) {
 }
 
 // await waits until the verdicts are as they should be.
-func await(t *testing.T, j *Judge, what string, ok func([]dra.Verdict) bool) []dra.Verdict {
+func await(t *testing.T, j *Diagnoser, what string, ok func([]dra.Verdict) bool) []dra.Verdict {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {

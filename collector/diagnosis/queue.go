@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ const (
 // queue is what Run has been asked, and what of it is to be diagnosed next. It
 // belongs to Run's goroutine.
 type queue struct {
-	judge  *Judge
+	judge  *Diagnoser
 	pace   *pace
 	ground *ground
 
@@ -79,7 +79,7 @@ type asker struct {
 
 func askerOf(q dra.Question) asker { return asker{q.Pod, q.PodUID} }
 
-func newQueue(j *Judge) *queue {
+func newQueue(j *Diagnoser) *queue {
 	return &queue{judge: j, pace: newPace(j.clock, j.budget), ground: newGround(j), items: make(map[string]*item), shares: newShares()}
 }
 

@@ -1,4 +1,4 @@
-// Package funnel is the judge: it says why the claims of a pod cannot be
+// Package diagnosis is the judge: it says why the claims of a pod cannot be
 // allocated, as far as devices go. For each request it counts what is left of
 // the published devices stage by stage; what counts cannot tell (constraints,
 // partitions, requests that compete) it asks the allocator that the scheduler
@@ -8,4 +8,4 @@
 // core, and answers one question at once and in detail for a person. What it
 // does not look at: node affinity, taints of nodes, processor and memory.
 // docs/pending.md has the reasons and the limits.
-package funnel
+package diagnosis

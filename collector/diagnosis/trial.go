@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -103,7 +103,7 @@ func allows(pinned []*nodeaffinity.NodeSelector, node *corev1.Node) bool {
 // allocate asks the allocator about one node. It is slow if it was cut off.
 // What drivers publish goes into the allocator as it is, so what makes it
 // panic is an error like any other.
-func (j *Judge) allocate(ctx context.Context, at site, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
+func (j *Diagnoser) allocate(ctx context.Context, at site, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, j.patience)
 	defer cancel()
 	defer func() {

@@ -1,4 +1,4 @@
-package funnel
+package diagnosis
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func (o order) names(q dra.Question) *strings.Replacer {
 
 // inquiry is one consideration of an order.
 type inquiry struct {
-	judge   *Judge
+	judge   *Diagnoser
 	meter   *meter
 	order   order
 	detail  bool
@@ -75,7 +75,7 @@ func (j *judgement) undetermined() bool {
 
 // consider judges an order. Without a meter it neither rests nor has a limit.
 // Where it is ended by the context, the judgement is of what was found before.
-func (j *Judge) consider(ctx context.Context, meter *meter, ground *ground, o order, detail bool) *judgement {
+func (j *Diagnoser) consider(ctx context.Context, meter *meter, ground *ground, o order, detail bool) *judgement {
 	q := &inquiry{
 		judge: j, meter: meter, order: o, detail: detail,
 		tallies: make([][]tally, len(o.parts)),
