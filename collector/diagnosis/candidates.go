@@ -34,11 +34,11 @@ func (q *inquiry) candidates(parts []int) []string {
 
 // reachable gives the nodes with enough for each request of the part, and how
 // much that is in sum. Of alternatives one is enough.
-func (q *inquiry) reachable(part int) inventory.Spread {
+func (q *inquiry) reachable(part int) inventory.NodeCounts {
 	asks, tallies := q.order.parts[part].asks, q.tallies[part]
-	var reach inventory.Spread
+	var reach inventory.NodeCounts
 	for i := 0; i < len(asks); {
-		here := make(inventory.Spread)
+		here := make(inventory.NodeCounts)
 		parent := asks[i].parent
 		for ; i < len(asks) && asks[i].parent == parent; i++ {
 			for node, free := range tallies[i].Free {
@@ -65,7 +65,7 @@ func (q *inquiry) reachable(part int) inventory.Spread {
 // allowed leaves only the nodes where those of the pod's allocated claims can
 // be used that can be used on one node alone. What others allow is seen on the
 // node.
-func (q *inquiry) allowed(nodes inventory.Spread) {
+func (q *inquiry) allowed(nodes inventory.NodeCounts) {
 	for _, pinned := range q.order.pinned {
 		if pinned.Node != "" {
 			maps.DeleteFunc(nodes, func(node string, _ int) bool { return node != pinned.Node })
@@ -74,7 +74,7 @@ func (q *inquiry) allowed(nodes inventory.Spread) {
 }
 
 // bestFirst sorts nodes by what is free there, and by name.
-func bestFirst(free inventory.Spread) []string {
+func bestFirst(free inventory.NodeCounts) []string {
 	nodes := make([]string, 0, len(free))
 	for _, node := range free.Best(len(free)) {
 		nodes = append(nodes, node.Node)
@@ -124,7 +124,7 @@ func (q *inquiry) risky(parts []int) bool {
 
 // everywhere adds all other nodes that the pod may go to.
 func (q *inquiry) everywhere(first []string) []string {
-	others := make(inventory.Spread)
+	others := make(inventory.NodeCounts)
 	for _, node := range q.judge.inventory.Nodes() {
 		others[node] = 0
 	}

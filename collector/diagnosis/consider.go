@@ -151,21 +151,20 @@ func (q *inquiry) count(ctx context.Context) (open []int, err error) {
 // evaluated are looked at again; where that goes on and on, the next look at
 // the order will have them.
 func (q *inquiry) tally(ctx context.Context, a ask) (tally, error) {
-	_, known := q.judge.inventory.ClassNamed(a.Class)
 	for tries := 0; ; tries++ {
 		counted, err := q.counted(ctx, a.Request)
 		if err != nil {
 			return tally{}, fmt.Errorf("request %s: %w", a.name, err)
 		}
 		if counted.Complete || tries == 3 {
-			return tally{Count: counted, noClass: !known}, nil
+			return tally{Count: counted, noClass: counted.NoClass}, nil
 		}
 	}
 }
 
 // counted has the selectors of a request evaluated, and counts.
 func (q *inquiry) counted(ctx context.Context, request inventory.Request) (inventory.Count, error) {
-	if err := q.judge.inventory.Select(ctx, q.meter.evaluated, request); err != nil {
+	if err := q.judge.inventory.EvaluateRequest(ctx, q.meter.evaluated, request); err != nil {
 		return inventory.Count{}, err
 	}
 	counted := q.judge.inventory.Count(request)

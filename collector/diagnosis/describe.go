@@ -29,11 +29,18 @@ func (q *inquiry) describe() {
 			}
 			t := q.tallies[i][n]
 			detail.Selectors = appendTroubles(detail.Selectors, a, t)
-			detail.Removed = append(detail.Removed, q.removals(a, t)...)
-			holders, all := q.holders(a, t)
-			detail.Holders, detail.HoldersInAll = append(detail.Holders, holders...), detail.HoldersInAll+all
-			for _, best := range q.judge.inventory.Untainted(a.Request).Best(1) {
-				detail.OnOneNode[clean(a.name)] = best.Free
+			if t.noClass {
+				continue
+			}
+			found := q.judge.inventory.Explain(a.Request, inventory.Limits{Taints: taintsTold, Examples: examplesTold, Holders: holdersTold})
+			detail.Removed = append(detail.Removed, removals(a, found.Causes)...)
+			for _, holder := range found.Holders {
+				holder.Request = clean(a.name)
+				detail.Holders = append(detail.Holders, holder)
+			}
+			detail.HoldersInAll += found.HoldersInAll
+			for _, best := range found.Untainted.Best(1) {
+				detail.OnOneNode[clean(a.name)] = best.Devices
 			}
 		}
 		detail.Nodes = q.nodeVerdicts(i)
@@ -56,12 +63,8 @@ func appendTroubles(told []dra.SelectorTrouble, a ask, t tally) []dra.SelectorTr
 }
 
 // removals says what each stage took from an ask, cause by cause.
-func (q *inquiry) removals(a ask, t tally) []dra.Removal {
-	if t.noClass {
-		return nil
-	}
+func removals(a ask, causes map[dra.Stage][]inventory.Cause) []dra.Removal {
 	var removals []dra.Removal
-	causes := q.judge.inventory.Causes(a.Request, taintsTold, examplesTold)
 	for stage := dra.StageClass; stage <= dra.StageFree; stage++ {
 		for _, cause := range causes[stage] {
 			removal := dra.Removal{
@@ -92,7 +95,7 @@ func because(a ask, stage dra.Stage, cause inventory.Cause) string {
 	case dra.StageUntainted:
 		return sayTaint(cause)
 	default:
-		return string(cause.Why)
+		return string(cause.NotFree)
 	}
 }
 
@@ -125,26 +128,13 @@ func expressions(selectors []resourcev1.DeviceSelector) []string {
 	return all
 }
 
-// holders are the claims in the way of an ask that too few devices are free
-// for, those with most devices first, and how many they are in all.
-func (q *inquiry) holders(a ask, t tally) (told []dra.Holder, all int) {
-	if t.noClass || t.Left[dra.StageUntainted] == t.Left[dra.StageFree] {
-		return nil, 0
-	}
-	told, all = q.judge.inventory.Holders(a.Request, holdersTold)
-	for i := range told {
-		told[i].Request = clean(a.name)
-	}
-	return told, all
-}
-
 // nodeVerdicts are the nodes that come closest, and what is missing there.
 func (q *inquiry) nodeVerdicts(part int) []dra.NodeVerdict {
 	asks, tallies := q.order.parts[part].asks, q.tallies[part]
 	if len(tallies) < len(asks) || len(asks) == 0 {
 		return nil
 	}
-	sum := make(inventory.Spread)
+	sum := make(inventory.NodeCounts)
 	for _, t := range tallies {
 		for node, free := range t.Free {
 			sum[node] += free

@@ -53,22 +53,17 @@ func resolve(from *inventory.Inventory, q dra.Question) order {
 }
 
 func resolvePart(from *inventory.Inventory, namespace string, asked dra.Asked) part {
-	var spec *resourcev1.ResourceClaimSpec
-	switch {
-	case asked.Extended > 0:
+	if asked.Extended > 0 {
 		class, ok := from.ClassFor(asked.PodClaim)
 		if !ok {
 			return part{classless: asked.PodClaim}
 		}
-		spec = extendedSpec(asked.PodClaim, class.Name, asked.Extended)
+		spec := extendedSpec(asked.PodClaim, class.Name, asked.Extended)
 		return part{spec: spec, asks: asksOf(spec), id: spec.String()}
-	case asked.Claim != "":
-		spec, _ = from.ClaimSpec(namespace, asked.Claim)
-	case asked.Template != "":
-		spec, _ = from.TemplateSpec(namespace, asked.Template)
 	}
+	spec, refused := from.Spec(namespace, asked.Claim, asked.Template)
 	if spec == nil {
-		return part{refused: from.SpecRefused(namespace, asked.Claim, asked.Template)}
+		return part{refused: refused}
 	}
 	// The inventory has equal specifications once, and ours keeps it in its place.
 	return part{spec: spec, asks: asksOf(spec), id: fmt.Sprintf("%p", spec)}

@@ -212,7 +212,7 @@ func (q *queue) concerned(it *item) bool {
 			continue // that a class appears makes another order of it
 		}
 		for _, a := range p.asks {
-			if q.judge.inventory.Concerns(a.Request, it.seen) {
+			if q.judge.inventory.ChangedFor(a.Request, it.seen) {
 				return true
 			}
 		}

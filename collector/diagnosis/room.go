@@ -51,7 +51,7 @@ func (q *inquiry) blameRoom(ctx context.Context, parts []int, failed trial) erro
 // all nodes that have free ones. Where these are too many to be joined, there
 // is taken to be enough.
 func (q *inquiry) enoughTogether(ctx context.Context, parts []int) (enough, slow bool, err error) {
-	free := make(inventory.Spread)
+	free := make(inventory.NodeCounts)
 	for _, part := range parts {
 		for _, t := range q.tallies[part] {
 			for node, n := range t.Free {

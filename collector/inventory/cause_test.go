@@ -13,7 +13,7 @@ import (
 // Every cause is counted over all devices, not over a few examples, and a
 // device with several taints counts for each.
 func TestCountsCausesOverAllDevices(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
 	var devices []resourcev1.Device
 	for i := range 20 {
@@ -28,10 +28,10 @@ func TestCountsCausesOverAllDevices(t *testing.T) {
 	}
 	w.gpus("a", 2, devices...)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	told := w.inv.Causes(request, 2, 1)[dra.StageUntainted]
+	told := w.inv.Explain(request, Limits{Taints: 2, Examples: 1}).Causes[dra.StageUntainted]
 	var got []string
 	for _, cause := range told {
 		got = append(got, fmt.Sprintf("%s %d of %d others", cause.Taint.Key, cause.Count, cause.Others))
@@ -39,14 +39,14 @@ func TestCountsCausesOverAllDevices(t *testing.T) {
 	if want := []string{"lost 17 of 0 others", "maintenance 3 of 0 others", " 3 of 3 others"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("causes are %q, want %q", got, want)
 	}
-	if all := w.inv.Causes(request, 9, 1)[dra.StageUntainted]; len(all) != 5 {
+	if all := w.inv.Explain(request, Limits{Taints: 9, Examples: 1}).Causes[dra.StageUntainted]; len(all) != 5 {
 		t.Errorf("within the limit: %+v", all)
 	}
 }
 
 // What holds a device of an incomplete pool is in the way, not the pool.
 func TestHeldDevicesOfIncompletePools(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
 	var devices []resourcev1.Device
 	var held []string
@@ -60,11 +60,11 @@ func TestHeldDevicesOfIncompletePools(t *testing.T) {
 	w.gpus("c", 3, devices...)
 	w.hold("trainer", "c", held...)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	told := w.inv.Causes(request, 9, 0)[dra.StageFree]
-	if want := []Cause{{Count: 10, Why: WhyHeld}, {Count: 3, Why: WhyIncomplete}}; !reflect.DeepEqual(told, want) {
+	told := w.inv.Explain(request, Limits{Taints: 9, Examples: 0}).Causes[dra.StageFree]
+	if want := []Cause{{Count: 10, NotFree: NotFreeHeld}, {Count: 3, NotFree: NotFreeIncomplete}}; !reflect.DeepEqual(told, want) {
 		t.Errorf("causes are %+v, want %+v", told, want)
 	}
 	if count := w.inv.Count(request); count.Incomplete != 3 {
@@ -81,11 +81,11 @@ func TestUntainted(t *testing.T) {
 	}
 	w.node("node-a", nil)
 	request := Request{Class: "gpu"}
-	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
-	want := Spread{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
-	if got := w.inv.Untainted(request); !reflect.DeepEqual(got, want) {
+	want := NodeCounts{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
+	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
 		t.Errorf("nodes could give %v, want %v", got, want)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // hold makes a claim that has devices of a pool of gpu.example.com. Those
 // beginning with "/" are shares.
-func (w *world) hold(name, pool string, devices ...string) {
+func (w *testCluster) hold(name, pool string, devices ...string) {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}}
 	c.Status.Allocation = &resourcev1.AllocationResult{}
 	for i, device := range devices {
@@ -31,7 +31,7 @@ func (w *world) hold(name, pool string, devices ...string) {
 }
 
 // gpus publishes a pool of one slice on a node, and its counters.
-func (w *world) gpus(pool string, siblings int64, devices ...resourcev1.Device) {
+func (w *testCluster) gpus(pool string, siblings int64, devices ...resourcev1.Device) {
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: pool}}
 	s.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: new("node-" + pool), Devices: devices,
 		Pool: resourcev1.ResourcePool{Name: pool, Generation: 1, ResourceSliceCount: siblings}}
@@ -55,8 +55,8 @@ func sharable(name string) resourcev1.Device {
 		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("10")}}}
 }
 
-func explained(t *testing.T) *world {
-	w := newWorld(t, 1)
+func explained(t *testing.T) *testCluster {
+	w := newTestCluster(t, 1)
 	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
 	w.gpus("a", 2, resourcev1.Device{Name: "plain"}, tainted("sick", "xid"), tainted("ruled", "tolerated"), sharable("shared"), cut("half", "gpu", "4"))
 	w.gpus("b", 2, cut("whole", "gpu", "8"), cut("part", "gpu", "2"), cut("elsewhere", "other", "2"), cut("grouped", "other", "2", "x"))
@@ -76,7 +76,7 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 	w := explained(t)
 	request := Request{Class: "gpu", Selectors: selectors(`!device.driver.startsWith("x")`),
 		Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "tolerated"}}}
-	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	id := func(pool, name string) dra.DeviceID {
@@ -88,22 +88,22 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 			{Count: 1, Examples: []dra.DeviceID{id("a", "ruled")}, Taint: dra.Taint{Key: "rule", Value: "v", Effect: "NoExecute"}, Rule: "drain"},
 		},
 		dra.StageFree: {
-			{Count: 3, Examples: []dra.DeviceID{id("a", "plain"), id("b", "part")}, Why: WhyHeld},
-			{Count: 1, Examples: []dra.DeviceID{id("a", "shared")}, Why: WhyCapacity},
-			{Count: 1, Examples: []dra.DeviceID{id("b", "whole")}, Why: WhyCounters},
-			{Count: 1, Examples: []dra.DeviceID{id("b", "grouped")}, Why: WhyGroups},
-			{Count: 1, Examples: []dra.DeviceID{id("c", "lonely")}, Why: WhyIncomplete},
-			{Count: 1, Examples: []dra.DeviceID{id("d", "bad")}, Why: WhyInvalid},
+			{Count: 3, Examples: []dra.DeviceID{id("a", "plain"), id("b", "part")}, NotFree: NotFreeHeld},
+			{Count: 1, Examples: []dra.DeviceID{id("a", "shared")}, NotFree: NotFreeCapacity},
+			{Count: 1, Examples: []dra.DeviceID{id("b", "whole")}, NotFree: NotFreeCounters},
+			{Count: 1, Examples: []dra.DeviceID{id("b", "grouped")}, NotFree: NotFreeGroups},
+			{Count: 1, Examples: []dra.DeviceID{id("c", "lonely")}, NotFree: NotFreeIncomplete},
+			{Count: 1, Examples: []dra.DeviceID{id("d", "bad")}, NotFree: NotFreeInvalid},
 		},
 	}
-	if got := w.inv.Causes(request, 9, 2); !reflect.DeepEqual(got, want) {
+	if got := w.inv.Explain(request, Limits{Taints: 9, Examples: 2}).Causes; !reflect.DeepEqual(got, want) {
 		t.Errorf("causes are\n%+v, want\n%+v", got, want)
 	}
 	count := w.inv.Count(request)
-	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, Spread{"node-a": 1}) {
+	if want := [dra.Stages]int{11, 11, 11, 9, 1, 1}; count.Left != want || count.Incomplete != 1 || !reflect.DeepEqual(count.Free, NodeCounts{"node-a": 1}) {
 		t.Errorf("the stages leave %v, want %v; %d in incomplete pools, on %v", count.Left, want, count.Incomplete, count.Free)
 	}
-	nothing := w.inv.Causes(Request{Class: "none"}, 9, 2)
+	nothing := w.inv.Explain(Request{Class: "none"}, Limits{Taints: 9, Examples: 2}).Causes
 	if len(nothing[dra.StageClass]) != 1 || nothing[dra.StageClass][0].Count != 11 || len(nothing) != 1 {
 		t.Errorf("a class that does not exist: %+v", nothing)
 	}
@@ -111,16 +111,17 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 
 func TestNamesTheHoldersMostUsefulFirst(t *testing.T) {
 	w := explained(t)
-	if err := w.inv.Select(t.Context(), nil, Request{Class: "gpu"}); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, Request{Class: "gpu"}); err != nil {
 		t.Fatal(err)
 	}
-	holders, all := w.inv.Holders(Request{Class: "gpu"}, 2)
+	explained := w.inv.Explain(Request{Class: "gpu"}, Limits{Holders: 2})
+	holders, all := explained.Holders, explained.HoldersInAll
 	if all != 3 || len(holders) != 2 || holders[0].Claim.Name != "slicer" || len(holders[0].Devices) != 2 || holders[1].Claim.Name != "notebook" {
 		t.Errorf("%d holders, first %+v", all, holders)
 	}
 	w.dropClaim("slicer")
 	w.dropClaim("trainer")
-	if holders, all = w.inv.Holders(Request{Class: "gpu"}, 2); all != 1 || holders[0].Claim.Name != "notebook" {
+	if explained = w.inv.Explain(Request{Class: "gpu"}, Limits{Holders: 2}); explained.HoldersInAll != 1 || explained.Holders[0].Claim.Name != "notebook" {
 		t.Errorf("%d holders, first %+v", all, holders)
 	}
 }
@@ -181,18 +182,18 @@ func TestTellsWhatConcernsARequest(t *testing.T) {
 		{"a slice goes", func() { w.dropSlice("far") }, true, true},
 	} {
 		for _, request := range []Request{gpu, net} {
-			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+			if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := w.inv.Version()
 		step.do()
 		for _, request := range []Request{gpu, net} {
-			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+			if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if a, b := w.inv.Concerns(gpu, before), w.inv.Concerns(net, before); a != step.gpu || b != step.net {
+		if a, b := w.inv.ChangedFor(gpu, before), w.inv.ChangedFor(net, before); a != step.gpu || b != step.net {
 			t.Errorf("%s concerns gpu %v and net %v, want %v and %v", step.what, a, b, step.gpu, step.net)
 		}
 		if moved := w.inv.Version() != before; moved != (step.gpu || step.net) {
@@ -229,30 +230,30 @@ func TestChoosesTheClassOfAnExtendedResourceAsTheSchedulerDoes(t *testing.T) {
 }
 
 func TestKnowsFromWhereDevicesCanBeUsed(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.deviceClass("gpu")
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	s.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", PerDeviceNodeSelection: new(true), Pool: resourcev1.ResourcePool{Name: "far", ResourceSliceCount: 1},
 		Devices: []resourcev1.Device{{Name: "one", NodeName: new("n1")}, {Name: "all", AllNodes: new(true)}, {Name: "zone", NodeSelector: zone("a")}, {Name: "nowhere"}}}
 	w.slice(s)
-	spread := func() Spread { return w.inv.Count(Request{Class: "gpu"}).Free }
+	spread := func() NodeCounts { return w.inv.Count(Request{Class: "gpu"}).Free }
 	for _, step := range []struct {
 		what string
 		do   func()
-		want Spread
+		want NodeCounts
 	}{
-		{"nodes cannot be read", func() {}, Spread{"n1": 2}},
-		{"one node is known", func() { w.node("n2", nil) }, Spread{"n2": 1}},
-		{"the one that is named too", func() { w.node("n1", nil) }, Spread{"n1": 2, "n2": 1}},
-		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, Spread{"n1": 2, "n2": 2}},
-		{"it goes", func() { w.inv.Node("n2", nil) }, Spread{"n1": 2}},
+		{"nodes cannot be read", func() {}, NodeCounts{"n1": 2}},
+		{"one node is known", func() { w.node("n2", nil) }, NodeCounts{"n2": 1}},
+		{"the one that is named too", func() { w.node("n1", nil) }, NodeCounts{"n1": 2, "n2": 1}},
+		{"a label selects one", func() { w.node("n2", map[string]string{"zone": "a"}) }, NodeCounts{"n1": 2, "n2": 2}},
+		{"it goes", func() { w.inv.Node("n2", nil) }, NodeCounts{"n1": 2}},
 	} {
 		step.do()
 		if got := spread(); !reflect.DeepEqual(got, step.want) {
 			t.Errorf("%s: free are %v, want %v", step.what, got, step.want)
 		}
 	}
-	if best := (Spread{"b": 2, "a": 2, "c": 5}).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
+	if best := (NodeCounts{"b": 2, "a": 2, "c": 5}).Best(2); !reflect.DeepEqual(best, []NodeCount{{"c", 5}, {"a", 2}}) {
 		t.Errorf("the best are %v", best)
 	}
 	if _, known, err := w.inv.OnNode("n2"); known || err != nil {

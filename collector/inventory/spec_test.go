@@ -50,12 +50,13 @@ func TestLargeSpecifications(t *testing.T) {
 			inv := New()
 			inv.Claim("a", "one", c.claim)
 			inv.Template("a", "one", &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.claim.Spec}})
-			spec, kept := inv.ClaimSpec("a", "one")
-			_, keptToo := inv.TemplateSpec("a", "one")
-			if kept != (c.refused == "") || keptToo != kept || (spec != nil) != kept {
-				t.Errorf("kept %t and %t", kept, keptToo)
+			spec, claimSays := inv.Spec("a", "one", "")
+			ofTemplate, templateSays := inv.Spec("a", "", "one")
+			kept := spec != nil
+			if kept != (c.refused == "") || (ofTemplate != nil) != kept {
+				t.Errorf("kept %t and %t", kept, ofTemplate != nil)
 			}
-			for _, says := range []string{inv.SpecRefused("a", "one", ""), inv.SpecRefused("a", "", "one")} {
+			for _, says := range []string{claimSays, templateSays} {
 				if !strings.HasPrefix(says, c.says) || (says == "") != kept {
 					t.Errorf("says %q", says)
 				}
@@ -68,7 +69,7 @@ func TestLargeSpecifications(t *testing.T) {
 			inv.Claim("a", "one", nil)
 			inv.Template("a", "one", nil)
 			checkSpecs(t, inv)
-			if len(inv.specs.books) != 0 {
+			if len(inv.claims.specs.specs.values) != 0 {
 				t.Error("the specification stays without its claim")
 			}
 		})
@@ -79,27 +80,27 @@ func TestLargeSpecifications(t *testing.T) {
 func checkSpecs(t *testing.T, inv *Inventory) {
 	t.Helper()
 	total, namespaces, refused := 0, map[string]int{}, 0
-	for _, kept := range inv.specs.books {
-		if kept.thing.namespace != "" {
-			total += kept.thing.bytes
-			namespaces[kept.thing.namespace] += kept.thing.bytes
+	for _, kept := range inv.claims.specs.specs.values {
+		if kept.value.namespace != "" {
+			total += kept.value.bytes
+			namespaces[kept.value.namespace] += kept.value.bytes
 		}
 	}
-	for _, kept := range inv.templates {
-		if kept.thing.whole == nil {
+	for _, kept := range inv.claims.templates {
+		if kept.value.spec == nil {
 			refused++
 		}
 	}
-	for _, c := range inv.claims {
-		if c.spec != nil && c.spec.thing.whole == nil {
+	for _, c := range inv.claims.claims {
+		if c.spec != nil && c.spec.value.spec == nil {
 			refused++
 		}
 	}
-	for _, count := range inv.budget.refused {
+	for _, count := range inv.claims.specs.refusedCount {
 		refused -= count
 	}
-	if total != inv.budget.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.budget.namespaces) || refused != 0 {
-		t.Fatalf("the budget says %d, %v, and %d fewer are refused; kept are %d, %v", inv.budget.total, inv.budget.namespaces, refused, total, namespaces)
+	if total != inv.claims.specs.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.claims.specs.byNamespace) || refused != 0 {
+		t.Fatalf("the budget says %d, %v, and %d fewer are refused; kept are %d, %v", inv.claims.specs.total, inv.claims.specs.byNamespace, refused, total, namespaces)
 	}
 	if total > totalLimit {
 		t.Fatalf("%d bytes are kept", total)
@@ -128,16 +129,16 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	}
 	inv.Claim("other", "large", numbered(0, 20_000))
 	inv.Claim("hostile", "small", numbered(0, 2000))
-	if _, kept := inv.ClaimSpec("other", "large"); !kept {
+	if spec, _ := inv.Spec("other", "large", ""); spec == nil {
 		t.Error("another namespace's claim is not kept")
 	}
-	if _, kept := inv.ClaimSpec("hostile", "small"); !kept {
+	if spec, _ := inv.Spec("hostile", "small", ""); spec == nil {
 		t.Error("a claim of ordinary size is not kept")
 	}
 	if refused := inv.Supply().Oversized[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
 		t.Errorf("%d of 1000 are refused", refused)
 	}
-	if says := inv.SpecRefused("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
+	if _, says := inv.Spec("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
 		t.Errorf("says %q", says)
 	}
 	for namespace := range 50 {
@@ -146,11 +147,11 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 		}
 	}
 	checkSpecs(t, inv)
-	if says := inv.SpecRefused("hostile-49", "0", ""); says != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
+	if _, says := inv.Spec("hostile-49", "0", ""); says != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
 		t.Errorf("says %q", says)
 	}
 	inv.Claim("other", "small", numbered(7, 2000))
-	if _, kept := inv.ClaimSpec("other", "small"); !kept {
+	if spec, _ := inv.Spec("other", "small", ""); spec == nil {
 		t.Error("a claim of ordinary size is not kept beside many large ones")
 	}
 }
@@ -162,10 +163,10 @@ func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
 		for i := range 10_000 {
 			inv.Claim("a", fmt.Sprint(i), numbered(0, size))
 		}
-		first, _ := inv.ClaimSpec("a", "0")
-		last, _ := inv.ClaimSpec("a", "9999")
-		if len(inv.specs.books) != 1 || first == nil || first != last {
-			t.Errorf("%d specifications", len(inv.specs.books))
+		first, _ := inv.Spec("a", "0", "")
+		last, _ := inv.Spec("a", "9999", "")
+		if len(inv.claims.specs.specs.values) != 1 || first == nil || first != last {
+			t.Errorf("%d specifications", len(inv.claims.specs.specs.values))
 		}
 		checkSpecs(t, inv)
 	}
@@ -195,14 +196,14 @@ func TestSpecificationsComeAndGo(t *testing.T) {
 			checkSpecs(t, inv)
 		}
 	}
-	for ref := range inv.claims {
+	for ref := range inv.claims.claims {
 		inv.Claim(ref.Namespace, ref.Name, nil)
 	}
-	for ref := range inv.templates {
+	for ref := range inv.claims.templates {
 		inv.Template(ref.Namespace, ref.Name, nil)
 	}
-	if checkSpecs(t, inv); len(inv.specs.books) != 0 || inv.budget.total != 0 || len(inv.budget.namespaces) != 0 {
-		t.Errorf("something stays: %+v", inv.budget)
+	if checkSpecs(t, inv); len(inv.claims.specs.specs.values) != 0 || inv.claims.specs.total != 0 || len(inv.claims.specs.byNamespace) != 0 {
+		t.Errorf("something stays: %+v", inv.claims.specs)
 	}
 }
 
@@ -223,8 +224,8 @@ func FuzzSpec(f *testing.F) {
 		}
 		inv := New()
 		inv.Claim("a", "one", claim)
-		spec, kept := inv.ClaimSpec("a", "one")
-		says := inv.SpecRefused("a", "one", "")
+		spec, says := inv.Spec("a", "one", "")
+		kept := spec != nil
 		switch {
 		case kept && (specMemory(spec) > specLimit || longestSelector(spec) > expressionLimit):
 			t.Errorf("%d bytes are kept", specMemory(spec))

@@ -20,7 +20,7 @@ import (
 
 // world is a cluster of API objects that a test changes, and an inventory that
 // is told of the changes.
-type world struct {
+type testCluster struct {
 	t      testing.TB
 	rng    *rand.Rand
 	inv    *Inventory
@@ -32,46 +32,46 @@ type world struct {
 	ids    int64
 }
 
-func newWorld(t testing.TB, seed uint64) *world {
-	return &world{
+func newTestCluster(t testing.TB, seed uint64) *testCluster {
+	return &testCluster{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), inv: New(),
 		nodes: map[string]*corev1.Node{}, slices: map[string]*resourcev1.ResourceSlice{}, claims: map[string]*resourcev1.ResourceClaim{},
 		rules: map[string]*resourcev1.DeviceTaintRule{}, class: map[string]*resourcev1.DeviceClass{},
 	}
 }
 
-func (w *world) node(name string, labels map[string]string) {
+func (w *testCluster) node(name string, labels map[string]string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	w.nodes[name] = node
 	w.inv.Node(name, node.DeepCopy())
 }
 
-func (w *world) slice(s *resourcev1.ResourceSlice) {
+func (w *testCluster) slice(s *resourcev1.ResourceSlice) {
 	w.slices[s.Name] = s
 	w.inv.Slice(s.Name, s.DeepCopy())
 }
 
-func (w *world) dropSlice(name string) {
+func (w *testCluster) dropSlice(name string) {
 	delete(w.slices, name)
 	w.inv.Slice(name, nil)
 }
 
-func (w *world) claim(c *resourcev1.ResourceClaim) {
+func (w *testCluster) claim(c *resourcev1.ResourceClaim) {
 	w.claims[c.Name] = c
 	w.inv.Claim(c.Namespace, c.Name, c.DeepCopy())
 }
 
-func (w *world) dropClaim(name string) {
+func (w *testCluster) dropClaim(name string) {
 	delete(w.claims, name)
 	w.inv.Claim("lab", name, nil)
 }
 
-func (w *world) rule(r *resourcev1.DeviceTaintRule) {
+func (w *testCluster) rule(r *resourcev1.DeviceTaintRule) {
 	w.rules[r.Name] = r
 	w.inv.Rule(r.Name, r.DeepCopy())
 }
 
-func (w *world) deviceClass(name string, expressions ...string) {
+func (w *testCluster) deviceClass(name string, expressions ...string) {
 	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.Selectors = selectors(expressions...)
 	w.class[name] = c
@@ -87,7 +87,7 @@ func selectors(expressions ...string) []resourcev1.DeviceSelector {
 }
 
 // told is another inventory that has been told of the present alone.
-func (w *world) told() *Inventory {
+func (w *testCluster) rebuilt() *Inventory {
 	inv := New()
 	for name, o := range w.claims {
 		inv.Claim("lab", name, o.DeepCopy())
@@ -109,7 +109,7 @@ func (w *world) told() *Inventory {
 
 // patched are all slices with the taints of rules, written out from the API's
 // documentation.
-func (w *world) patched() []*resourcev1.ResourceSlice {
+func (w *testCluster) patched() []*resourcev1.ResourceSlice {
 	var all []*resourcev1.ResourceSlice
 	is := func(want *string, have string) bool { return want == nil || *want == have }
 	for _, published := range w.slices {
@@ -128,7 +128,7 @@ func (w *world) patched() []*resourcev1.ResourceSlice {
 }
 
 // allocated is the state as the scheduler gathers it from claims.
-func (w *world) allocated() structured.AllocatedState {
+func (w *testCluster) allocated() structured.AllocatedState {
 	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
 	for _, c := range w.claims {
@@ -152,13 +152,13 @@ func (w *world) allocated() structured.AllocatedState {
 	return state
 }
 
-func pick[T any](w *world, of ...T) T { return of[w.rng.IntN(len(of))] }
+func pick[T any](w *testCluster, of ...T) T { return of[w.rng.IntN(len(of))] }
 
 // chance is true once in so many times.
-func (w *world) chance(in int) bool { return w.rng.IntN(in) == 0 }
+func (w *testCluster) chance(in int) bool { return w.rng.IntN(in) == 0 }
 
 // randomDevice makes a device with an attribute "id" that no other has.
-func (w *world) randomDevice(name string) resourcev1.Device {
+func (w *testCluster) randomDevice(name string) resourcev1.Device {
 	w.ids++
 	d := resourcev1.Device{
 		Name: name,
@@ -189,7 +189,7 @@ func (w *world) randomDevice(name string) resourcev1.Device {
 	return d
 }
 
-func (w *world) randomPolicy() *resourcev1.CapacityRequestPolicy {
+func (w *testCluster) randomPolicy() *resourcev1.CapacityRequestPolicy {
 	if w.chance(2) {
 		return &resourcev1.CapacityRequestPolicy{Default: new(resource.MustParse("1Gi")), ValidValues: []resource.Quantity{
 			resource.MustParse("1Gi"), resource.MustParse("8Gi"), resource.MustParse("32Gi")}}
@@ -204,18 +204,18 @@ func (w *world) randomPolicy() *resourcev1.CapacityRequestPolicy {
 	return policy
 }
 
-func (w *world) fractionalPolicy() *resourcev1.CapacityRequestPolicy {
+func (w *testCluster) fractionalPolicy() *resourcev1.CapacityRequestPolicy {
 	return &resourcev1.CapacityRequestPolicy{Default: new(resource.MustParse("250m")), ValidRange: &resourcev1.CapacityRequestPolicyRange{
 		Min: new(resource.MustParse("250m")), Step: new(resource.MustParse(pick(w, "250m", "1"))), Max: new(resource.MustParse(pick(w, "2", "3500m")))}}
 }
 
-func (w *world) randomTaint() resourcev1.DeviceTaint {
+func (w *testCluster) randomTaint() resourcev1.DeviceTaint {
 	return resourcev1.DeviceTaint{Key: pick(w, "sick", "drain"), Value: pick(w, "", "yes"),
 		Effect: pick(w, resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute)}
 }
 
 // place says where a slice's devices can be used.
-func (w *world) place(spec *resourcev1.ResourceSliceSpec, node string) {
+func (w *testCluster) place(spec *resourcev1.ResourceSliceSpec, node string) {
 	switch w.rng.IntN(6) {
 	case 0:
 		spec.AllNodes = new(true)
@@ -244,7 +244,7 @@ func zone(name string) *corev1.NodeSelector {
 }
 
 // publish makes a pool anew, in one or more slices, at times not all of them.
-func (w *world) publish(driver, name, node string, generation int64) {
+func (w *testCluster) publish(driver, name, node string, generation int64) {
 	var made []*resourcev1.ResourceSlice
 	counted, contradicts := w.chance(3), w.chance(12)
 	for i := range 1 + w.rng.IntN(2) {
@@ -285,7 +285,7 @@ func counts(memory, units string) map[string]resourcev1.Counter {
 	return map[string]resourcev1.Counter{"memory": {Value: resource.MustParse(memory)}, "units": {Value: resource.MustParse(units)}}
 }
 
-func (w *world) randomConsumption() []resourcev1.DeviceCounterConsumption {
+func (w *testCluster) randomConsumption() []resourcev1.DeviceCounterConsumption {
 	consumption := resourcev1.DeviceCounterConsumption{CounterSet: pick(w, "set-0", "set-1"), Counters: counts(pick(w, "1", "3", "8"), pick(w, "7", "30"))}
 	if w.chance(40) {
 		consumption.CounterSet = "set-none"
@@ -298,7 +298,7 @@ func (w *world) randomConsumption() []resourcev1.DeviceCounterConsumption {
 
 // allocate makes a claim that has some devices, also such as the scheduler
 // would not have given it.
-func (w *world) allocate(name string) {
+func (w *testCluster) allocate(name string) {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}}
 	c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: zone("a")}
 	for _, s := range w.slices {
@@ -321,7 +321,7 @@ func (w *world) allocate(name string) {
 }
 
 // taint makes a rule.
-func (w *world) taint(name string) {
+func (w *testCluster) taint(name string) {
 	r := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	r.Spec.Taint = w.randomTaint()
 	if !w.chance(6) {
@@ -340,7 +340,7 @@ func (w *world) taint(name string) {
 }
 
 // populate fills the world.
-func (w *world) populate() {
+func (w *testCluster) populate() {
 	w.node("n0", map[string]string{"zone": "a"})
 	w.node("n1", map[string]string{"zone": "b"})
 	w.node("n2", nil)
@@ -359,7 +359,7 @@ func (w *world) populate() {
 }
 
 // change changes something.
-func (w *world) change() {
+func (w *testCluster) change() {
 	switch w.rng.IntN(9) {
 	case 0:
 		w.publish(pick(w, "gpu.example.com", "net.example.com"), pick(w, "p0", "p1", "p2", "p3"), pick(w, "n0", "n1", "n2"), 1+w.rng.Int64N(4))
@@ -403,7 +403,7 @@ func sorted[V any](of map[string]V) []string {
 }
 
 // settled is the supply once the selectors of all classes have been asked.
-func settled(inv *Inventory) *dra.Supply {
+func supplyOf(inv *Inventory) *dra.Supply {
 	if err := inv.Settle(context.Background(), nil); err != nil {
 		panic(err)
 	}
