@@ -17,7 +17,7 @@ const (
 )
 
 // gpus publishes eight devices of a node with what NVIDIA's driver says of its.
-func (w *world) gpus(node int) *resourcev1.ResourceSlice {
+func (w *testCluster) gpus(node int) *resourcev1.ResourceSlice {
 	name := fmt.Sprintf("node-%05d", node)
 	var devices []resourcev1.Device
 	for i := range 8 {
@@ -30,19 +30,19 @@ func (w *world) gpus(node int) *resourcev1.ResourceSlice {
 	return w.pool("gpu.nvidia.com", name, devices...)
 }
 
-// bigWorld has 80,000 devices, of which each node's first five are held, and
+// bigCluster has 80,000 devices, of which each node's first five are held, and
 // 1,000 pods that wait for claims of so many different specifications. None of
 // them can be allocated; a third fails by counts, a third by constraints, so
 // that the allocator is asked on 50 nodes twice, a third on one node alone.
-func bigWorld(b *testing.B, specifications int) (*world, []dra.Question) {
-	w := newWorld(b)
+func bigCluster(b *testing.B, specifications int) (*testCluster, []dra.Question) {
+	w := newTestCluster(b)
 	w.class("gpu", `device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'`)
 	for node := range benchmarkNodes {
 		name := fmt.Sprintf("node-%05d", node)
 		w.node(name, map[string]string{"zone": fmt.Sprint(node % 3)})
 		slice := w.gpus(node)
 		w.slices = nil
-		held := &resourcev1.ResourceClaim{Spec: spec(request("main", 5))}
+		held := &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 5))}
 		held.Status.Allocation = &resourcev1.AllocationResult{}
 		for i := range 5 {
 			held.Status.Allocation.Devices.Results = append(held.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
@@ -65,13 +65,13 @@ func benchmarkSpec(n int) resourcev1.ResourceClaimSpec {
 		[]string{"NVIDIA H100 80GB HBM3", "NVIDIA B200"}[n%2], 100+n)
 	switch n % 3 {
 	case 0:
-		return spec(request("main", 4, product)) // three are free on each node
+		return spec(deviceRequest("main", 4, product)) // three are free on each node
 	case 1:
-		s := spec(request("main", 3, product))
+		s := spec(deviceRequest("main", 3, product))
 		s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("resource.kubernetes.io/pcieRoot")}
 		return s
 	default:
-		return spec(request("main", 2, product), request("other", 2, product))
+		return spec(deviceRequest("main", 2, product), deviceRequest("other", 2, product))
 	}
 }
 
@@ -80,16 +80,16 @@ func benchmarkSpec(n int) resourcev1.ResourceClaimSpec {
 func BenchmarkChange(b *testing.B) {
 	for _, specifications := range []int{1, 10, 50, 200} {
 		b.Run(fmt.Sprintf("specs=%d", specifications), func(b *testing.B) {
-			w, questions := bigWorld(b, specifications)
-			d := newQueue(w.judge())
-			d.judge.Ask(questions)
+			w, questions := bigCluster(b, specifications)
+			d := w.diagnoser().newQueue()
+			d.mailbox.ask(questions)
 			all := func() {
 				d.refresh()
 				workThrough(b, d)
 				d.publish()
 			}
 			all()
-			if got := len(d.judge.Verdicts()); got != benchmarkWaiting {
+			if got := len(d.verdicts()); got != benchmarkWaiting {
 				b.Fatalf("%d verdicts", got)
 			}
 			generation := int64(1)
@@ -122,10 +122,10 @@ func processorTime(b *testing.B) time.Duration {
 func BenchmarkFirst(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
-		w, questions := bigWorld(b, 50)
+		w, questions := bigCluster(b, 50)
 		b.StartTimer()
-		d := newQueue(w.judge())
-		d.judge.Ask(questions)
+		d := w.diagnoser().newQueue()
+		d.mailbox.ask(questions)
 		d.refresh()
 		workThrough(b, d)
 		d.publish()

@@ -14,7 +14,7 @@ import (
 
 // What a person is told of a claim that is pending for several reasons at once.
 func TestDetail(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.node("n2", nil)
 	w.class("gpu", `device.driver == "d"`)
@@ -24,8 +24,8 @@ func TestDetail(t *testing.T) {
 	driver, pool := "d", "n2"
 	w.hold("train", "n1", `device.attributes["d"].?model.orValue("") == "x"`)
 	w.rule("maintenance", "repair", resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintSelector{Driver: &driver, Pool: &pool})
-	w.claim("c", spec(request("main", 3, `device.attributes["d"].model == "x"`)))
-	v := w.judge().Explain(t.Context(), question("c"))[0]
+	w.claim("c", spec(deviceRequest("main", 3, `device.attributes["d"].model == "x"`)))
+	v := w.diagnoser().Explain(t.Context(), question("c"))[0]
 	if v.Reason != dra.ReasonTainted {
 		t.Errorf("reason %q: %s", v.Reason, v.Message)
 	}
@@ -179,7 +179,7 @@ func TestDetail(t *testing.T) {
 // A person is told how many hold devices, though not of all by name, and of
 // many taints those of most devices.
 func TestDetailTellsHowManyMore(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	var devices []resourcev1.Device
@@ -194,9 +194,9 @@ func TestDetailTellsHowManyMore(t *testing.T) {
 	for i := range 45 {
 		w.hold(fmt.Sprintf("train-%d", i), "n1", fmt.Sprintf(`device.attributes["d"].index == %d`, i))
 	}
-	w.claim("c", spec(request("main", 2)))
-	detail := w.judge().Explain(t.Context(), question("c"))[0].Detail
-	if len(detail.Holders) != holdersTold || detail.HoldersInAll != 45 || detail.OnOneNode["main"] != 45 {
+	w.claim("c", spec(deviceRequest("main", 2)))
+	detail := w.diagnoser().Explain(t.Context(), question("c"))[0].Detail
+	if len(detail.Holders) != maxHolders || detail.HoldersInAll != 45 || detail.OnOneNode["main"] != 45 {
 		t.Errorf("%d holders of %d; one node could give %v", len(detail.Holders), detail.HoldersInAll, detail.OnOneNode)
 	}
 	var taints []string
@@ -205,7 +205,7 @@ func TestDetailTellsHowManyMore(t *testing.T) {
 			taints = append(taints, fmt.Sprintf("%d by %s", removal.Count, removal.Because))
 		}
 	}
-	if len(taints) != taintsTold+1 || taints[0] != "1 by taint sick-45:NoSchedule of the driver" || taints[taintsTold] != "7 by one of 7 other taints" {
+	if len(taints) != maxTaints+1 || taints[0] != "1 by taint sick-45:NoSchedule of the driver" || taints[maxTaints] != "7 by one of 7 other taints" {
 		t.Errorf("taints: %q", taints)
 	}
 }
@@ -213,19 +213,19 @@ func TestDetailTellsHowManyMore(t *testing.T) {
 // Nodes and what is missing there, for a claim that fits and for one that is
 // tied to where another claim of the pod is.
 func TestDetailNodes(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.node("n2", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", devicesNamed(1)...)
 	w.pool("d", "n2", devicesNamed(3)...)
 	w.hold("first", "n1")
-	w.claim("c", spec(request("main", 2)))
-	fits := w.judge().Explain(t.Context(), question("c"))[0]
+	w.claim("c", spec(deviceRequest("main", 2)))
+	fits := w.diagnoser().Explain(t.Context(), question("c"))[0]
 	if fits.Detail.Fits != "n2" || fmt.Sprint(fits.Detail.Nodes) != "[{n2 map[main:3] }]" {
 		t.Errorf("fits: %+v", fits.Detail)
 	}
-	tied := w.judge().Explain(t.Context(), question("first", "c"))
+	tied := w.diagnoser().Explain(t.Context(), question("first", "c"))
 	if want := "[{n2 map[main:3] another claim of the pod is allocated on node n1}]"; fmt.Sprint(tied[1].Detail.Nodes) != want {
 		t.Errorf("nodes are %v, want %s", tied[1].Detail.Nodes, want)
 	}
@@ -237,14 +237,14 @@ func TestDetailNodes(t *testing.T) {
 // A node whose devices do not satisfy the constraints together is not said to
 // lack room.
 func TestDetailOfConstraints(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
-	s := spec(request("main", 2))
+	s := spec(deviceRequest("main", 2))
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 	w.claim("c", s)
-	v := w.judge().Explain(t.Context(), question("c"))[0]
+	v := w.diagnoser().Explain(t.Context(), question("c"))[0]
 	if want := "[{n1 map[main:2] enough free devices for each request, but none that satisfy the constraints}]"; fmt.Sprint(v.Detail.Nodes) != want {
 		t.Errorf("%s: nodes are %v, want %s", v.Reason, v.Detail.Nodes, want)
 	}
@@ -252,7 +252,7 @@ func TestDetailOfConstraints(t *testing.T) {
 
 // As much as the API allows: 32 requests over slices of 128 devices.
 func TestManyRequests(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
 	for n := range 3 {
 		name := fmt.Sprintf("n%d", n)
@@ -266,18 +266,18 @@ func TestManyRequests(t *testing.T) {
 	var fits, not resourcev1.ResourceClaimSpec
 	for i := range 32 {
 		name := fmt.Sprintf("r%d", i)
-		fits.Devices.Requests = append(fits.Devices.Requests, request(name, 1, fmt.Sprintf(`device.attributes["d"].index >= %d`, i*4)))
-		not.Devices.Requests = append(not.Devices.Requests, request(name, 1, fmt.Sprintf(`device.attributes["d"].index == %d`, i/2)))
+		fits.Devices.Requests = append(fits.Devices.Requests, deviceRequest(name, 1, fmt.Sprintf(`device.attributes["d"].index >= %d`, i*4)))
+		not.Devices.Requests = append(not.Devices.Requests, deviceRequest(name, 1, fmt.Sprintf(`device.attributes["d"].index == %d`, i/2)))
 	}
 	w.claim("fits", fits)
 	w.claim("not", not)
-	verdicts := w.judge().Explain(t.Context(), question("fits"))
+	verdicts := w.diagnoser().Explain(t.Context(), question("fits"))
 	if v := verdicts[0]; v.Reason != dra.ReasonNone || len(v.Funnel) != 32 || v.Funnel[31].Left != [dra.Stages]int{384, 384, 12, 12, 12, 4} {
 		t.Errorf("%q %q %v", v.Reason, v.Message, v.Funnel)
 	}
 	// Each two requests want the same device, and there are three of each on as
 	// many nodes.
-	v := w.judge().Explain(t.Context(), question("not"))[0]
+	v := w.diagnoser().Explain(t.Context(), question("not"))[0]
 	if v.Reason != dra.ReasonFragmented {
 		t.Errorf("%q %q", v.Reason, v.Message)
 	}
@@ -285,7 +285,7 @@ func TestManyRequests(t *testing.T) {
 
 // A claim for which the allocator would search for longer than anybody waits.
 func TestEndlessSearch(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	var devices []resourcev1.Device
@@ -293,13 +293,13 @@ func TestEndlessSearch(t *testing.T) {
 		devices = append(devices, device(fmt.Sprintf("dev-%d", i), "group", i%10))
 	}
 	w.pool("d", "n1", devices...)
-	s, group := spec(request("main", 11)), resourcev1.FullyQualifiedName("d/group")
+	s, group := spec(deviceRequest("main", 11)), resourcev1.FullyQualifiedName("d/group")
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{{DistinctAttribute: &group}}
 	w.claim("c", s)
 	began := time.Now()
-	judge := w.judge()
-	judge.patience = perNode
-	v := judge.Explain(t.Context(), question("c"))[0]
+	d := w.diagnoser()
+	d.searchLimit = searchLimit
+	v := d.Explain(t.Context(), question("c"))[0]
 	if v.Reason != dra.ReasonUndetermined || v.Message != "the diagnosis needs more than 250ms for a search for devices on one node: that was so on 1 of the 1 nodes that were tried" {
 		t.Errorf("%q %q", v.Reason, v.Message)
 	}
@@ -308,7 +308,7 @@ func TestEndlessSearch(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v := w.judge().Explain(ctx, question("c"))[0]; v.Reason != dra.ReasonPendingDiagnosis || v.Message == "" {
+	if v := w.diagnoser().Explain(ctx, question("c"))[0]; v.Reason != dra.ReasonPendingDiagnosis || v.Message == "" {
 		t.Errorf("where the context has ended: %q %q", v.Reason, v.Message)
 	}
 }

@@ -1,9 +1,24 @@
+// Package diagnosis finds out why the claims of a pod cannot be allocated, as
+// far as devices go. For each request it counts the devices that each stage
+// leaves. What counts cannot tell (constraints, partitions, requests that
+// compete) is found out by the allocator that the scheduler uses, on the most
+// promising nodes. Not considered are node affinity, taints of nodes, processor
+// and memory. docs/pending.md has the reasons and the limits.
+//
+// The stages, in the direction of the data:
+//
+//	mailbox     questions from other goroutines, and verdicts to them
+//	queue       what is diagnosed next; its items, their shares and their tasks
+//	pace, meter the share of a core, the turns, and the limit for each pod
+//	podClaims   what a pod requests
+//	query       counts, candidates, attempts: the diagnosis of one pod
+//	snapshot    nodes as upstream's allocator sees them
+//	finding     reasons and sentences
 package diagnosis
 
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -13,12 +28,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-const (
-	lookAgain   = time.Second            // whether the inventory has changed, if nobody asks
-	publishEach = 250 * time.Millisecond // while there is work: readers of verdicts take all of them each time
-)
-
-// Options are what a judge needs. All but Budget must be given.
+// Options are what a Diagnoser needs. All but Budget must be set.
 type Options struct {
 	Inventory *inventory.Inventory
 	Clock     clock.Clock
@@ -26,83 +36,48 @@ type Options struct {
 	Budget    float64 // share of a core that Run may use, above 0 and up to 1
 }
 
-// Diagnoser says why references wait. Ask, Verdicts, Changed and Explain are safe
-// for concurrent use; Run runs once.
+// Diagnoser finds out why claims of pods are pending. Ask, Verdicts, Costs,
+// Changed and Explain are safe for concurrent use; Run runs once.
 type Diagnoser struct {
-	inventory *inventory.Inventory
-	clock     clock.Clock
-	log       *slog.Logger
-	budget    float64
-	patience  time.Duration // with the allocator, for each node
-	compiled  *cel.Cache    // of the allocator's selectors
-
-	changed chan struct{}
-	wake    chan struct{}
-
-	mu       sync.Mutex
-	asked    []dra.Question
-	asking   uint64 // counts the calls of Ask
-	verdicts []dra.Verdict
-	costs    []dra.DiagnosisCost
+	options     Options
+	searchLimit time.Duration // of the allocator, for each node
+	compiled    *cel.Cache    // of the allocator's selectors
+	mailbox     *mailbox
 }
 
-// New returns a judge that has been asked nothing.
+// New returns a Diagnoser without questions.
 func New(options Options) *Diagnoser {
-	return &Diagnoser{
-		inventory: options.Inventory,
-		clock:     options.Clock,
-		log:       options.Log,
-		budget:    options.Budget,
-		patience:  perNode,
-		compiled:  newCache(),
-		changed:   make(chan struct{}, 1),
-		wake:      make(chan struct{}, 1),
-	}
+	return &Diagnoser{options: options, searchLimit: searchLimit, compiled: newCache(), mailbox: newMailbox()}
 }
 
-// newCache returns a cache for compiled selectors. Its features are those of
-// the allocator; the compiler behind it is shared by all caches that have the
-// same.
-func newCache() *cel.Cache {
-	return cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
-}
+// Ask replaces the questions; the pods that have been pending longest come
+// first. The questions must not be changed afterwards. It never blocks.
+func (d *Diagnoser) Ask(questions []dra.Question) { d.mailbox.ask(questions) }
 
-// Ask replaces what is asked, the oldest wait first. The questions must not be
-// changed afterwards. It never blocks.
-func (j *Diagnoser) Ask(questions []dra.Question) {
-	j.mu.Lock()
-	j.asked = questions
-	j.asking++
-	j.mu.Unlock()
-	notify(j.wake)
-}
-
-// Verdicts returns what has been found for what is asked, in the order of the
-// questions; a question that has not been looked at yet has none. The slice is
-// shared and must not be changed.
-func (j *Diagnoser) Verdicts() []dra.Verdict {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.verdicts
+// Verdicts returns the answers to the questions, in their order; a question that
+// has not been diagnosed yet has none. The slice is shared and must not be
+// changed.
+func (d *Diagnoser) Verdicts() []dra.Verdict {
+	verdicts, _ := d.mailbox.published()
+	return verdicts
 }
 
 // Costs returns how much work diagnoses have taken since the start, by
-// namespace: of the first hundred that were charged. All else, and the selectors
-// of device classes, is under the empty name. The slice is shared and must not
-// be changed.
-func (j *Diagnoser) Costs() []dra.DiagnosisCost {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.costs
+// namespace: of the first hundred that were charged. The work for all others, and
+// for the selectors of device classes, is under the empty name. The slice is
+// shared and must not be changed.
+func (d *Diagnoser) Costs() []dra.DiagnosisCost {
+	_, costs := d.mailbox.published()
+	return costs
 }
 
 // Changed receives a value after Verdicts has changed, or the selectors of
 // device classes have been evaluated; one value may stand for several changes.
-func (j *Diagnoser) Changed() <-chan struct{} { return j.changed }
+func (d *Diagnoser) Changed() <-chan struct{} { return d.mailbox.changed }
 
-// Run judges what is asked until the context is done, whose error it returns.
-func (j *Diagnoser) Run(ctx context.Context) error {
-	q := newQueue(j)
+// Run answers questions until the context is done, whose error it returns.
+func (d *Diagnoser) Run(ctx context.Context) error {
+	q := d.newQueue()
 	defer q.stop()
 	for {
 		q.refresh()
@@ -123,21 +98,19 @@ func (j *Diagnoser) Run(ctx context.Context) error {
 	}
 }
 
-// Explain judges one question at once, with details for a person. Where the
-// context ends it answers with what it has.
-func (j *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
-	o := resolve(j.inventory, q)
-	judged := j.consider(ctx, nil, newGround(j), o, true)
-	if ctx.Err() != nil {
-		j.log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
-	}
-	return judged.verdicts(q, o)
+func (d *Diagnoser) newQueue() *queue { return newQueue(d.options, d.newSnapshot(), d.mailbox) }
+
+func (d *Diagnoser) newSnapshot() *snapshot {
+	return newSnapshot(d.options.Inventory, d.compiled, d.searchLimit)
 }
 
-// notify tells whoever waits, and nobody twice.
-func notify(channel chan<- struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
+// Explain answers one question at once, with details for a person. If the
+// context ends, the answer has what was found before.
+func (d *Diagnoser) Explain(ctx context.Context, q dra.Question) []dra.Verdict {
+	pod := resolve(d.options.Inventory, q)
+	found := diagnose(ctx, nil, d.newSnapshot(), pod, true)
+	if ctx.Err() != nil {
+		d.options.Log.Warn("explanation is incomplete", "pod", q.Pod.String(), "error", context.Cause(ctx))
 	}
+	return found.verdicts(q, pod)
 }

@@ -66,12 +66,12 @@ func questionOf(pod string, claims ...string) dra.Question {
 // What is asked is answered, follows the inventory, and goes with its question.
 func TestRunFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
-		w.claim("a", spec(request("main", 1)))
-		w.claim("b", spec(request("main", 2)))
-		j := w.judge()
+		w.claim("a", spec(deviceRequest("main", 1)))
+		w.claim("b", spec(deviceRequest("main", 2)))
+		j := w.diagnoser()
 		running(t, j)
 		j.Ask([]dra.Question{questionOf("p1", "a"), questionOf("p2", "b")})
 		await(t, j, "nothing published", func(v []dra.Verdict) bool {
@@ -91,6 +91,11 @@ func TestRunFollows(t *testing.T) {
 		j.Ask(nil)
 		await(t, j, "nothing is asked", func(v []dra.Verdict) bool { return len(v) == 0 })
 	})
+}
+
+func (q *queue) verdicts() []dra.Verdict {
+	verdicts, _ := q.mailbox.published()
+	return verdicts
 }
 
 // longAgo has the queue take in what is asked though there is something in it.
@@ -115,17 +120,17 @@ func (q *queue) drain(t *testing.T, limit int) int {
 
 // A question whose order has changed keeps its verdict until there is another.
 func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.class("gpu")
-	w.claim("a", spec(request("main", 1)))
-	j := w.judge()
-	d := newQueue(j)
+	w.claim("a", spec(deviceRequest("main", 1)))
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	j.Ask([]dra.Question{questionOf("p", "a")})
 	d.refresh()
 	d.drain(t, 1)
 	d.publish()
-	w.claim("a", spec(request("main", 7)))
+	w.claim("a", spec(deviceRequest("main", 7)))
 	j.Ask([]dra.Question{questionOf("p", "a", "b")})
 	d.refresh()
 	d.publish()
@@ -144,7 +149,7 @@ func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 // Pods that ask for the same thing share one judgement; each is told by its
 // own names.
 func TestRunSharesJudgements(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", devicesNamed(2, "model", "x")...)
@@ -153,11 +158,11 @@ func TestRunSharesJudgements(t *testing.T) {
 	var questions []dra.Question
 	for i := range 100 {
 		name := fmt.Sprintf("c%d", i)
-		w.claim(name, spec(request("main", 2, `device.attributes["d"].model == "x"`)))
+		w.claim(name, spec(deviceRequest("main", 2, `device.attributes["d"].model == "x"`)))
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
-	j := w.judge()
-	d := newQueue(j)
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	j.Ask(questions)
 	d.refresh()
@@ -179,15 +184,15 @@ func TestRunSharesJudgements(t *testing.T) {
 // What changes nothing for an order does not have it judged again, and what
 // does, does.
 func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.class("net", `device.driver == "net"`)
 	w.pool("d", "n1", devicesNamed(1)...)
 	w.pool("net", "n1", devicesNamed(2)...)
-	w.claim("a", spec(request("main", 1)))
-	j := w.judge()
-	d := newQueue(j)
+	w.claim("a", spec(deviceRequest("main", 1)))
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	again := func() int {
 		t.Helper()
@@ -198,7 +203,7 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 	if n := again(); n != 1 {
 		t.Fatalf("%d orders at first", n)
 	}
-	net := spec(request("main", 1))
+	net := spec(deviceRequest("main", 1))
 	net.Devices.Requests[0].Exactly.DeviceClassName = "net"
 	if !w.allocate(w.claim("other", net), "n1") {
 		t.Fatal("a device of another class cannot be allocated")
@@ -218,11 +223,11 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 // Who reads verdicts is not woken for what changes none of them, and a pod that
 // comes to ask for what has been judged is told.
 func TestRunTellsOnlyWhatIsNew(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
-	w.claim("a", spec(request("main", 1)))
-	j := w.judge()
-	d := newQueue(j)
+	w.claim("a", spec(deviceRequest("main", 1)))
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	told := func() bool {
 		t.Helper()
@@ -254,12 +259,12 @@ func TestRunTellsOnlyWhatIsNew(t *testing.T) {
 	if told() {
 		t.Error("told anew of a verdict that another driver's claim does not concern")
 	}
-	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(request("main", 1))})
+	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 1))})
 	ghost("x")
 	if told() {
 		t.Error("told anew though the claim asks for what it asked for before")
 	}
-	w.claim("b", spec(request("main", 1)))
+	w.claim("b", spec(deviceRequest("main", 1)))
 	j.Ask([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
 	if !told() || reasons(j.Verdicts()) != "a=no_matching_device b=no_matching_device " {
 		t.Errorf("verdicts are %q", reasons(j.Verdicts()))
@@ -269,15 +274,15 @@ func TestRunTellsOnlyWhatIsNew(t *testing.T) {
 // The allocator sees what is published now, though it has been asked about the
 // node before.
 func TestRunSeesNodesAnew(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	slice := w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
-	s := spec(request("main", 2))
+	s := spec(deviceRequest("main", 2))
 	s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 	w.claim("c", s)
-	j := w.judge()
-	d := newQueue(j)
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	for _, want := range []string{"c=constraints_unsatisfiable ", "c= "} {
 		j.Ask([]dra.Question{questionOf("p", "c")})
@@ -296,16 +301,16 @@ func TestRunSeesNodesAnew(t *testing.T) {
 // What was never judged comes first, the oldest wait first; then what was
 // judged longest ago, so that changes without end starve nobody.
 func TestQueueOrder(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.class("gpu")
 	var questions []dra.Question
 	for i := range 4 {
 		name := string(rune('a' + i))
-		w.claim(name, spec(request(name, int64(i+1))))
+		w.claim(name, spec(deviceRequest(name, int64(i+1))))
 		questions = append(questions, questionOf("pod-"+name, name))
 	}
-	j := w.judge()
-	d := newQueue(j)
+	j := w.diagnoser()
+	d := j.newQueue()
 	defer d.stop()
 	heard := ""
 	hear := func(n int) {
@@ -314,7 +319,7 @@ func TestQueueOrder(t *testing.T) {
 			d.drain(t, 1)
 			for _, it := range d.items {
 				if it.turn == d.turn {
-					heard += it.order.parts[0].asks[0].name
+					heard += it.pod.claims[0].requests[0].name
 				}
 			}
 		}
@@ -345,14 +350,14 @@ func working(each time.Duration) clock.Clock {
 // However much changes, Run takes no more than its share of the time.
 func TestRunKeepsItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.pool("d", "n1", devicesNamed(4)...)
 		var questions []dra.Question
 		for i := range 50 {
 			name := fmt.Sprintf("c%d", i)
-			w.claim(name, spec(request(name, 5)))
+			w.claim(name, spec(deviceRequest(name, 5)))
 			questions = append(questions, questionOf("pod-"+name, name))
 		}
 		// Each look at the clock costs 4 ms of fake time: work. What is not
@@ -383,9 +388,9 @@ func TestRunKeepsItsBudget(t *testing.T) {
 // Time in which there was nothing to do is not rested for.
 func TestIdleTimeIsNotWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.class("gpu")
-		w.claim("a", spec(request("main", 1)))
+		w.claim("a", spec(deviceRequest("main", 1)))
 		j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 0.1})
 		running(t, j)
 		time.Sleep(10*time.Minute + 3*time.Second)
@@ -400,8 +405,8 @@ func TestIdleTimeIsNotWork(t *testing.T) {
 
 // Asking and reading never wait for the judge.
 func TestAskNeverBlocks(t *testing.T) {
-	w := newWorld(t)
-	j := w.judge() // does not run
+	w := newTestCluster(t)
+	j := w.diagnoser() // does not run
 	for range 100 {
 		j.Ask([]dra.Question{question("a")})
 		_ = j.Verdicts()
@@ -410,13 +415,13 @@ func TestAskNeverBlocks(t *testing.T) {
 
 // The judge, its questions and the inventory are used from many goroutines.
 func TestRunRace(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	slice := w.pool("d", "n1", devicesNamed(4, "model", "x")...)
-	w.claim("a", spec(request("main", 5)))
-	w.claim("b", spec(request("main", 2, `device.attributes["d"].model == "x"`)))
-	j := w.judge()
+	w.claim("a", spec(deviceRequest("main", 5)))
+	w.claim("b", spec(deviceRequest("main", 2, `device.attributes["d"].model == "x"`)))
+	j := w.diagnoser()
 	running(t, j)
 	writing := make(chan struct{})
 	go func() {
@@ -426,7 +431,7 @@ func TestRunRace(t *testing.T) {
 			changed.Spec.Pool.Generation = int64(i + 2)
 			changed.Spec.Devices = devicesNamed(1+i%6, "model", []string{"x", "y"}[i%2])
 			w.inventory.Slice(changed.Name, changed)
-			claim := &resourcev1.ResourceClaim{Spec: spec(request("main", int64(1+i%5)))}
+			claim := &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", int64(1+i%5)))}
 			w.inventory.Claim(testNamespace, "a", claim)
 		}
 	}()

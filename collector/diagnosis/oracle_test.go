@@ -18,18 +18,18 @@ import (
 // node and gives up on none. The reasons are held against the objects too: what
 // a reason blames is taken away, and must then be blamed no longer.
 func TestOracle(t *testing.T) {
-	worlds := 400
+	clusters := 400
 	if testing.Short() {
-		worlds = 60
+		clusters = 60
 	}
 	found := make(map[dra.PendingReason]int)
-	for seed := range worlds {
+	for seed := range clusters {
 		random := rand.New(rand.NewPCG(uint64(seed), 7))
-		w := randomWorld(t, random)
-		judge := w.judge()
+		w := randomCluster(t, random)
+		d := w.diagnoser()
 		for range 6 {
 			q, claims := w.randomQuestion(random)
-			verdicts := judge.Explain(t.Context(), q)
+			verdicts := d.Explain(t.Context(), q)
 			allocatable, fatal := w.oracle(claims)
 			nothing := true
 			for _, v := range verdicts {
@@ -51,15 +51,15 @@ func TestOracle(t *testing.T) {
 		dra.ReasonNone, dra.ReasonNoMatchingDevice, dra.ReasonInsufficient, dra.ReasonTainted,
 		dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints,
 	} {
-		if found[reason] < worlds/40 {
-			t.Errorf("reason %q was found %d times in %d worlds: the generator does not exercise it", reason, found[reason], worlds)
+		if found[reason] < clusters/40 {
+			t.Errorf("reason %q was found %d times in %d clusters: the generator does not exercise it", reason, found[reason], clusters)
 		}
 	}
 	t.Log(found)
 }
 
 // oracle asks upstream's allocator on all nodes.
-func (w *world) oracle(claims []*resourcev1.ResourceClaim) (allocatable bool, fatal error) {
+func (w *testCluster) oracle(claims []*resourcev1.ResourceClaim) (allocatable bool, fatal error) {
 	allocator := w.allocator()
 	for _, node := range w.nodes {
 		results, err := allocator.Allocate(context.Background(), node, claims)
@@ -72,7 +72,7 @@ func (w *world) oracle(claims []*resourcev1.ResourceClaim) (allocatable bool, fa
 }
 
 // checkBlame takes away what a reason blames.
-func (w *world) checkBlame(verdicts []dra.Verdict, claims []*resourcev1.ResourceClaim) {
+func (w *testCluster) checkBlame(verdicts []dra.Verdict, claims []*resourcev1.ResourceClaim) {
 	w.t.Helper()
 	if len(claims) != 1 {
 		return
@@ -86,7 +86,7 @@ func (w *world) checkBlame(verdicts []dra.Verdict, claims []*resourcev1.Resource
 		}
 	case dra.ReasonTainted:
 		tolerateAll(&changed.Spec)
-		if again := w.judge().Explain(context.Background(), w.ask(changed)); again[0].Reason == dra.ReasonTainted {
+		if again := w.diagnoser().Explain(context.Background(), w.ask(changed)); again[0].Reason == dra.ReasonTainted {
 			w.t.Errorf("%s, but it is so with all taints tolerated: %s", v.Message, again[0].Message)
 		}
 	}
@@ -105,22 +105,22 @@ func tolerateAll(s *resourcev1.ResourceClaimSpec) {
 }
 
 // ask gives the claim to the inventory and asks about it.
-func (w *world) ask(claim *resourcev1.ResourceClaim) dra.Question {
+func (w *testCluster) ask(claim *resourcev1.ResourceClaim) dra.Question {
 	w.inventory.Claim(testNamespace, claim.Name, claim.DeepCopy())
 	return question(claim.Name)
 }
 
-func (w *world) forget(claims []*resourcev1.ResourceClaim) {
+func (w *testCluster) forget(claims []*resourcev1.ResourceClaim) {
 	for _, claim := range claims {
 		w.inventory.Claim(testNamespace, claim.Name, nil)
 	}
 	w.claims = w.claims[:len(w.claims)-len(claims)]
 }
 
-// randomWorld has a few nodes with pools of all kinds, and claims that hold
+// randomCluster has a few nodes with pools of all kinds, and claims that hold
 // some of their devices.
-func randomWorld(t *testing.T, random *rand.Rand) *world {
-	w := newWorld(t)
+func randomCluster(t *testing.T, random *rand.Rand) *testCluster {
+	w := newTestCluster(t)
 	for i := range 2 + random.IntN(3) {
 		w.node(fmt.Sprintf("n%d", i), map[string]string{"zone": []string{"a", "b"}[random.IntN(2)]})
 	}
@@ -148,7 +148,7 @@ func randomWorld(t *testing.T, random *rand.Rand) *world {
 	return w
 }
 
-func (w *world) randomPool(random *rand.Rand, driver, name string, node *string) {
+func (w *testCluster) randomPool(random *rand.Rand, driver, name string, node *string) {
 	devices := make([]resourcev1.Device, 0, 5)
 	partitioned := random.IntN(4) == 0
 	for i := range 1 + random.IntN(5) {
@@ -233,7 +233,7 @@ func randomDevice(random *rand.Rand, i int, partitioned bool) resourcev1.Device 
 }
 
 // randomQuestion asks about one to three claims that are not allocated.
-func (w *world) randomQuestion(random *rand.Rand) (dra.Question, []*resourcev1.ResourceClaim) {
+func (w *testCluster) randomQuestion(random *rand.Rand) (dra.Question, []*resourcev1.ResourceClaim) {
 	var names []string
 	var claims []*resourcev1.ResourceClaim
 	for i := range 1 + max(0, random.IntN(5)-2) {
@@ -243,7 +243,7 @@ func (w *world) randomQuestion(random *rand.Rand) (dra.Question, []*resourcev1.R
 	return question(names...), claims
 }
 
-func (w *world) randomSpec(random *rand.Rand) resourcev1.ResourceClaimSpec {
+func (w *testCluster) randomSpec(random *rand.Rand) resourcev1.ResourceClaimSpec {
 	var s resourcev1.ResourceClaimSpec
 	for i := range 1 + max(0, random.IntN(4)-2) {
 		name := fmt.Sprintf("r%d", i)
@@ -265,7 +265,7 @@ func (w *world) randomSpec(random *rand.Rand) resourcev1.ResourceClaimSpec {
 
 func randomRequest(random *rand.Rand, name string, alternative bool) resourcev1.DeviceRequest {
 	counts := []int64{1, 1, 1, 2, 2, 3, 5, 0}
-	r := request(name, counts[random.IntN(len(counts))])
+	r := deviceRequest(name, counts[random.IntN(len(counts))])
 	if random.IntN(6) == 0 {
 		r.Exactly.DeviceClassName = "any"
 	}

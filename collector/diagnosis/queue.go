@@ -12,140 +12,134 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// Back-off of orders that need more than their limit: they are diagnosed again
-// only after the inventory has changed, and no sooner than this. It doubles
-// each time.
 const (
+	pollInterval    = time.Second            // of the inventory's version, without questions
+	publishInterval = 250 * time.Millisecond // while there is work: readers of verdicts read all of them each time
+
+	// Back-off of items that need more work than the limit: they are diagnosed
+	// again only after the inventory has changed, and no sooner than this. It
+	// doubles each time.
 	leastBackoff = time.Minute
 	mostBackoff  = time.Hour
+
+	// mostSuspended is how many suspended tasks are kept. A task can hold a
+	// megabyte.
+	mostSuspended = 8
 )
 
-// queue is what Run has been asked, and what of it is to be diagnosed next. It
-// belongs to Run's goroutine.
+// queue is what Run has been asked, and what of it is diagnosed next. It belongs
+// to Run's goroutine.
 type queue struct {
-	judge  *Diagnoser
-	pace   *pace
-	ground *ground
+	options  Options
+	mailbox  *mailbox
+	pace     *pace
+	snapshot *snapshot
 
-	asking    uint64        // of the questions that are in it
-	version   uint64        // of the inventory when the queue was made
+	asks      uint64        // of the mailbox, when it was last opened
+	version   uint64        // of the inventory at the last refresh
 	refreshed clock.Instant // when that was
-	lasted    time.Duration // how long it took to make it
+	took      time.Duration // how long it took
 	retry     clock.Instant // when a back-off ends next; zero: none does
 
 	rows      []*row
-	items     map[string]*item // by the key of the order
+	items     map[string]*item // by the key of what the pods request
 	shares    shares
 	turn      uint64
-	diagnoses int // that are suspended
+	suspended int // tasks
 
-	settling bool          // selectors of classes are to be evaluated
-	settled  int           // evaluations for them since that is so
-	resettle clock.Instant // not before; zero: at once
+	classesChanged bool          // selectors of classes have to be evaluated
+	classesRetry   clock.Instant // not before; zero: at once
+	evaluations    int           // of selectors of classes, since they were last all done
 
-	published clock.Instant
-	unsaid    bool // something has changed since
-}
-
-// item is a distinct order, for however many pods.
-type item struct {
-	order      order
-	namespaces []string // of the pods that ask for it
-	judged     *judgement
-	seen       uint64 // version of the inventory for which the judgement holds
-	turn       uint64 // when it was diagnosed last
-	queued     bool
-
-	begun     bool          // the diagnosis under way has had a turn
-	diagnosis *diagnosis    // suspended; nil: it is to begin, or to begin again
-	backoff   time.Duration // after the last diagnosis that needed too much; 0: it did not
-	retry     clock.Instant // when the back-off ends
+	published   clock.Instant
+	unpublished bool // something has changed since
 }
 
 // row is one question.
 type row struct {
-	question dra.Question
-	order    order
-	item     *item
-	shown    *judgement // of which the verdicts are made
-	verdicts []dra.Verdict
+	question  dra.Question
+	pod       podClaims
+	item      *item
+	published *diagnosis // of which the verdicts are made
+	verdicts  []dra.Verdict
 }
 
-// asker tells questions apart.
-type asker struct {
-	pod dra.PodRef
+// podKey identifies the pod of a question.
+type podKey struct {
+	ref dra.PodRef
 	uid string
 }
 
-func askerOf(q dra.Question) asker { return asker{q.Pod, q.PodUID} }
+func keyOf(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
 
-func newQueue(j *Diagnoser) *queue {
-	return &queue{judge: j, pace: newPace(j.clock, j.budget), ground: newGround(j), items: make(map[string]*item), shares: newShares()}
+func newQueue(options Options, snapshot *snapshot, mailbox *mailbox) *queue {
+	return &queue{
+		options: options, mailbox: mailbox, pace: newPace(options.Clock, options.Budget), snapshot: snapshot,
+		items: make(map[string]*item), shares: newShares(),
+	}
 }
 
-// refresh brings the queue up to date with what is asked and with the
-// inventory. As long as there is something in the queue it does so only now
-// and then, so that most of the budget goes into diagnoses.
+// refresh brings the queue up to date with the questions and the inventory.
+// While there is something to do it does so only now and then, so that most of
+// the budget is used for diagnoses.
 func (q *queue) refresh() {
-	j := q.judge
-	j.mu.Lock()
-	asked, asking := j.asked, j.asking
-	j.mu.Unlock()
-	version, now := j.inventory.Version(), j.clock()
+	questions, asks := q.mailbox.open()
+	version, now := q.options.Inventory.Version(), q.options.Clock()
 	due := q.retry != (clock.Instant{}) && now.Since(q.retry) >= 0
-	if asking == q.asking && version == q.version && !due {
+	if asks == q.asks && version == q.version && !due {
 		return
 	}
-	if q.busy() && now.Since(q.refreshed) < max(publishEach, 10*q.lasted) {
+	if q.busy() && now.Since(q.refreshed) < max(publishInterval, 10*q.took) {
 		return
 	}
-	q.unsaid = q.unsaid || asking != q.asking
-	q.settling = q.settling || version != q.version
-	q.asking, q.version = asking, version
-	q.resolve(asked)
+	q.unpublished = q.unpublished || asks != q.asks
+	q.classesChanged = q.classesChanged || version != q.version
+	q.asks, q.version = asks, version
+	q.resolve(questions)
 	q.enqueue(now)
-	q.refreshed = j.clock()
-	q.lasted = q.refreshed.Since(now)
+	q.refreshed = q.options.Clock()
+	q.took = q.refreshed.Since(now)
 }
 
-// resolve looks up all questions again. A question whose order has changed
-// keeps the verdicts that it has until there are new ones.
-func (q *queue) resolve(asked []dra.Question) {
-	before := make(map[asker]*row, len(q.rows))
+// resolve looks up all questions again. If what a pod requests has changed, it
+// keeps its verdicts until there are new ones.
+func (q *queue) resolve(questions []dra.Question) {
+	before := make(map[podKey]*row, len(q.rows))
 	for _, r := range q.rows {
-		before[askerOf(r.question)] = r
+		before[keyOf(r.question)] = r
 	}
 	items := make(map[string]*item, len(q.items))
-	rows := make([]*row, 0, len(asked))
-	for _, question := range asked {
-		r := &row{question: question, order: resolve(q.judge.inventory, question)}
-		r.item = items[r.order.key]
+	rows := make([]*row, 0, len(questions))
+	for _, question := range questions {
+		r := &row{question: question, pod: resolve(q.options.Inventory, question)}
+		r.item = items[r.pod.key]
 		if r.item == nil {
-			if r.item = q.items[r.order.key]; r.item == nil {
-				r.item = &item{order: r.order}
+			if r.item = q.items[r.pod.key]; r.item == nil {
+				r.item = &item{pod: r.pod}
 			}
 			r.item.namespaces = nil
-			items[r.order.key] = r.item
+			items[r.pod.key] = r.item
 		}
 		if !slices.Contains(r.item.namespaces, question.Pod.Namespace) {
 			r.item.namespaces = append(r.item.namespaces, question.Pod.Namespace)
 		}
-		if old := before[askerOf(question)]; old != nil {
-			r.shown, r.verdicts = old.shown, stillAsked(old.verdicts, question)
+		if old := before[keyOf(question)]; old != nil {
+			r.published, r.verdicts = old.published, stillAsked(old.verdicts, question)
 		}
-		q.unsaid = q.unsaid || r.item.judged != nil && r.item.judged != r.shown
+		q.unpublished = q.unpublished || r.item.diagnosis != nil && r.item.diagnosis != r.published
 		rows = append(rows, r)
 	}
 	for key, old := range q.items {
 		if items[key] == nil {
-			q.giveUp(old)
+			q.drop(old)
 			old.queued = false
 		}
 	}
 	q.rows, q.items = rows, items
 }
 
-// stillAsked leaves out verdicts on references that the question has no more.
+// stillAsked leaves out verdicts on claims that the question does not have any
+// more.
 func stillAsked(verdicts []dra.Verdict, q dra.Question) []dra.Verdict {
 	gone := func(v dra.Verdict) bool {
 		return !slices.ContainsFunc(q.Asked, func(a dra.Asked) bool { return clean(a.PodClaim) == v.PodClaim })
@@ -157,8 +151,8 @@ func stillAsked(verdicts []dra.Verdict, q dra.Question) []dra.Verdict {
 }
 
 // enqueue lists for each namespace what has to be diagnosed: first what never
-// was, the oldest wait first; then what the inventory may have changed, the
-// longest ago first.
+// was, in the order of the questions; then what changes of the inventory may
+// affect, the longest ago first.
 func (q *queue) enqueue(now clock.Instant) {
 	q.shares.clear()
 	q.retry = clock.Instant{}
@@ -167,33 +161,34 @@ func (q *queue) enqueue(now clock.Instant) {
 	}
 	var again []*item
 	for _, r := range q.rows {
-		it := r.item
-		switch {
+		switch it := r.item; {
 		case it.queued:
-			continue
-		case it.judged == nil || it.begun:
+		case it.diagnosis == nil || it.begun:
 			q.add(it)
-		case it.seen == q.version:
-			continue
+		case it.version == q.version:
 		case it.backoff > 0 && now.Since(it.retry) < 0:
-			if q.retry == (clock.Instant{}) || it.retry.Since(q.retry) < 0 {
-				q.retry = it.retry
-			}
-			continue
+			q.retryAt(it.retry)
 		default:
+			it.queued = true
 			again = append(again, it)
 		}
-		it.queued = true
 	}
 	slices.SortStableFunc(again, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
 	for _, it := range again {
 		q.add(it)
 	}
-	q.shares.forget()
+	q.shares.removeIdle()
 }
 
-// add puts an item into the lists of its namespaces. Whichever of them has its
-// turn first pays for the item's turn: the one that has been charged least.
+// retryAt has the queue refreshed when a back-off ends.
+func (q *queue) retryAt(at clock.Instant) {
+	if q.retry == (clock.Instant{}) || at.Since(q.retry) < 0 {
+		q.retry = at
+	}
+}
+
+// add adds an item to the lists of its namespaces. Whichever has its turn first
+// is charged for the item's turn: the one that has been charged least.
 func (q *queue) add(it *item) {
 	it.queued = true
 	for _, namespace := range it.namespaces {
@@ -201,18 +196,15 @@ func (q *queue) add(it *item) {
 	}
 }
 
-// concerned reports whether what has changed in the inventory may change the
-// judgement.
-func (q *queue) concerned(it *item) bool {
-	if it.seen == q.judge.inventory.Version() {
-		return false
-	}
-	for _, p := range it.order.parts {
-		if p.classless != "" {
-			continue // that a class appears makes another order of it
+// affected reports whether changes of the inventory may have changed the
+// diagnosis.
+func (q *queue) affected(it *item) bool {
+	for _, c := range it.pod.claims {
+		if c.noClass != "" {
+			continue // a class that is added changes the key
 		}
-		for _, a := range p.asks {
-			if q.judge.inventory.ChangedFor(a.Request, it.seen) {
+		for _, r := range c.requests {
+			if q.options.Inventory.ChangedFor(r.Request, it.version) {
 				return true
 			}
 		}
@@ -224,61 +216,61 @@ func (q *queue) concerned(it *item) bool {
 // selectors of classes, and charges it. It is false if there is nothing to do.
 // The error is the context's.
 func (q *queue) work(ctx context.Context) (bool, error) {
-	share, it := q.shares.next(q.settleDue())
+	share, it := q.shares.next(q.classesDue())
 	if share == nil {
 		return false, nil
 	}
 	began := q.pace.worked()
 	var err error
 	if it == nil {
-		err = q.settle(ctx)
+		err = q.evaluateClasses(ctx)
 	} else {
-		err = q.take(ctx, it)
+		err = q.diagnose(ctx, it)
 	}
 	q.shares.charge(share, q.pace.worked()-began)
 	return true, err
 }
 
-// take gives one turn to an item.
-func (q *queue) take(ctx context.Context, it *item) error {
+// diagnose gives one turn to an item.
+func (q *queue) diagnose(ctx context.Context, it *item) error {
 	it.queued = false
-	if !it.begun && it.judged != nil {
-		version := q.judge.inventory.Version()
-		if !q.concerned(it) {
-			it.seen = version
+	if !it.begun && it.diagnosis != nil {
+		if version := q.options.Inventory.Version(); !q.affected(it) {
+			it.version = version
 			return ctx.Err()
 		}
 	}
-	if it.diagnosis == nil {
-		it.diagnosis = q.begin(ctx, it)
-		q.diagnoses++
+	if it.task == nil {
+		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *diagnosis {
+			return diagnose(ctx, meter, q.snapshot, it.pod, false)
+		})
+		q.suspended++
 	}
-	d := it.diagnosis
-	finished := d.resume()
+	complete := it.task.resume()
 	it.begun = true
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case finished:
-		q.finish(it, d)
+	case complete:
+		q.finish(it)
 		return nil
 	}
 	if !q.keeps(it) {
-		q.giveUp(it)
+		q.drop(it)
 	}
 	q.add(it)
 	return nil
 }
 
-// keeps reports whether a diagnosis may stay suspended until its next turn:
-// one for each namespace, and a few in all, because of what they hold. What is
-// given up begins again; the results of selectors stay.
+// keeps reports whether a task may stay suspended until its next turn: one for
+// each namespace, and a few in all, because of the memory that they hold. A
+// dropped diagnosis begins again; the results of selectors stay.
 func (q *queue) keeps(it *item) bool {
-	if q.diagnoses > mostSuspended {
+	if q.suspended > mostSuspended {
 		return false
 	}
 	for _, other := range q.items {
-		if other != it && other.diagnosis != nil && slices.ContainsFunc(other.namespaces, func(namespace string) bool {
+		if other != it && other.task != nil && slices.ContainsFunc(other.namespaces, func(namespace string) bool {
 			return slices.Contains(it.namespaces, namespace)
 		}) {
 			return false
@@ -287,107 +279,94 @@ func (q *queue) keeps(it *item) bool {
 	return true
 }
 
-// mostSuspended is how many diagnoses are kept that have had a turn and have
-// not come to their end. One can hold a megabyte.
-const mostSuspended = 8
-
-func (q *queue) giveUp(it *item) {
-	if it.diagnosis != nil {
-		it.diagnosis.stop()
-		it.diagnosis = nil
-		q.diagnoses--
+// drop ends the task of an item, if it has one.
+func (q *queue) drop(it *item) {
+	if it.task != nil {
+		it.task.stop()
+		it.task = nil
+		q.suspended--
 	}
 }
 
-// stop ends all diagnoses.
+// stop ends all tasks.
 func (q *queue) stop() {
 	for _, it := range q.items {
-		q.giveUp(it)
+		q.drop(it)
 	}
 }
 
-// finish takes in what a diagnosis has found.
-func (q *queue) finish(it *item, d *diagnosis) {
-	q.giveUp(it)
-	it.begun = false
+// finish records the result of an item's task.
+func (q *queue) finish(it *item) {
 	q.turn++
-	it.judged, it.seen, it.turn = d.result, d.version, q.turn
-	q.unsaid = true
-	if !d.result.undetermined() {
+	it.diagnosis, it.version, it.turn = it.task.result, it.task.version, q.turn
+	q.drop(it)
+	it.begun = false
+	q.unpublished = true
+	if !it.diagnosis.undetermined() {
 		it.backoff = 0
 		return
 	}
 	it.backoff = min(max(2*it.backoff, leastBackoff), mostBackoff)
-	it.retry = q.judge.clock().Add(it.backoff)
-	if q.retry == (clock.Instant{}) || it.retry.Since(q.retry) < 0 {
-		q.retry = it.retry
-	}
+	it.retry = q.options.Clock().Add(it.backoff)
+	q.retryAt(it.retry)
 }
 
 // busy reports whether there is something to do.
-func (q *queue) busy() bool { return q.settleDue() || q.shares.waiting() }
+func (q *queue) busy() bool { return q.classesDue() || q.shares.hasItems() }
 
-func (q *queue) settleDue() bool {
-	return q.settling && (q.resettle == (clock.Instant{}) || q.judge.clock().Since(q.resettle) >= 0)
+func (q *queue) classesDue() bool {
+	return q.classesChanged && (q.classesRetry == (clock.Instant{}) || q.options.Clock().Since(q.classesRetry) >= 0)
 }
 
-// settle evaluates selectors of classes for one turn. Where one takes too long,
-// its class is left uncounted, and asked again after a while.
-func (q *queue) settle(ctx context.Context) error {
-	m := newMeter(q.pace, 0)
-	m.suspend = func() error { return errSuspended }
+// evaluateClasses evaluates selectors of classes for one turn. If one takes too
+// long, its class is not counted, and evaluated again after a while.
+func (q *queue) evaluateClasses(ctx context.Context) error {
+	m := &meter{pace: q.pace, suspend: func() error { return errSuspended }}
 	m.resume()
-	err := q.judge.inventory.Settle(ctx, m.evaluated)
-	q.settled += m.evaluations
+	err := q.options.Inventory.Settle(ctx, m.evaluated)
+	q.evaluations += m.evaluations
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errSuspended):
 		return nil
 	case errors.Is(err, inventory.ErrSlowEvaluation):
-		if q.resettle == (clock.Instant{}) {
-			q.judge.log.Warn("cannot count the devices of a class", "error", err)
+		if q.classesRetry == (clock.Instant{}) {
+			q.options.Log.Warn("cannot count the devices of a class", "error", err)
 		}
-		q.resettle = q.judge.clock().Add(leastBackoff)
+		q.classesRetry = q.options.Clock().Add(leastBackoff)
 	default:
-		q.settling, q.resettle = false, clock.Instant{}
+		q.classesChanged, q.classesRetry = false, clock.Instant{}
 	}
-	if q.settled > 0 {
-		notify(q.judge.changed)
+	if q.evaluations > 0 {
+		notify(q.mailbox.changed)
 	}
-	q.settled = 0
+	q.evaluations = 0
 	return nil
 }
 
-// publishIfDue publishes if that was not done for a while.
+// publishIfDue publishes at intervals.
 func (q *queue) publishIfDue() {
-	if q.judge.clock().Since(q.published) >= publishEach {
+	if q.options.Clock().Since(q.published) >= publishInterval {
 		q.publish()
 	}
 }
 
-// publish makes the verdicts and what they cost known, if any has changed.
+// publish publishes the costs, and the verdicts if any has changed.
 func (q *queue) publish() {
-	costs := q.shares.costs()
-	j := q.judge
-	if !q.unsaid {
-		j.mu.Lock()
-		j.costs = costs
-		j.mu.Unlock()
+	q.mailbox.publishCosts(q.shares.costs())
+	if !q.unpublished {
 		return
 	}
 	var all []dra.Verdict
 	for _, r := range q.rows {
-		if judged := r.item.judged; judged != nil && judged != r.shown {
-			r.shown, r.verdicts = judged, judged.verdicts(r.question, r.order)
+		if found := r.item.diagnosis; found != nil && found != r.published {
+			r.published, r.verdicts = found, found.verdicts(r.question, r.pod)
 		}
 		all = append(all, r.verdicts...)
 	}
-	j.mu.Lock()
-	j.verdicts, j.costs = all, costs
-	j.mu.Unlock()
-	q.unsaid, q.published = false, j.clock()
-	notify(j.changed)
+	q.mailbox.publish(all)
+	q.unpublished, q.published = false, q.options.Clock()
 }
 
 // wait returns when there may be something to do.
@@ -395,14 +374,14 @@ func (q *queue) wait(ctx context.Context) error {
 	if err := q.pace.rest(ctx); err != nil {
 		return err
 	}
-	began := q.judge.clock()
-	defer func() { q.pace.idle(q.judge.clock().Since(began)) }()
-	timer := time.NewTimer(lookAgain)
+	began := q.options.Clock()
+	defer func() { q.pace.idle(q.options.Clock().Since(began)) }()
+	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-q.judge.wake:
+	case <-q.mailbox.asked:
 	case <-timer.C:
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // claimIn adds a claim of a namespace and returns the question of a pod for it.
-func (w *world) claimIn(namespace, name string, spec resourcev1.ResourceClaimSpec) dra.Question {
+func (w *testCluster) claimIn(namespace, name string, spec resourcev1.ResourceClaimSpec) dra.Question {
 	w.inventory.Claim(namespace, name, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec})
 	return dra.Question{Pod: dra.PodRef{Namespace: namespace, Name: name}, PodUID: namespace + "/" + name, Asked: []dra.Asked{{PodClaim: name, Claim: name}}}
 }
@@ -26,11 +26,11 @@ func (w *world) claimIn(namespace, name string, spec resourcev1.ResourceClaimSpe
 // long is a specification whose diagnosis takes as many evaluations as there are
 // devices, and some more.
 func long(variant int) resourcev1.ResourceClaimSpec {
-	return spec(request("main", 1, fmt.Sprintf(`device.attributes["d"].uuid == "%d"`, variant)))
+	return spec(deviceRequest("main", 1, fmt.Sprintf(`device.attributes["d"].uuid == "%d"`, variant)))
 }
 
 // unique publishes devices of which each has a UUID.
-func (w *world) unique(n int) {
+func (w *testCluster) unique(n int) {
 	var devices []resourcev1.Device
 	for i := range n {
 		devices = append(devices, device(fmt.Sprintf("dev-%d", i), "uuid", fmt.Sprintf("uuid-%d", i)))
@@ -40,9 +40,9 @@ func (w *world) unique(n int) {
 
 // workingQueue is a queue whose judge finds at each look at the clock that so
 // much was worked, and rests by the budget. It is to be used within a bubble.
-func (w *world) workingQueue(each time.Duration, budget float64) *queue {
+func (w *testCluster) workingQueue(each time.Duration, budget float64) *queue {
 	j := New(Options{Inventory: w.inventory, Clock: working(each), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: budget})
-	return newQueue(j)
+	return j.newQueue()
 }
 
 // finished lists the items that have been diagnosed, in their order.
@@ -61,18 +61,18 @@ func (q *queue) finished() []string {
 // of its turns.
 func TestNamespacesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.unique(100)
 		questions := []dra.Question{w.claimIn("a", "a-long", long(0)), w.claimIn("a", "a-long-too", long(1))}
 		for i := range 3 {
-			questions = append(questions, w.claimIn("a", fmt.Sprintf("a-short-%d", i), spec(request(fmt.Sprint("a", i), 200))))
+			questions = append(questions, w.claimIn("a", fmt.Sprintf("a-short-%d", i), spec(deviceRequest(fmt.Sprint("a", i), 200))))
 		}
-		questions = append(questions, w.claimIn("b", "b-short", spec(request("b", 200))))
+		questions = append(questions, w.claimIn("b", "b-short", spec(deviceRequest("b", 200))))
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.judge.Ask(questions)
+		q.mailbox.ask(questions)
 		q.refresh()
 		if n := q.drain(t, 100); n != 6 {
 			t.Fatalf("%d diagnoses: %+v", n, q.finished())
@@ -93,13 +93,13 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // charged least.
 func TestTheLeastChargedPays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.unique(50)
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.judge.Ask([]dra.Question{w.claimIn("a", "own", long(0)), w.claimIn("a", "same", long(1)), w.claimIn("z", "same", long(1))})
+		q.mailbox.ask([]dra.Question{w.claimIn("a", "own", long(0)), w.claimIn("a", "same", long(1)), w.claimIn("z", "same", long(1))})
 		q.refresh()
 		q.drain(t, 100)
 		costs := map[string]time.Duration{}
@@ -110,7 +110,7 @@ func TestTheLeastChargedPays(t *testing.T) {
 			t.Errorf("costs %v", costs)
 		}
 		q.publish()
-		if got := len(q.judge.Verdicts()); got != 3 {
+		if got := len(q.verdicts()); got != 3 {
 			t.Errorf("%d verdicts", got)
 		}
 	})
@@ -120,15 +120,15 @@ func TestTheLeastChargedPays(t *testing.T) {
 // has changed and a back-off that doubles.
 func TestUndeterminedBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.unique(600)
-		question := w.claimIn("a", "c", spec(request("main", 1, `device.attributes["d"].uuid != ""`,
+		question := w.claimIn("a", "c", spec(deviceRequest("main", 1, `device.attributes["d"].uuid != ""`,
 			`device.attributes["d"].uuid != "a"`, `device.attributes["d"].uuid != "b"`, `device.attributes["d"].uuid != "c"`)))
 		q := w.workingQueue(10*time.Millisecond, 1)
 		defer q.stop()
-		q.judge.Ask([]dra.Question{question})
+		q.mailbox.ask([]dra.Question{question})
 		q.refresh()
 		idle := func(d time.Duration) {
 			time.Sleep(d)
@@ -147,7 +147,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 			t.Fatalf("%d diagnoses", n)
 		}
 		q.publish()
-		v := q.judge.Verdicts()[0]
+		v := q.verdicts()[0]
 		if v.Reason != dra.ReasonUndetermined || !strings.HasPrefix(v.Message, "the diagnosis needs more than 4s of work: by then 4") ||
 			!strings.HasSuffix(v.Message, " evaluations of selectors and 0 searches on nodes had been made") {
 			t.Errorf("%s: %s", v.Reason, v.Message)
@@ -177,7 +177,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 			diagnoses()
 		}
 		q.publish()
-		if v := q.judge.Verdicts()[0]; v.Reason != dra.ReasonNone {
+		if v := q.verdicts()[0]; v.Reason != dra.ReasonNone {
 			t.Errorf("at last: %s: %s", v.Reason, v.Message)
 		}
 	})
@@ -187,7 +187,7 @@ func TestUndeterminedBacksOff(t *testing.T) {
 // the number of diagnoses that are kept suspended.
 func TestBoundsOfManyNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.unique(40)
@@ -197,15 +197,15 @@ func TestBoundsOfManyNamespaces(t *testing.T) {
 		for i := range mostNamespaces + 20 {
 			questions = append(questions, w.claimIn(fmt.Sprintf("team-%d", i), "c", long(i)))
 		}
-		q.judge.Ask(questions)
+		q.mailbox.ask(questions)
 		q.refresh()
 		for {
 			worked, err := q.work(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q.diagnoses > mostSuspended {
-				t.Fatalf("%d diagnoses are suspended", q.diagnoses)
+			if q.suspended > mostSuspended {
+				t.Fatalf("%d diagnoses are suspended", q.suspended)
 			}
 			if !worked {
 				break
@@ -215,8 +215,8 @@ func TestBoundsOfManyNamespaces(t *testing.T) {
 		if len(costs) != mostNamespaces+1 && len(costs) != mostNamespaces || costs[0].Namespace != "" || costs[0].Took < 20*300*time.Millisecond {
 			t.Errorf("%d costs, the first %+v", len(costs), costs[0])
 		}
-		if q.diagnoses != 0 || q.turn != mostNamespaces+20 {
-			t.Errorf("%d diagnoses, %d suspended at the end", q.turn, q.diagnoses)
+		if q.suspended != 0 || q.turn != mostNamespaces+20 {
+			t.Errorf("%d diagnoses, %d suspended at the end", q.turn, q.suspended)
 		}
 	})
 }
@@ -225,14 +225,14 @@ func TestBoundsOfManyNamespaces(t *testing.T) {
 // are told of.
 func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.node("n1", nil)
 		w.class("gpu", `device.driver == "d"`)
 		w.class("each", `device.attributes["d"].uuid != "x"`)
 		w.unique(300)
 		q := w.workingQueue(10*time.Millisecond, 0.25)
 		defer q.stop()
-		q.judge.Ask([]dra.Question{w.claimIn("a", "c", spec(request("main", 400)))})
+		q.mailbox.ask([]dra.Question{w.claimIn("a", "c", spec(deviceRequest("main", 400)))})
 		q.refresh()
 		began := time.Now()
 		if worked, err := q.work(t.Context()); !worked || err != nil {
@@ -259,7 +259,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 			t.Errorf("%+v", supply.Classes[0])
 		}
 		select {
-		case <-q.judge.Changed():
+		case <-q.mailbox.changed:
 		default:
 			t.Error("nobody is told that classes have been counted")
 		}
@@ -268,7 +268,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 
 // A diagnosis that is under way ends with Run.
 func TestRunEndsWithinADiagnosis(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.unique(100)

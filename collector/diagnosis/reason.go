@@ -3,11 +3,14 @@ package diagnosis
 import (
 	"fmt"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// finding is what speaks against one ask, and how far it came: the stage at
-// which it fails, dra.Stages where counts let it pass.
+// finding is why a request or a claim cannot be allocated, and how far it came:
+// the stage at which it fails, dra.Stages if it passes all counts.
 type finding struct {
 	reason  dra.PendingReason
 	reached dra.Stage
@@ -16,50 +19,79 @@ type finding struct {
 
 func (f finding) fails() bool { return f.reason != dra.ReasonNone }
 
-// judge applies the counts to one ask. It is the first stage that leaves less
-// than is needed which decides.
-func (t tally) judge(a ask) finding {
-	needs := a.needs()
-	if t.noClass {
-		return finding{dra.ReasonNoDeviceClass, dra.StagePublished, fmt.Sprintf("request %s: device class %s does not exist", a.name, a.Class)}
+// checkRequest applies the counts to one request. The first stage that leaves
+// fewer devices than are needed decides.
+func checkRequest(r request, count inventory.Count) finding {
+	needed, left := r.devices(), count.Left
+	published, matching, untainted, free := left[dra.StagePublished], left[dra.StageSelectors], left[dra.StageUntainted], left[dra.StageFree]
+	fail := func(reason dra.PendingReason, reached dra.Stage, format string, values ...any) finding {
+		return finding{reason, reached, fmt.Sprintf(format, values...)}
+	}
+	if count.NoClass {
+		return fail(dra.ReasonNoDeviceClass, dra.StagePublished, "request %s: device class %s does not exist", r.name, r.Class)
 	}
 	for stage := dra.StageClass; stage < dra.Stages; stage++ {
-		if t.Left[stage] >= needs {
+		if left[stage] >= needed {
 			continue
 		}
 		switch {
-		case stage <= dra.StageSelectors && t.Left[stage] == 0:
-			return finding{dra.ReasonNoMatchingDevice, stage, t.sayUnmatched(a, stage)}
+		case stage <= dra.StageSelectors && left[stage] == 0:
+			return finding{dra.ReasonNoMatchingDevice, stage, noneMatches(r, count, stage)}
 		case stage <= dra.StageSelectors:
-			if t.Left[dra.StageSelectors] == 0 {
+			if matching == 0 {
 				continue // the class leaves too few, and the selectors leave none
 			}
-			return finding{dra.ReasonInsufficient, stage, t.sayFew(a)}
+			return fail(dra.ReasonInsufficient, stage, "%s, and only %d of the %d published %s", asking(r), matching, published, match(matching))
 		case stage == dra.StageUntainted:
-			return finding{dra.ReasonTainted, stage, t.sayTainted(a)}
-		case stage == dra.StageFree && t.Left[stage]+t.Incomplete >= needs:
-			return finding{dra.ReasonPoolIncomplete, stage, t.sayIncomplete(a)}
+			have := "have taints"
+			if matching-untainted == 1 {
+				have = "has a taint"
+			}
+			return fail(dra.ReasonTainted, stage, "%s; %d of %s that %s %s which it does not tolerate",
+				asking(r), matching-untainted, devices(matching), match(matching), have)
+		case stage == dra.StageFree && free+count.Incomplete >= needed:
+			return fail(dra.ReasonPoolIncomplete, stage, "%s; %d can be allocated, and %d more once all slices of their pools are published",
+				asking(r), free, count.Incomplete)
 		case stage == dra.StageFree:
-			return finding{dra.ReasonInsufficient, stage, t.sayHeld(a)}
+			return fail(dra.ReasonInsufficient, stage, "%s; of %s that %s and that no taint forbids, %d can still be allocated",
+				asking(r), devices(untainted), match(untainted), free)
+		case left[stage] == 0:
+			return fail(dra.ReasonFragmented, stage, "%s; %d are free, but no node can reach any of them", asking(r), free)
 		default:
-			return finding{dra.ReasonFragmented, stage, t.sayScattered(a)}
+			return fail(dra.ReasonFragmented, stage, "%s; %d are free, but no node has more than %d of them", asking(r), free, left[stage])
 		}
 	}
 	return finding{reached: dra.Stages}
 }
 
-// judgeClaim applies the counts to a claim: a request with alternatives fails
-// only if all of them do, and is then as far as the one that came furthest; of
-// several requests that fail the one that fails first decides. A class that
-// does not exist stops the scheduler even where another alternative would do.
-func judgeClaim(asks []ask, tallies []tally) finding {
+// noneMatches is the sentence about a request for which no device matches.
+func noneMatches(r request, count inventory.Count, stage dra.Stage) string {
+	published := count.Left[dra.StagePublished]
+	switch {
+	case len(count.Troubles) > 0:
+		return failure(r, count.Troubles[0])
+	case published == 0:
+		return asking(r) + ", and no device is published"
+	case stage == dra.StageClass:
+		return fmt.Sprintf("%s, and class %s selects none of %s", asking(r), r.Class, devices(published))
+	default:
+		return fmt.Sprintf("%s, and its selectors match none of %s of class %s", asking(r), devices(count.Left[dra.StageClass]), r.Class)
+	}
+}
+
+// checkClaim applies the counts to a claim. A request with alternatives fails
+// only if all of them fail, with the finding of the one that came furthest. Of
+// several requests that fail, the one that fails first decides. A class that
+// does not exist stops the scheduler even if another alternative could be
+// allocated.
+func checkClaim(requests []request, counts []inventory.Count) finding {
 	worst := finding{reached: dra.Stages}
-	for i := 0; i < len(asks); {
-		best := tallies[i].judge(asks[i])
-		parent := asks[i].parent
-		for ; i < len(asks) && asks[i].parent == parent; i++ {
-			f := tallies[i].judge(asks[i])
-			if tallies[i].noClass {
+	for i := 0; i < len(requests); {
+		best := checkRequest(requests[i], counts[i])
+		parent := requests[i].parent
+		for ; i < len(requests) && requests[i].parent == parent; i++ {
+			f := checkRequest(requests[i], counts[i])
+			if counts[i].NoClass {
 				return f
 			}
 			if best.fails() && (!f.fails() || f.reached > best.reached) {
@@ -69,6 +101,10 @@ func judgeClaim(asks []ask, tallies []tally) finding {
 		if best.fails() && best.reached < worst.reached {
 			worst = best
 		}
+	}
+	if least := leastDevices(requests); !worst.fails() && least > resourcev1.AllocationResultsMaxSize {
+		return finding{dra.ReasonConstraints, dra.Stages,
+			fmt.Sprintf("it asks for %d devices, and a claim cannot be given more than %d", least, resourcev1.AllocationResultsMaxSize)}
 	}
 	return worst
 }

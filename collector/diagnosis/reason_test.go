@@ -7,32 +7,32 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// left makes a tally of what the stages leave: published, class, selectors,
+// left makes a count of what the stages leave: published, class, selectors,
 // untainted, free, best node.
-func left(counts ...int) tally {
-	t := tally{}
-	copy(t.Left[:], counts)
-	return t
+func left(counts ...int) inventory.Count {
+	var c inventory.Count
+	copy(c.Left[:], counts)
+	return c
 }
 
-func (t tally) incomplete(n int) tally { t.Incomplete = n; return t }
+func incomplete(c inventory.Count, n int) inventory.Count { c.Incomplete = n; return c }
 
-func exactly(name string, count int64) ask {
-	return ask{Request: inventory.Request{Class: "gpu"}, parent: name, name: name, count: count}
+func exactly(name string, count int64) request {
+	return request{Request: inventory.Request{Class: "gpu"}, parent: name, name: name, count: count}
 }
 
 // Each reason that counts can tell, at the edge where it begins.
-func TestJudge(t *testing.T) {
+func TestCheckRequest(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		ask     ask
-		tally   tally
+		request request
+		count   inventory.Count
 		reason  dra.PendingReason
 		reached dra.Stage
 		message string
 	}{
 		{"enough everywhere", exactly("main", 2), left(8, 6, 5, 4, 3, 2), dra.ReasonNone, dra.Stages, ""},
-		{"no class", exactly("main", 1), tally{noClass: true}, dra.ReasonNoDeviceClass, dra.StagePublished,
+		{"no class", exactly("main", 1), inventory.Count{NoClass: true}, dra.ReasonNoDeviceClass, dra.StagePublished,
 			"request main: device class gpu does not exist"},
 		{"nothing published", exactly("main", 1), left(0, 0, 0, 0, 0, 0), dra.ReasonNoMatchingDevice, dra.StageClass,
 			"request main asks for 1 device, and no device is published"},
@@ -52,9 +52,9 @@ func TestJudge(t *testing.T) {
 			"request main asks for 2 devices; 7 of 8 devices that match have taints which it does not tolerate"},
 		{"too few are free", exactly("main", 2), left(8, 8, 8, 8, 1, 1), dra.ReasonInsufficient, dra.StageFree,
 			"request main asks for 2 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated"},
-		{"an incomplete pool has them", exactly("main", 2), left(8, 8, 8, 8, 1, 1).incomplete(1), dra.ReasonPoolIncomplete, dra.StageFree,
+		{"an incomplete pool has them", exactly("main", 2), incomplete(left(8, 8, 8, 8, 1, 1), 1), dra.ReasonPoolIncomplete, dra.StageFree,
 			"request main asks for 2 devices; 1 can be allocated, and 1 more once all slices of their pools are published"},
-		{"an incomplete pool has too few", exactly("main", 3), left(8, 8, 8, 8, 1, 1).incomplete(1), dra.ReasonInsufficient, dra.StageFree,
+		{"an incomplete pool has too few", exactly("main", 3), incomplete(left(8, 8, 8, 8, 1, 1), 1), dra.ReasonInsufficient, dra.StageFree,
 			"request main asks for 3 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated"},
 		{"no node has enough", exactly("main", 4), left(8, 8, 8, 8, 6, 3), dra.ReasonFragmented, dra.StageBestNode,
 			"request main asks for 4 devices; 6 are free, but no node has more than 3 of them"},
@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		{"all of a node, and some are free", exactly("main", 0), left(8, 8, 8, 8, 2, 2), dra.ReasonNone, dra.Stages, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := test.tally.judge(test.ask)
+			got := checkRequest(test.request, test.count)
 			if want := (finding{test.reason, test.reached, test.message}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
@@ -75,31 +75,31 @@ func TestJudge(t *testing.T) {
 
 // Of several requests the one that fails first decides, of alternatives the
 // one that comes furthest.
-func TestJudgeClaim(t *testing.T) {
-	alternative := func(parent, name string) ask {
-		return ask{Request: inventory.Request{Class: "gpu"}, parent: parent, name: parent + "/" + name, count: 1}
+func TestCheckClaim(t *testing.T) {
+	alternative := func(parent, name string) request {
+		return request{Request: inventory.Request{Class: "gpu"}, parent: parent, name: parent + "/" + name, count: 1}
 	}
 	unmatched, tainted, held, enough := left(8, 8, 0, 0, 0, 0), left(8, 8, 8, 0, 0, 0), left(8, 8, 8, 8, 0, 0), left(8, 8, 8, 8, 8, 8)
 	for _, test := range []struct {
-		name    string
-		asks    []ask
-		tallies []tally
-		reason  dra.PendingReason
+		name     string
+		requests []request
+		counts   []inventory.Count
+		reason   dra.PendingReason
 	}{
-		{"two that do", []ask{exactly("a", 1), exactly("b", 1)}, []tally{enough, enough}, dra.ReasonNone},
-		{"the second fails", []ask{exactly("a", 1), exactly("b", 1)}, []tally{enough, held}, dra.ReasonInsufficient},
-		{"both fail, the first earlier", []ask{exactly("a", 1), exactly("b", 1)}, []tally{tainted, held}, dra.ReasonTainted},
-		{"both fail, the second earlier", []ask{exactly("a", 1), exactly("b", 1)}, []tally{held, unmatched}, dra.ReasonNoMatchingDevice},
-		{"one alternative does", []ask{alternative("a", "x"), alternative("a", "y")}, []tally{unmatched, enough}, dra.ReasonNone},
-		{"the first alternative does", []ask{alternative("a", "x"), alternative("a", "y")}, []tally{enough, unmatched}, dra.ReasonNone},
-		{"no alternative does", []ask{alternative("a", "x"), alternative("a", "y")}, []tally{held, unmatched}, dra.ReasonInsufficient},
-		{"the last alternative comes furthest", []ask{alternative("a", "x"), alternative("a", "y")}, []tally{unmatched, tainted}, dra.ReasonTainted},
-		{"an alternative without a class stops the scheduler", []ask{alternative("a", "x"), alternative("a", "y")}, []tally{enough, {noClass: true}}, dra.ReasonNoDeviceClass},
-		{"so does a later request", []ask{exactly("a", 1), exactly("b", 1)}, []tally{unmatched, {noClass: true}}, dra.ReasonNoDeviceClass},
-		{"lists side by side", []ask{alternative("a", "x"), alternative("b", "x")}, []tally{enough, tainted}, dra.ReasonTainted},
+		{"two that do", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, enough}, dra.ReasonNone},
+		{"the second fails", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{enough, held}, dra.ReasonInsufficient},
+		{"both fail, the first earlier", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{tainted, held}, dra.ReasonTainted},
+		{"both fail, the second earlier", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{held, unmatched}, dra.ReasonNoMatchingDevice},
+		{"one alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, enough}, dra.ReasonNone},
+		{"the first alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, unmatched}, dra.ReasonNone},
+		{"no alternative does", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{held, unmatched}, dra.ReasonInsufficient},
+		{"the last alternative comes furthest", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{unmatched, tainted}, dra.ReasonTainted},
+		{"an alternative without a class stops the scheduler", []request{alternative("a", "x"), alternative("a", "y")}, []inventory.Count{enough, {NoClass: true}}, dra.ReasonNoDeviceClass},
+		{"so does a later request", []request{exactly("a", 1), exactly("b", 1)}, []inventory.Count{unmatched, {NoClass: true}}, dra.ReasonNoDeviceClass},
+		{"lists side by side", []request{alternative("a", "x"), alternative("b", "x")}, []inventory.Count{enough, tainted}, dra.ReasonTainted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := judgeClaim(test.asks, test.tallies); got.reason != test.reason {
+			if got := checkClaim(test.requests, test.counts); got.reason != test.reason {
 				t.Errorf("got %q (%s), want %q", got.reason, got.message, test.reason)
 			}
 		})

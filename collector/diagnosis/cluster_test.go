@@ -25,7 +25,7 @@ const testNamespace = "team"
 // world is a cluster of objects as the API server has them. What the judge
 // says of it through an inventory can be compared with what upstream's
 // allocator says of the objects themselves.
-type world struct {
+type testCluster struct {
 	t         testing.TB
 	inventory *inventory.Inventory
 	nodes     []*corev1.Node
@@ -35,22 +35,22 @@ type world struct {
 	claims    []*resourcev1.ResourceClaim
 }
 
-func newWorld(t testing.TB) *world { return &world{t: t, inventory: inventory.New()} }
+func newTestCluster(t testing.TB) *testCluster { return &testCluster{t: t, inventory: inventory.New()} }
 
 // judge has more patience than a machine under load needs.
-func (w *world) judge() *Diagnoser {
+func (w *testCluster) diagnoser() *Diagnoser {
 	j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
-	j.patience = time.Minute
+	j.searchLimit = time.Minute
 	return j
 }
 
-func (w *world) node(name string, labels map[string]string) {
+func (w *testCluster) node(name string, labels map[string]string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	w.nodes = append(w.nodes, node)
 	w.inventory.Node(name, node.DeepCopy())
 }
 
-func (w *world) class(name string, expressions ...string) *resourcev1.DeviceClass {
+func (w *testCluster) class(name string, expressions ...string) *resourcev1.DeviceClass {
 	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	class.Spec.Selectors = selectors(expressions...)
 	w.classes = append(w.classes, class)
@@ -66,13 +66,13 @@ func selectors(expressions ...string) []resourcev1.DeviceSelector {
 	return all
 }
 
-func (w *world) slice(slice *resourcev1.ResourceSlice) {
+func (w *testCluster) slice(slice *resourcev1.ResourceSlice) {
 	w.slices = append(w.slices, slice)
 	w.inventory.Slice(slice.Name, slice.DeepCopy())
 }
 
 // pool publishes devices of one node in one slice.
-func (w *world) pool(driver, node string, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
+func (w *testCluster) pool(driver, node string, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
 	slice := newSlice(driver, node, devices...)
 	slice.Spec.NodeName = &node
 	w.slice(slice)
@@ -131,15 +131,15 @@ func shared(name, memory string, attributes ...any) resourcev1.Device {
 	return d
 }
 
-func (w *world) rule(name, key string, effect resourcev1.DeviceTaintEffect, selector resourcev1.DeviceTaintSelector) {
+func (w *testCluster) rule(name, key string, effect resourcev1.DeviceTaintEffect, selector resourcev1.DeviceTaintSelector) {
 	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rule.Spec = resourcev1.DeviceTaintRuleSpec{DeviceSelector: &selector, Taint: resourcev1.DeviceTaint{Key: key, Effect: effect}}
 	w.rules = append(w.rules, rule)
 	w.inventory.Rule(name, rule.DeepCopy())
 }
 
-// request asks for so many devices of class gpu; 0: for all.
-func request(name string, count int64, expressions ...string) resourcev1.DeviceRequest {
+// deviceRequest requests so many devices of class gpu; 0: for all.
+func deviceRequest(name string, count int64, expressions ...string) resourcev1.DeviceRequest {
 	exactly := &resourcev1.ExactDeviceRequest{
 		DeviceClassName: "gpu", Selectors: selectors(expressions...),
 		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count,
@@ -150,7 +150,7 @@ func request(name string, count int64, expressions ...string) resourcev1.DeviceR
 	return resourcev1.DeviceRequest{Name: name, Exactly: exactly}
 }
 
-// either asks for one of several; each is a request made by request.
+// either asks for one of several; each is made by deviceRequest.
 func either(name string, alternatives ...resourcev1.DeviceRequest) resourcev1.DeviceRequest {
 	list := resourcev1.DeviceRequest{Name: name}
 	for _, a := range alternatives {
@@ -172,7 +172,7 @@ func spec(requests ...resourcev1.DeviceRequest) resourcev1.ResourceClaimSpec {
 	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}
 }
 
-func (w *world) claim(name string, spec resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaim {
+func (w *testCluster) claim(name string, spec resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}, Spec: spec}
 	w.claims = append(w.claims, claim)
 	w.inventory.Claim(testNamespace, name, claim.DeepCopy())
@@ -181,7 +181,7 @@ func (w *world) claim(name string, spec resourcev1.ResourceClaimSpec) *resourcev
 
 // allocate has upstream's allocator allocate the claim on the node, and says
 // whether it could.
-func (w *world) allocate(claim *resourcev1.ResourceClaim, node string) bool {
+func (w *testCluster) allocate(claim *resourcev1.ResourceClaim, node string) bool {
 	w.t.Helper()
 	results, err := w.allocator().Allocate(context.Background(), w.nodeNamed(node), []*resourcev1.ResourceClaim{claim})
 	if err != nil || results == nil {
@@ -194,14 +194,14 @@ func (w *world) allocate(claim *resourcev1.ResourceClaim, node string) bool {
 }
 
 // hold has a claim of this name hold one device on the node.
-func (w *world) hold(name, node string, expressions ...string) {
+func (w *testCluster) hold(name, node string, expressions ...string) {
 	w.t.Helper()
-	if !w.allocate(w.claim(name, spec(request("main", 1, expressions...))), node) {
+	if !w.allocate(w.claim(name, spec(deviceRequest("main", 1, expressions...))), node) {
 		w.t.Fatalf("claim %s cannot be allocated on %s", name, node)
 	}
 }
 
-func (w *world) nodeNamed(name string) *corev1.Node {
+func (w *testCluster) nodeNamed(name string) *corev1.Node {
 	for _, node := range w.nodes {
 		if node.Name == name {
 			return node
@@ -221,7 +221,7 @@ func question(claims ...string) dra.Question {
 }
 
 // allocator is upstream's over all objects.
-func (w *world) allocator() structured.Allocator {
+func (w *testCluster) allocator() structured.Allocator {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
@@ -253,7 +253,7 @@ func (w *world) allocator() structured.Allocator {
 }
 
 // ruled are the slices with the taints of rules on their devices.
-func (w *world) ruled() []*resourcev1.ResourceSlice {
+func (w *testCluster) ruled() []*resourcev1.ResourceSlice {
 	var all []*resourcev1.ResourceSlice
 	for _, slice := range w.slices {
 		slice = slice.DeepCopy()
@@ -274,12 +274,12 @@ func (w *world) ruled() []*resourcev1.ResourceSlice {
 func matches(want *string, is string) bool { return want == nil || *want == is }
 
 // lister gives the allocator the world's classes.
-type lister struct{ world *world }
+type lister struct{ cluster *testCluster }
 
-func (l lister) List() ([]*resourcev1.DeviceClass, error) { return l.world.classes, nil }
+func (l lister) List() ([]*resourcev1.DeviceClass, error) { return l.cluster.classes, nil }
 
 func (l lister) Get(name string) (*resourcev1.DeviceClass, error) {
-	for _, class := range l.world.classes {
+	for _, class := range l.cluster.classes {
 		if class.Name == name {
 			return class, nil
 		}

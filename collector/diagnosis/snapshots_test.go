@@ -15,10 +15,10 @@ import (
 
 const moments = "../../test/fixtures/moments"
 
-// readItems reads the objects of one kind of a captured moment.
-func readItems[T any](t *testing.T, moment, kind string) []T {
+// readItems reads the objects of one kind of a captured snapshot.
+func readItems[T any](t *testing.T, snapshot, kind string) []T {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moments, moment, kind+".yaml"))
+	text, err := os.ReadFile(filepath.Join(moments, snapshot, kind+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,24 +31,24 @@ func readItems[T any](t *testing.T, moment, kind string) []T {
 	return list.Items
 }
 
-// readWorld reads a moment of a real cluster. It has one node.
-func readWorld(t *testing.T, moment string) *world {
-	w := newWorld(t)
-	for _, class := range readItems[resourcev1.DeviceClass](t, moment, "deviceclasses") {
+// readCluster reads a moment of a real cluster. It has one node.
+func readCluster(t *testing.T, snapshot string) *testCluster {
+	w := newTestCluster(t)
+	for _, class := range readItems[resourcev1.DeviceClass](t, snapshot, "deviceclasses") {
 		w.classes = append(w.classes, &class)
 		w.inventory.Class(class.Name, class.DeepCopy())
 	}
-	for _, slice := range readItems[resourcev1.ResourceSlice](t, moment, "resourceslices") {
+	for _, slice := range readItems[resourcev1.ResourceSlice](t, snapshot, "resourceslices") {
 		w.slice(&slice)
 		if len(w.nodes) == 0 {
 			w.node(*slice.Spec.NodeName, nil)
 		}
 	}
-	for _, rule := range readItems[resourcev1.DeviceTaintRule](t, moment, "devicetaintrules") {
+	for _, rule := range readItems[resourcev1.DeviceTaintRule](t, snapshot, "devicetaintrules") {
 		w.rules = append(w.rules, &rule)
 		w.inventory.Rule(rule.Name, rule.DeepCopy())
 	}
-	for _, claim := range readItems[resourcev1.ResourceClaim](t, moment, "resourceclaims") {
+	for _, claim := range readItems[resourcev1.ResourceClaim](t, snapshot, "resourceclaims") {
 		w.claims = append(w.claims, &claim)
 		w.inventory.Claim(claim.Namespace, claim.Name, claim.DeepCopy())
 	}
@@ -56,9 +56,9 @@ func readWorld(t *testing.T, moment string) *world {
 }
 
 // What waited in the captured cluster, and why.
-func TestMoments(t *testing.T) {
-	w := readWorld(t, "01-round1")
-	judge := w.judge()
+func TestSnapshots(t *testing.T) {
+	w := readCluster(t, "01-round1")
+	d := w.diagnoser()
 	for _, test := range []struct {
 		namespace, claim string
 		reason           dra.PendingReason
@@ -71,33 +71,33 @@ func TestMoments(t *testing.T) {
 	} {
 		q := question(test.claim)
 		q.Pod.Namespace = test.namespace
-		v := judge.Explain(t.Context(), q)[0]
+		v := d.Explain(t.Context(), q)[0]
 		if v.Reason != test.reason || v.Message != test.message {
 			t.Errorf("%s/%s: %q %q, want %q %q", test.namespace, test.claim, v.Reason, v.Message, test.reason, test.message)
 		}
 	}
 }
 
-// Were the claims of each captured moment asked for once more, the judge would
+// Were the claims of each captured snapshot asked for once more, the judge would
 // say what upstream's allocator says.
-func TestMomentsAgain(t *testing.T) {
+func TestSnapshotsAgain(t *testing.T) {
 	seen := make(map[dra.PendingReason]int)
-	for _, moment := range []string{
+	for _, snapshot := range []string{
 		"00-baseline", "01-round1", "06a-init-running", "07a-example-drivers-binding-pending", "07b-example-drivers-all",
 		"09a-taintrule-none", "09b-taintrule-noexecute", "10a-before-kubelet-restart",
 	} {
-		w := readWorld(t, moment)
-		judge := w.judge()
+		w := readCluster(t, snapshot)
+		d := w.diagnoser()
 		present := w.claims
 		for _, held := range present {
 			again := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: held.Name}, Spec: held.Spec}
 			w.inventory.Claim(testNamespace, again.Name, again.DeepCopy())
-			v := judge.Explain(t.Context(), question(again.Name))[0]
+			v := d.Explain(t.Context(), question(again.Name))[0]
 			checkFunnel(t, v)
 			seen[v.Reason]++
 			allocatable, fatal := w.oracle([]*resourcev1.ResourceClaim{again})
 			if want := allocatable && fatal == nil; (v.Reason == dra.ReasonNone) != want {
-				t.Errorf("%s: claim %s: %q %q; the oracle: %v %v", moment, held.Name, v.Reason, v.Message, allocatable, fatal)
+				t.Errorf("%s: claim %s: %q %q; the oracle: %v %v", snapshot, held.Name, v.Reason, v.Message, allocatable, fatal)
 			}
 			w.inventory.Claim(testNamespace, again.Name, nil)
 		}
@@ -109,11 +109,11 @@ func TestMomentsAgain(t *testing.T) {
 
 // Without permission to read nodes those that slices name will do.
 func TestNodesThatCannotBeRead(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", devicesNamed(2)...)
-	w.claim("c", spec(request("main", 2)))
-	v := w.judge().Explain(t.Context(), question("c"))[0]
+	w.claim("c", spec(deviceRequest("main", 2)))
+	v := w.diagnoser().Explain(t.Context(), question("c"))[0]
 	if v.Reason != dra.ReasonNone || v.Detail.Fits != "n1" {
 		t.Errorf("%q %q, fits %q", v.Reason, v.Message, v.Detail.Fits)
 	}
@@ -122,20 +122,20 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 // What comes from outside is valid UTF-8 in every verdict.
 func TestForeignBytes(t *testing.T) {
 	bad := "bad\xff"
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", tainted(device(bad, "model", bad), bad, resourcev1.DeviceTaintEffectNoSchedule))
 	for _, s := range []resourcev1.ResourceClaimSpec{
-		spec(request(bad, 1)),
-		spec(request(bad, 1, bad)),
-		spec(request(bad, 1, `device.attributes["d"].model.matches(device.attributes["d"].other)`)),
-		spec(either(bad, request(bad, 1))),
+		spec(deviceRequest(bad, 1)),
+		spec(deviceRequest(bad, 1, bad)),
+		spec(deviceRequest(bad, 1, `device.attributes["d"].model.matches(device.attributes["d"].other)`)),
+		spec(either(bad, deviceRequest(bad, 1))),
 	} {
 		w.claim("c", s)
 		q := question("c")
 		q.Asked[0].PodClaim = bad
-		for _, v := range w.judge().Explain(t.Context(), q) {
+		for _, v := range w.diagnoser().Explain(t.Context(), q) {
 			text := v.PodClaim + v.Message
 			for _, f := range v.Funnel {
 				text += f.Request + f.Class
