@@ -76,7 +76,7 @@ func benchmarkSpec(n int) resourcev1.ResourceClaimSpec {
 }
 
 // BenchmarkChange is the work from a change that concerns everything (a slice
-// is published anew) until all references are judged again, without rests.
+// is published again) until all claims are diagnosed again, without rests.
 func BenchmarkChange(b *testing.B) {
 	for _, specifications := range []int{1, 10, 50, 200} {
 		b.Run(fmt.Sprintf("specs=%d", specifications), func(b *testing.B) {
@@ -85,7 +85,7 @@ func BenchmarkChange(b *testing.B) {
 			d.mailbox.ask(questions)
 			all := func() {
 				d.refresh()
-				workThrough(b, d)
+				finishAll(b, d)
 				d.publish()
 			}
 			all()
@@ -118,7 +118,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 // BenchmarkFirst is the work until 1,000 references with 50 specifications are
-// judged for the first time, all selectors included.
+// diagnosed for the first time, all selectors included.
 func BenchmarkFirst(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -127,13 +127,13 @@ func BenchmarkFirst(b *testing.B) {
 		d := w.diagnoser().newQueue()
 		d.mailbox.ask(questions)
 		d.refresh()
-		workThrough(b, d)
+		finishAll(b, d)
 		d.publish()
 	}
 }
 
-// workThrough gives turns until there is nothing to do.
-func workThrough(b *testing.B, q *queue) {
+// finishAll gives turns until there is nothing to do.
+func finishAll(b *testing.B, q *queue) {
 	b.Helper()
 	for {
 		worked, err := q.work(b.Context())

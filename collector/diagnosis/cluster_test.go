@@ -22,9 +22,9 @@ import (
 
 const testNamespace = "team"
 
-// world is a cluster of objects as the API server has them. What the judge
-// says of it through an inventory can be compared with what upstream's
-// allocator says of the objects themselves.
+// testCluster is a cluster of objects as the API server has them. Its diagnoses
+// through an inventory can be compared with what upstream's allocator does with
+// the objects themselves.
 type testCluster struct {
 	t         testing.TB
 	inventory *inventory.Inventory
@@ -37,7 +37,7 @@ type testCluster struct {
 
 func newTestCluster(t testing.TB) *testCluster { return &testCluster{t: t, inventory: inventory.New()} }
 
-// judge has more patience than a machine under load needs.
+// diagnoser returns one whose searches reach no limit on a busy machine.
 func (w *testCluster) diagnoser() *Diagnoser {
 	j := New(Options{Inventory: w.inventory, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: 1})
 	j.searchLimit = time.Minute
@@ -273,7 +273,7 @@ func (w *testCluster) ruled() []*resourcev1.ResourceSlice {
 
 func matches(want *string, is string) bool { return want == nil || *want == is }
 
-// lister gives the allocator the world's classes.
+// lister has the classes of the cluster for the allocator.
 type lister struct{ cluster *testCluster }
 
 func (l lister) List() ([]*resourcev1.DeviceClass, error) { return l.cluster.classes, nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// What a person is told of a claim that is pending for several reasons at once.
+// The detail of a claim that is pending for several reasons at once.
 func TestDetail(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
@@ -176,9 +176,9 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// A person is told how many hold devices, though not of all by name, and of
-// many taints those of most devices.
-func TestDetailTellsHowManyMore(t *testing.T) {
+// The detail counts all holders of devices and names a few, and lists of many
+// taints those of most devices.
+func TestDetailCountsWhatItDoesNotList(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)

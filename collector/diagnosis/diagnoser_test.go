@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running has the judge run until the test ends.
+// running runs the diagnoser until the test ends.
 func running(t *testing.T, j *Diagnoser) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func TestRunFollows(t *testing.T) {
 		if v := verdicts[1]; v.Pod.Name != "p2" || v.PodUID != "uid-of-p2" || v.Version == 0 || len(v.Funnel) != 1 || v.Detail != nil {
 			t.Errorf("verdict %+v", v)
 		}
-		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: concerns nobody in the end
+		w.pool("d2", "n1", devicesNamed(1)...) // of another driver: affects no claim
 		j.Ask([]dra.Question{questionOf("p2", "b")})
 		await(t, j, "p1 is not asked about any more", func(v []dra.Verdict) bool { return reasons(v) == "b=insufficient_devices " })
 		w.hold("holder", "n1")
@@ -118,7 +118,7 @@ func (q *queue) drain(t *testing.T, limit int) int {
 	return int(q.turn - before)
 }
 
-// A question whose order has changed keeps its verdict until there is another.
+// If what a pod requests changes, its verdict stays until there is another.
 func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu")
@@ -135,7 +135,7 @@ func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 	d.refresh()
 	d.publish()
 	if got := reasons(j.Verdicts()); got != "a=no_matching_device " {
-		t.Errorf("before it is judged anew: %q", got)
+		t.Errorf("before it is diagnosed again: %q", got)
 	}
 	j.Ask([]dra.Question{questionOf("p", "b")})
 	d.longAgo()
@@ -146,9 +146,9 @@ func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 	}
 }
 
-// Pods that ask for the same thing share one judgement; each is told by its
-// own names.
-func TestRunSharesJudgements(t *testing.T) {
+// Pods with the same requests share one diagnosis; verdicts have the pod's own
+// names.
+func TestPodsShareDiagnoses(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
@@ -167,7 +167,7 @@ func TestRunSharesJudgements(t *testing.T) {
 	j.Ask(questions)
 	d.refresh()
 	if len(d.items) != 1 {
-		t.Fatalf("%d orders for one specification", len(d.items))
+		t.Fatalf("%d items for one specification", len(d.items))
 	}
 	d.drain(t, 1)
 	d.publish()
@@ -181,9 +181,8 @@ func TestRunSharesJudgements(t *testing.T) {
 	}
 }
 
-// What changes nothing for an order does not have it judged again, and what
-// does, does.
-func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
+// A pod is diagnosed again only after a change that may affect it.
+func TestDiagnosesAgainOnlyWhatIsAffected(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
@@ -201,7 +200,7 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 		return d.drain(t, 100)
 	}
 	if n := again(); n != 1 {
-		t.Fatalf("%d orders at first", n)
+		t.Fatalf("%d items at first", n)
 	}
 	net := spec(deviceRequest("main", 1))
 	net.Devices.Requests[0].Exactly.DeviceClassName = "net"
@@ -209,27 +208,27 @@ func TestRunJudgesAgainOnlyWhatIsConcerned(t *testing.T) {
 		t.Fatal("a device of another class cannot be allocated")
 	}
 	if n := again(); n != 0 {
-		t.Errorf("a device of another class is held, and it is judged again")
+		t.Errorf("a device of another class is held, and it is diagnosed again")
 	}
 	w.hold("holder", "n1")
 	if n := again(); n != 1 {
-		t.Errorf("a device that it could have is held, and it is not judged again")
+		t.Errorf("a device that it could have is held, and it is not diagnosed again")
 	}
 	if got := again(); got != 0 {
-		t.Errorf("nothing has changed, and it is judged again")
+		t.Errorf("nothing has changed, and it is diagnosed again")
 	}
 }
 
-// Who reads verdicts is not woken for what changes none of them, and a pod that
-// comes to ask for what has been judged is told.
-func TestRunTellsOnlyWhatIsNew(t *testing.T) {
+// Changed receives nothing after changes that affect no verdict. A pod that is
+// added with the same requests has a verdict at once.
+func TestPublishesOnlyChanges(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
 	w.claim("a", spec(deviceRequest("main", 1)))
 	j := w.diagnoser()
 	d := j.newQueue()
 	defer d.stop()
-	told := func() bool {
+	published := func() bool {
 		t.Helper()
 		d.refresh()
 		d.drain(t, 100)
@@ -252,28 +251,28 @@ func TestRunTellsOnlyWhatIsNew(t *testing.T) {
 	}
 	ghost("x")
 	j.Ask([]dra.Question{questionOf("p", "a")})
-	if !told() {
-		t.Error("a first verdict is not told")
+	if !published() {
+		t.Error("a first verdict is not published")
 	}
 	ghost("x", "y")
-	if told() {
-		t.Error("told anew of a verdict that another driver's claim does not concern")
+	if published() {
+		t.Error("published again though another driver's claim does not affect the verdict")
 	}
 	w.inventory.Claim(testNamespace, "a", &resourcev1.ResourceClaim{Spec: spec(deviceRequest("main", 1))})
 	ghost("x")
-	if told() {
-		t.Error("told anew though the claim asks for what it asked for before")
+	if published() {
+		t.Error("published again though the claim requests the same")
 	}
 	w.claim("b", spec(deviceRequest("main", 1)))
 	j.Ask([]dra.Question{questionOf("p", "a"), questionOf("q", "b")})
-	if !told() || reasons(j.Verdicts()) != "a=no_matching_device b=no_matching_device " {
+	if !published() || reasons(j.Verdicts()) != "a=no_matching_device b=no_matching_device " {
 		t.Errorf("verdicts are %q", reasons(j.Verdicts()))
 	}
 }
 
 // The allocator sees what is published now, though it has been asked about the
 // node before.
-func TestRunSeesNodesAnew(t *testing.T) {
+func TestSearchesNodesAgain(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
 	w.class("gpu", `device.driver == "d"`)
@@ -298,8 +297,8 @@ func TestRunSeesNodesAnew(t *testing.T) {
 	}
 }
 
-// What was never judged comes first, the oldest wait first; then what was
-// judged longest ago, so that changes without end starve nobody.
+// What was never diagnosed comes first, in the order of the questions; then what
+// was diagnosed longest ago, so that permanent changes starve no pod.
 func TestQueueOrder(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu")
@@ -312,28 +311,28 @@ func TestQueueOrder(t *testing.T) {
 	j := w.diagnoser()
 	d := j.newQueue()
 	defer d.stop()
-	heard := ""
-	hear := func(n int) {
+	diagnosed := ""
+	diagnose := func(n int) {
 		t.Helper()
 		for range n {
 			d.drain(t, 1)
 			for _, it := range d.items {
 				if it.turn == d.turn {
-					heard += it.pod.claims[0].requests[0].name
+					diagnosed += it.pod.claims[0].requests[0].name
 				}
 			}
 		}
 	}
 	j.Ask(questions[:3])
 	d.refresh()
-	hear(2)
+	diagnose(2)
 	w.class("another") // concerns all
 	j.Ask(questions)
 	d.longAgo()
 	d.refresh()
-	hear(4)
-	if want := "ab" + "cd" + "ab"; heard != want {
-		t.Errorf("heard in the order %q, want %q", heard, want)
+	diagnose(4)
+	if want := "ab" + "cd" + "ab"; diagnosed != want {
+		t.Errorf("diagnosed in the order %q, want %q", diagnosed, want)
 	}
 }
 
@@ -403,7 +402,7 @@ func TestIdleTimeIsNotWork(t *testing.T) {
 	})
 }
 
-// Asking and reading never wait for the judge.
+// Ask and Verdicts never wait for Run.
 func TestAskNeverBlocks(t *testing.T) {
 	w := newTestCluster(t)
 	j := w.diagnoser() // does not run
@@ -413,7 +412,7 @@ func TestAskNeverBlocks(t *testing.T) {
 	}
 }
 
-// The judge, its questions and the inventory are used from many goroutines.
+// The diagnoser and the inventory are used from many goroutines.
 func TestRunRace(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)

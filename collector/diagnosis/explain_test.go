@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Each reason out of real objects. A scenario builds a world and returns the
+// Each reason out of real objects. A scenario builds a cluster and returns the
 // question; want is the reason of each reference.
 func TestExplainReasons(t *testing.T) {
 	yes := true

@@ -13,10 +13,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// In random clusters the judge says that nothing speaks against a pod's claims
+// In random clusters a diagnosis has no reason against a pod's claims
 // exactly where upstream's allocator, given the API objects, succeeds on some
 // node and gives up on none. The reasons are held against the objects too: what
-// a reason blames is taken away, and must then be blamed no longer.
+// a reason names is taken away, and must then not be the reason any more.
 func TestOracle(t *testing.T) {
 	clusters := 400
 	if testing.Short() {
@@ -30,7 +30,7 @@ func TestOracle(t *testing.T) {
 		for range 6 {
 			q, claims := w.randomQuestion(random)
 			verdicts := d.Explain(t.Context(), q)
-			allocatable, fatal := w.oracle(claims)
+			allocatable, fatal := w.allocateAnywhere(claims)
 			nothing := true
 			for _, v := range verdicts {
 				checkFunnel(t, v)
@@ -41,9 +41,9 @@ func TestOracle(t *testing.T) {
 				for i, v := range verdicts {
 					t.Logf("%s: %q %s\n%+v\n%s", v.PodClaim, v.Reason, v.Message, v.Funnel, claims[i].Spec.String())
 				}
-				t.Fatalf("seed %d: the judge says that nothing speaks against it: %v; the oracle: allocatable %v, %v", seed, nothing, allocatable, fatal)
+				t.Fatalf("seed %d: no reason: %v; the allocator: allocatable %v, %v", seed, nothing, allocatable, fatal)
 			}
-			w.checkBlame(verdicts, claims)
+			w.checkReason(verdicts, claims)
 			w.forget(claims)
 		}
 	}
@@ -58,8 +58,8 @@ func TestOracle(t *testing.T) {
 	t.Log(found)
 }
 
-// oracle asks upstream's allocator on all nodes.
-func (w *testCluster) oracle(claims []*resourcev1.ResourceClaim) (allocatable bool, fatal error) {
+// allocateAnywhere has upstream's allocator search all nodes.
+func (w *testCluster) allocateAnywhere(claims []*resourcev1.ResourceClaim) (allocatable bool, fatal error) {
 	allocator := w.allocator()
 	for _, node := range w.nodes {
 		results, err := allocator.Allocate(context.Background(), node, claims)
@@ -71,8 +71,8 @@ func (w *testCluster) oracle(claims []*resourcev1.ResourceClaim) (allocatable bo
 	return allocatable, fatal
 }
 
-// checkBlame takes away what a reason blames.
-func (w *testCluster) checkBlame(verdicts []dra.Verdict, claims []*resourcev1.ResourceClaim) {
+// checkReason takes away what a reason names.
+func (w *testCluster) checkReason(verdicts []dra.Verdict, claims []*resourcev1.ResourceClaim) {
 	w.t.Helper()
 	if len(claims) != 1 {
 		return
@@ -81,7 +81,7 @@ func (w *testCluster) checkBlame(verdicts []dra.Verdict, claims []*resourcev1.Re
 	switch v.Reason {
 	case dra.ReasonConstraints:
 		changed.Spec.Devices.Constraints = nil
-		if ok, _ := w.oracle([]*resourcev1.ResourceClaim{changed}); !ok {
+		if ok, _ := w.allocateAnywhere([]*resourcev1.ResourceClaim{changed}); !ok {
 			w.t.Errorf("%s, but without constraints it cannot be allocated either", v.Message)
 		}
 	case dra.ReasonTainted:

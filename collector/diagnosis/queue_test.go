@@ -38,8 +38,8 @@ func (w *testCluster) unique(n int) {
 	w.pool("d", "n1", devices...)
 }
 
-// workingQueue is a queue whose judge finds at each look at the clock that so
-// much was worked, and rests by the budget. It is to be used within a bubble.
+// workingQueue returns a queue for which each reading of the clock takes so long,
+// as if it was work, and which rests by the budget. It is used within a bubble.
 func (w *testCluster) workingQueue(each time.Duration, budget float64) *queue {
 	j := New(Options{Inventory: w.inventory, Clock: working(each), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Budget: budget})
 	return j.newQueue()
@@ -222,7 +222,7 @@ func TestBoundsOfManyNamespaces(t *testing.T) {
 }
 
 // Selectors of classes take turns with namespaces, rest as everything does, and
-// are told of.
+// are published.
 func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestCluster(t)
@@ -261,7 +261,7 @@ func TestSelectorsOfClassesAreEvaluatedInTurns(t *testing.T) {
 		select {
 		case <-q.mailbox.changed:
 		default:
-			t.Error("nobody is told that classes have been counted")
+			t.Error("Changed receives nothing after classes have been counted")
 		}
 	})
 }

@@ -21,7 +21,7 @@ func exactly(name string, count int64) request {
 	return request{Request: inventory.Request{Class: "gpu"}, parent: name, name: name, count: count}
 }
 
-// Each reason that counts can tell, at the edge where it begins.
+// Each reason that follows from counts, at its boundary.
 func TestCheckRequest(t *testing.T) {
 	for _, test := range []struct {
 		name    string

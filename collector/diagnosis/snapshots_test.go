@@ -13,12 +13,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-const moments = "../../test/fixtures/moments"
+const fixtures = "../../test/fixtures/moments"
 
 // readItems reads the objects of one kind of a captured snapshot.
 func readItems[T any](t *testing.T, snapshot, kind string) []T {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moments, snapshot, kind+".yaml"))
+	text, err := os.ReadFile(filepath.Join(fixtures, snapshot, kind+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func readItems[T any](t *testing.T, snapshot, kind string) []T {
 	return list.Items
 }
 
-// readCluster reads a moment of a real cluster. It has one node.
+// readCluster reads a snapshot of a real cluster. It has one node.
 func readCluster(t *testing.T, snapshot string) *testCluster {
 	w := newTestCluster(t)
 	for _, class := range readItems[resourcev1.DeviceClass](t, snapshot, "deviceclasses") {
@@ -78,8 +78,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// Were the claims of each captured snapshot asked for once more, the judge would
-// say what upstream's allocator says.
+// Were the claims of each captured snapshot requested once more, their diagnoses
+// would agree with upstream's allocator.
 func TestSnapshotsAgain(t *testing.T) {
 	seen := make(map[dra.PendingReason]int)
 	for _, snapshot := range []string{
@@ -95,15 +95,15 @@ func TestSnapshotsAgain(t *testing.T) {
 			v := d.Explain(t.Context(), question(again.Name))[0]
 			checkFunnel(t, v)
 			seen[v.Reason]++
-			allocatable, fatal := w.oracle([]*resourcev1.ResourceClaim{again})
+			allocatable, fatal := w.allocateAnywhere([]*resourcev1.ResourceClaim{again})
 			if want := allocatable && fatal == nil; (v.Reason == dra.ReasonNone) != want {
-				t.Errorf("%s: claim %s: %q %q; the oracle: %v %v", snapshot, held.Name, v.Reason, v.Message, allocatable, fatal)
+				t.Errorf("%s: claim %s: %q %q; the allocator: %v %v", snapshot, held.Name, v.Reason, v.Message, allocatable, fatal)
 			}
 			w.inventory.Claim(testNamespace, again.Name, nil)
 		}
 	}
 	if seen[dra.ReasonNone] == 0 || seen[dra.ReasonInsufficient] == 0 || seen[dra.ReasonNoDeviceClass] == 0 {
-		t.Errorf("the moments show only %v", seen)
+		t.Errorf("the snapshots show only %v", seen)
 	}
 }
 

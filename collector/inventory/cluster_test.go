@@ -18,8 +18,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// world is a cluster of API objects that a test changes, and an inventory that
-// is told of the changes.
+// testCluster is a cluster of API objects that a test changes, and an inventory
+// with the changes applied.
 type testCluster struct {
 	t      testing.TB
 	rng    *rand.Rand
@@ -86,7 +86,7 @@ func selectors(expressions ...string) []resourcev1.DeviceSelector {
 	return made
 }
 
-// told is another inventory that has been told of the present alone.
+// rebuilt returns another inventory with only the present objects applied.
 func (w *testCluster) rebuilt() *Inventory {
 	inv := New()
 	for name, o := range w.claims {
@@ -214,7 +214,7 @@ func (w *testCluster) randomTaint() resourcev1.DeviceTaint {
 		Effect: pick(w, resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute)}
 }
 
-// place says where a slice's devices can be used.
+// place chooses where a slice's devices can be used.
 func (w *testCluster) place(spec *resourcev1.ResourceSliceSpec, node string) {
 	switch w.rng.IntN(6) {
 	case 0:
@@ -243,7 +243,7 @@ func zone(name string) *corev1.NodeSelector {
 		Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}}}
 }
 
-// publish makes a pool anew, in one or more slices, at times not all of them.
+// publish makes a pool, in one or more slices, at times not all of them.
 func (w *testCluster) publish(driver, name, node string, generation int64) {
 	var made []*resourcev1.ResourceSlice
 	counted, contradicts := w.chance(3), w.chance(12)
@@ -339,7 +339,7 @@ func (w *testCluster) taint(name string) {
 	w.rule(r)
 }
 
-// populate fills the world.
+// populate adds objects of all kinds.
 func (w *testCluster) populate() {
 	w.node("n0", map[string]string{"zone": "a"})
 	w.node("n1", map[string]string{"zone": "b"})
@@ -402,7 +402,7 @@ func sorted[V any](of map[string]V) []string {
 	return names
 }
 
-// settled is the supply once the selectors of all classes have been asked.
+// supplyOf returns the supply with the selectors of all classes evaluated.
 func supplyOf(inv *Inventory) *dra.Supply {
 	if err := inv.Settle(context.Background(), nil); err != nil {
 		panic(err)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// All at once: as the informers write, the reducer and the judge read.
+// Informers write while the reducer and the diagnoser read.
 func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 	w := newTestCluster(t, 7)
 	w.populate()

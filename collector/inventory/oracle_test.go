@@ -41,13 +41,13 @@ func newOracle(w *testCluster, slices []*resourcev1.ResourceSlice, allocated str
 	return &oracle{t: w.t, allocator: allocator, nodes: w.nodes}
 }
 
-// takes says whether the allocator gives the request exactly that device on the
+// takes reports whether the allocator gives the request exactly that device on the
 // node.
 func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver string, id int64) bool {
 	request.Selectors = append(request.Selectors[:len(request.Selectors):len(request.Selectors)],
 		selectors(fmt.Sprintf(`device.driver == %q && device.attributes[%q].id == %d`, driver, driver, id))...)
 	request.AllocationMode, request.Count = resourcev1.DeviceAllocationModeExactCount, 1
-	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "asking"}}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "requesting"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &request}}
 	got, err := o.allocator.Allocate(o.t.Context(), o.nodes[node], []*resourcev1.ResourceClaim{claim})
 	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
@@ -56,24 +56,24 @@ func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver strin
 	return len(got) == 1
 }
 
-// requests that differ in all that is judged for each device alone.
+// oracleRequests differ in all that is checked for each device alone.
 func oracleRequests() map[string]resourcev1.ExactDeviceRequest {
 	exists := []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "sick"}}
-	askOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
+	amountOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
 		return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{capacity: resource.MustParse(amount)}}
 	}
-	ask := func(amount string) *resourcev1.CapacityRequirements { return askOf("memory", amount) }
+	memory := func(amount string) *resourcev1.CapacityRequirements { return amountOf("memory", amount) }
 	return map[string]resourcev1.ExactDeviceRequest{
 		"anything":         {DeviceClassName: "any"},
 		"one model":        {DeviceClassName: "model-a"},
 		"selectors":        {DeviceClassName: "gpu", Selectors: selectors(`device.capacity["gpu.example.com"].memory.compareTo(quantity("15Gi")) > 0`)},
 		"tolerates":        {DeviceClassName: "any", Tolerations: exists},
 		"a value":          {DeviceClassName: "any", Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpEqual, Key: "drain", Value: "yes"}}},
-		"an amount":        {DeviceClassName: "any", Capacity: ask("9Gi")},
-		"a bigger one":     {DeviceClassName: "any", Capacity: ask("21Gi")},
-		"a small one":      {DeviceClassName: "any", Capacity: ask("500M")},
-		"a fraction":       {DeviceClassName: "any", Capacity: askOf("cores", "1100m")},
-		"another capacity": {DeviceClassName: "any", Capacity: askOf("threads", "1")},
+		"an amount":        {DeviceClassName: "any", Capacity: memory("9Gi")},
+		"a bigger one":     {DeviceClassName: "any", Capacity: memory("21Gi")},
+		"a small one":      {DeviceClassName: "any", Capacity: memory("500M")},
+		"a fraction":       {DeviceClassName: "any", Capacity: amountOf("cores", "1100m")},
+		"another capacity": {DeviceClassName: "any", Capacity: amountOf("threads", "1")},
 		"admin access":     {DeviceClassName: "any", AdminAccess: new(true), Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}},
 	}
 }
@@ -153,7 +153,7 @@ func (w *testCluster) unreachable(request Request) (n int) {
 	return n
 }
 
-// What OnNode gives is enough for the allocator: it says the same as with all
+// What OnNode gives is enough for the allocator: it does the same as with all
 // that there is.
 func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
 	taken, refused := 0, 0
@@ -207,7 +207,7 @@ func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
 			for _, p := range got.Pools {
 				key := poolIDOf(p.Driver, p.Pool)
 				if before := kept[key]; before != nil && before != p && reflect.DeepEqual(before, p) {
-					t.Fatalf("seed %d: pool %v is made anew though nothing is different", seed, key)
+					t.Fatalf("seed %d: pool %v is made again though nothing is different", seed, key)
 				}
 				kept[key] = p
 			}

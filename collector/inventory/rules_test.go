@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// identified gives devices the attribute by which the oracle asks for them.
+// identified gives devices the attribute by which the oracle requests them.
 func (w *testCluster) identified(devices ...resourcev1.Device) []resourcev1.Device {
 	for i := range devices {
 		w.ids++
@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices []resourcev1.Device
 		held    []string
-		ask     string // of the memory
+		amount  string // requested of the memory
 		want    int
 	}{
 		"a set is spent once":                            {[]resourcev1.Device{cut("a", "gpu", "5"), cut("b", "gpu", "5"), cut("c", "gpu", "3")}, []string{"a"}, "", 1},
@@ -60,8 +60,8 @@ func TestRules(t *testing.T) {
 			w.gpus("a", 2, w.identified(c.devices...)...)
 			w.hold("holder", "a", c.held...)
 			exactly := resourcev1.ExactDeviceRequest{DeviceClassName: "any"}
-			if c.ask != "" {
-				exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(c.ask)}}
+			if c.amount != "" {
+				exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(c.amount)}}
 			}
 			free, _ := w.counted(w.oracle(), exactly)
 			if got := w.inv.Count(Exactly(&exactly)).Left[dra.StageFree]; got != c.want || free != c.want {
@@ -105,7 +105,7 @@ func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
 	}
 }
 
-// A claim may be allocated anew between two times that one hears of it.
+// A claim may be allocated again between two events.
 func TestTakesAnotherAllocationOfTheSameClaim(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.node("node-a", nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func TestKnowsWhatASelectorCanLookAt(t *testing.T) {
+func TestProjection(t *testing.T) {
 	whole := projection{whole: true}
 	for expression, want := range map[string]projection{
 		`true`:                                 {},
@@ -53,7 +53,7 @@ func TestKnowsWhatASelectorCanLookAt(t *testing.T) {
 		if s.broken != "" {
 			t.Errorf("%s: %s", expression, s.broken)
 		} else if !reflect.DeepEqual(s.reads, want) && (len(s.reads.names) > 0 || len(want.names) > 0 || s.reads.whole != want.whole || s.reads.driver != want.driver || s.reads.shareable != want.shareable) {
-			t.Errorf("%s looks at %+v, want %+v", expression, s.reads, want)
+			t.Errorf("%s reads %+v, want %+v", expression, s.reads, want)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func someExpressions() []string {
 	}
 }
 
-// What is remembered by what a selector sees is what upstream says of the whole
+// An outcome that is remembered by what a selector reads is upstream's for the whole
 // device.
-func TestSelectorsSayWhatUpstreamSays(t *testing.T) {
+func TestSelectorsAgreeWithUpstream(t *testing.T) {
 	compiler := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 	matches, failures := 0, 0
 	for seed := range uint64(8) {
@@ -165,16 +165,16 @@ func plain(pool, index int) resourcev1.Device {
 	}
 }
 
-func TestAsksOncePerWhatASelectorSees(t *testing.T) {
+func TestEvaluatesOncePerWhatASelectorReads(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
 		want       int
 	}{
-		"what few tell apart":  {`device.attributes["gpu.example.com"].model == "A"`, 2},
-		"the driver":           {`device.driver == "gpu.example.com"`, 1},
-		"nothing":              {`true`, 1},
-		"what each has itself": {`device.attributes["gpu.example.com"].uuid == "GPU-1-1"`, 600},
-		"all of it":            {`size(device.attributes["gpu.example.com"]) > 1`, 600},
+		"what many have in common": {`device.attributes["gpu.example.com"].model == "A"`, 2},
+		"the driver":               {`device.driver == "gpu.example.com"`, 1},
+		"nothing":                  {`true`, 1},
+		"what each has itself":     {`device.attributes["gpu.example.com"].uuid == "GPU-1-1"`, 600},
+		"all of it":                {`size(device.attributes["gpu.example.com"]) > 1`, 600},
 	} {
 		w := newTestCluster(t, 1)
 		fleet(w, 6, 100, plain)
@@ -183,16 +183,16 @@ func TestAsksOncePerWhatASelectorSees(t *testing.T) {
 		chain := w.inv.selectors.add([]*selector{s})
 		w.inv.mu.Unlock()
 		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.selectors.evaluated != uint64(c.want) || err != nil {
-			t.Errorf("%s: asked about %d devices (%v), want %d", name, w.inv.selectors.evaluated, err, c.want)
+			t.Errorf("%s: evaluated for %d devices (%v), want %d", name, w.inv.selectors.evaluated, err, c.want)
 		}
 		fleet(w, 1, 100, plain) // the same again
 		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.selectors.evaluated != uint64(c.want) || err != nil {
-			t.Errorf("%s: asked about %d devices again (%v)", name, w.inv.selectors.evaluated-uint64(c.want), err)
+			t.Errorf("%s: evaluated for %d devices again (%v)", name, w.inv.selectors.evaluated-uint64(c.want), err)
 		}
 	}
 }
 
-func TestASliceWhoseTaintsChangeIsNotAskedAboutAgain(t *testing.T) {
+func TestASliceWhoseTaintsChangeIsNotEvaluatedAgain(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-0-1"`)
 	fleet(w, 1, 3, plain)
@@ -210,7 +210,7 @@ func TestASliceWhoseTaintsChangeIsNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
-func TestForgetsTextsThatNobodyHasAndTrustsNoNumbersAfter(t *testing.T) {
+func TestSweepsUnusedTextsAndClearsMemos(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("first", `device.attributes["gpu.example.com"].uuid.endsWith("-0")`)
 	for round := range 12 {
@@ -236,7 +236,7 @@ func TestForgetsTextsThatNobodyHasAndTrustsNoNumbersAfter(t *testing.T) {
 	}
 }
 
-func TestTellsOfSelectorsThatFail(t *testing.T) {
+func TestReportsSelectorsThatFail(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 2, 3, plain)
 	w.deviceClass("careless", `device.attributes["other.example.com"].model == "A"`)
@@ -250,16 +250,16 @@ func TestTellsOfSelectorsThatFail(t *testing.T) {
 		where   []string
 		message string
 	}{
-		"a class":                  {Request{Class: "careless"}, 0, 6, []string{"class careless"}, "no such key: model. consider using"},
-		"a class that is no CEL":   {Request{Class: "broken"}, 0, 6, []string{"class broken"}, "compilation failed"},
-		"a future kind":            {Request{Class: "future"}, 0, 6, []string{"class future"}, "no CEL expression"},
-		"a request":                {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].nope == 1`)}, 0, 6, []string{"request"}, "no such key: nope"},
-		"after one that matches":   {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].model == "A"`, `device.attributes["a"].b`)}, 0, 3, []string{"request"}, "no such key: b"},
-		"after one that fails":     {Request{Class: "careless", Selectors: selectors(`device.attributes["a"].b`)}, 0, 6, []string{"class careless"}, "no such key: model"},
-		"after one that says no":   {Request{Class: "models", Selectors: selectors(`false`, `device.attributes["a"].b`)}, 0, 0, nil, ""},
-		"too costly":               {Request{Class: "models", Selectors: selectors(costly())}, 0, 6, []string{"request"}, "cost limit exceeded"},
-		"a class that is not":      {Request{Class: "none"}, 0, 0, nil, ""},
-		"an expression of no type": {Request{Class: "models", Selectors: selectors(`"text"`)}, 0, 6, []string{"request"}, "must evaluate to bool"},
+		"a class":                       {Request{Class: "careless"}, 0, 6, []string{"class careless"}, "no such key: model. consider using"},
+		"a class that is no CEL":        {Request{Class: "broken"}, 0, 6, []string{"class broken"}, "compilation failed"},
+		"a future kind":                 {Request{Class: "future"}, 0, 6, []string{"class future"}, "no CEL expression"},
+		"a request":                     {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].nope == 1`)}, 0, 6, []string{"request"}, "no such key: nope"},
+		"after one that matches":        {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].model == "A"`, `device.attributes["a"].b`)}, 0, 3, []string{"request"}, "no such key: b"},
+		"after one that fails":          {Request{Class: "careless", Selectors: selectors(`device.attributes["a"].b`)}, 0, 6, []string{"class careless"}, "no such key: model"},
+		"after one that does not match": {Request{Class: "models", Selectors: selectors(`false`, `device.attributes["a"].b`)}, 0, 0, nil, ""},
+		"too costly":                    {Request{Class: "models", Selectors: selectors(costly())}, 0, 6, []string{"request"}, "cost limit exceeded"},
+		"a class that is not":           {Request{Class: "none"}, 0, 0, nil, ""},
+		"an expression of no type":      {Request{Class: "models", Selectors: selectors(`"text"`)}, 0, 6, []string{"request"}, "must evaluate to bool"},
 	} {
 		if err := w.inv.EvaluateRequest(t.Context(), nil, c.request); err != nil {
 			t.Fatal(err)
@@ -323,7 +323,7 @@ func TestStopsWithItsContext(t *testing.T) {
 		t.Errorf("Settle: %v", err)
 	}
 	if count := w.inv.Count(Request{Class: "any"}); count.Complete {
-		t.Error("a count without all results says that it is complete")
+		t.Error("a count without all results is complete")
 	}
 	if err := w.inv.Settle(t.Context(), nil); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
 		t.Errorf("Settle: %v", err)
@@ -348,18 +348,18 @@ func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
 	}
 }
 
-func TestClassesAreCountedOnceTheirSelectorsHaveBeenAsked(t *testing.T) {
+func TestClassesAreCountedOnceTheirSelectorsAreEvaluated(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 45, 128, plain)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-3-7"`)
 	enough := errors.New("enough")
 	for turn := 1; ; turn++ {
 		if first := w.inv.Supply(); first.Classes[0].Counted || first.Classes[0].Devices != [3]int{} {
-			t.Fatalf("after %d turns the class is counted, and its selectors have been asked about %d devices", turn-1, w.inv.selectors.evaluated)
+			t.Fatalf("after %d turns the class is counted, and its selectors have been evaluated for %d devices", turn-1, w.inv.selectors.evaluated)
 		}
-		asked := 0
+		evaluated := 0
 		err := w.inv.Settle(t.Context(), func(context.Context) error {
-			if asked++; asked == 1000 {
+			if evaluated++; evaluated == 1000 {
 				return enough
 			}
 			return nil
@@ -372,16 +372,16 @@ func TestClassesAreCountedOnceTheirSelectorsHaveBeenAsked(t *testing.T) {
 		}
 	}
 	if w.inv.selectors.evaluated != 45*128 {
-		t.Errorf("asked about %d devices in all: what is asked in one turn counts in the next", w.inv.selectors.evaluated)
+		t.Errorf("evaluated for %d devices in all: what is evaluated in one turn counts in the next", w.inv.selectors.evaluated)
 	}
 	if supply := w.inv.Supply(); !supply.Classes[0].Counted || supply.Classes[0].Devices != [3]int{0, 1, 0} {
 		t.Errorf("at last: %+v", supply.Classes[0])
 	}
 }
 
-// A selector is asked about a device only if all before it select the device:
+// A selector is evaluated for a device only if all before it select the device:
 // those of the class first.
-func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
+func TestSelectorsAreEvaluatedForWhatEarlierOnesLeave(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 6, 100, plain) // three pools of model A
 	w.deviceClass("models", `device.attributes["gpu.example.com"].model == "A"`)
@@ -395,7 +395,7 @@ func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
 	// Two models, 300 devices of model A, 100 in pool 2, 10 that end with 7, all
 	// of which look the same to the last selector.
 	if w.inv.selectors.evaluated != 2+300+100+1 {
-		t.Errorf("asked %d times", w.inv.selectors.evaluated)
+		t.Errorf("evaluated %d times", w.inv.selectors.evaluated)
 	}
 	count := w.inv.Count(request)
 	if !count.Complete || count.Left[dra.StageClass] != 300 || count.Left[dra.StageSelectors] != 0 || count.Failed != 10 {
@@ -403,15 +403,15 @@ func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
 	}
 	other := Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].uuid.endsWith("7")`)}
 	if count := w.inv.Count(other); count.Complete {
-		t.Error("complete, and the selector was asked only about what another left")
+		t.Error("complete, and the selector was evaluated only for what another left")
 	}
 	if err := w.inv.EvaluateRequest(t.Context(), nil, other); err != nil {
 		t.Fatal(err)
 	}
 	if count := w.inv.Count(other); !count.Complete || count.Left[dra.StageSelectors] != 30 {
-		t.Errorf("asked about the rest: %+v", count)
+		t.Errorf("evaluated for the rest: %+v", count)
 	}
 	if w.inv.selectors.evaluated != 2+300+100+1+200 {
-		t.Errorf("asked %d times in all", w.inv.selectors.evaluated)
+		t.Errorf("evaluated %d times in all", w.inv.selectors.evaluated)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// moment is what was captured of a real cluster at one instant.
+// snapshot is what was captured of a real cluster at one instant.
 type snapshot struct {
 	slices    resourcev1.ResourceSliceList
 	claims    resourcev1.ResourceClaimList
@@ -41,8 +41,8 @@ func readSnapshot(t testing.TB, name string) *snapshot {
 	return m
 }
 
-// tell tells an inventory of the snapshot. What was there before and is not any
-// more is gone.
+// apply applies the snapshot to an inventory. Objects that are not in it any more
+// are gone.
 func (m *snapshot) apply(inv *Inventory) {
 	gone := map[string]bool{}
 	for name := range inv.slices.byName {
@@ -98,7 +98,7 @@ func stateText(devices [dra.DeviceStates]int) string {
 	return fmt.Sprintf("%d allocated, %d free, %d unavailable", devices[dra.DeviceAllocated], devices[dra.DeviceFree], devices[dra.DeviceUnavailable])
 }
 
-func TestCountsMomentsOfARealCluster(t *testing.T) {
+func TestCountsSnapshotsOfARealCluster(t *testing.T) {
 	for _, name := range []string{"01-round1", "03-driver-down-slices-wiped", "07b-example-drivers-all", "09a-taintrule-none", "09b-taintrule-noexecute"} {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
@@ -109,7 +109,7 @@ func TestCountsMomentsOfARealCluster(t *testing.T) {
 }
 
 // compareGolden compares text with the file, or, with UPDATE_GOLDEN set, writes
-// the file anew.
+// the file.
 func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -147,7 +147,7 @@ func TestAPoolWhoseSlicesAreGoneStaysWhileItsDevicesAreHeld(t *testing.T) {
 	}
 }
 
-func TestKnowsTheObjectsOfAMoment(t *testing.T) {
+func TestKnowsTheObjectsOfASnapshot(t *testing.T) {
 	inv := New()
 	captured := readSnapshot(t, "09a-taintrule-none")
 	captured.apply(inv)
@@ -161,7 +161,7 @@ func TestKnowsTheObjectsOfAMoment(t *testing.T) {
 		unallocated := spec != nil
 		inv.Claim(c.Namespace, c.Name, c.DeepCopy())
 		if again, _ := inv.Spec(c.Namespace, c.Name, ""); again != spec {
-			t.Errorf("claim %s is told of again, and asks for something else", c.Name)
+			t.Errorf("claim %s is applied again, and requests something else", c.Name)
 		}
 		if unallocated != (c.Status.Allocation == nil) || unallocated && spec.String() != c.Spec.String() {
 			t.Errorf("claim %s: its specification is known: %v", c.Name, unallocated)
@@ -179,7 +179,7 @@ func TestKnowsTheObjectsOfAMoment(t *testing.T) {
 		}
 		inv.Template(template.Namespace, template.Name, template.DeepCopy())
 		if again, _ := inv.Spec(template.Namespace, "", template.Name); again != spec {
-			t.Errorf("template %s is told of again, and asks for something else", template.Name)
+			t.Errorf("template %s is applied again, and requests something else", template.Name)
 		}
 	}
 	if len(inv.claims.specs.specs.values) >= len(captured.claims.Items)+len(captured.templates.Items) {

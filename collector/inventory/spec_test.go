@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// asking is a claim with selectors of these lengths.
-func asking(selectors ...int) *resourcev1.ResourceClaim {
+// claimWith is a claim with selectors of these lengths.
+func claimWith(selectors ...int) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{}
 	request := &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", Count: 1}
 	for i, length := range selectors {
@@ -37,14 +37,14 @@ func TestLargeSpecifications(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim   *resourcev1.ResourceClaim
 		refused dra.SpecLimit
-		says    string
+		refusal string
 	}{
-		"no selector":                {asking(), "", ""},
-		"one selector":               {asking(200), "", ""},
-		"as long as it may be":       {asking(expressionLimit), "", ""},
-		"longer":                     {asking(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
-		"as many as the API permits": {asking(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
-		"many short ones":            {asking(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
+		"no selector":                {claimWith(), "", ""},
+		"one selector":               {claimWith(200), "", ""},
+		"as long as it may be":       {claimWith(expressionLimit), "", ""},
+		"longer":                     {claimWith(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
+		"as many as the API permits": {claimWith(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
+		"many short ones":            {claimWith(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
@@ -56,9 +56,9 @@ func TestLargeSpecifications(t *testing.T) {
 			if kept != (c.refused == "") || (ofTemplate != nil) != kept {
 				t.Errorf("kept %t and %t", kept, ofTemplate != nil)
 			}
-			for _, says := range []string{claimSays, templateSays} {
-				if !strings.HasPrefix(says, c.says) || (says == "") != kept {
-					t.Errorf("says %q", says)
+			for _, refusal := range []string{claimSays, templateSays} {
+				if !strings.HasPrefix(refusal, c.refusal) || (refusal == "") != kept {
+					t.Errorf("the refusal is %q", refusal)
 				}
 			}
 			for limit, count := range inv.Supply().Oversized {
@@ -100,7 +100,7 @@ func checkSpecs(t *testing.T, inv *Inventory) {
 		refused -= count
 	}
 	if total != inv.claims.specs.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.claims.specs.byNamespace) || refused != 0 {
-		t.Fatalf("the budget says %d, %v, and %d fewer are refused; kept are %d, %v", inv.claims.specs.total, inv.claims.specs.byNamespace, refused, total, namespaces)
+		t.Fatalf("the budget has %d, %v, and %d fewer are refused; kept are %d, %v", inv.claims.specs.total, inv.claims.specs.byNamespace, refused, total, namespaces)
 	}
 	if total > totalLimit {
 		t.Fatalf("%d bytes are kept", total)
@@ -114,7 +114,7 @@ func checkSpecs(t *testing.T, inv *Inventory) {
 
 // numbered is a claim whose specification no other has.
 func numbered(i, size int) *resourcev1.ResourceClaim {
-	claim := asking(times(2000, size/2000)...)
+	claim := claimWith(times(2000, size/2000)...)
 	claim.Spec.Devices.Requests[0].Name = fmt.Sprintf("r%d", i)
 	return claim
 }
@@ -138,8 +138,8 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	if refused := inv.Supply().Oversized[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
 		t.Errorf("%d of 1000 are refused", refused)
 	}
-	if _, says := inv.Spec("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
-		t.Errorf("says %q", says)
+	if _, refusal := inv.Spec("hostile", "999", ""); refusal != "large specifications of its namespace take more than the limit of 2097152 bytes" {
+		t.Errorf("the refusal is %q", refusal)
 	}
 	for namespace := range 50 {
 		for i := range 110 {
@@ -147,8 +147,8 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 		}
 	}
 	checkSpecs(t, inv)
-	if _, says := inv.Spec("hostile-49", "0", ""); says != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
-		t.Errorf("says %q", says)
+	if _, refusal := inv.Spec("hostile-49", "0", ""); refusal != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
+		t.Errorf("the refusal is %q", refusal)
 	}
 	inv.Claim("other", "small", numbered(7, 2000))
 	if spec, _ := inv.Spec("other", "small", ""); spec == nil {
@@ -210,7 +210,7 @@ func TestSpecificationsComeAndGo(t *testing.T) {
 // FuzzSpec takes a specification of any bytes in: what is kept of it is no
 // larger than the limits, and is what it was.
 func FuzzSpec(f *testing.F) {
-	for _, claim := range []*resourcev1.ResourceClaim{asking(), asking(5000), asking(times(2000, 32)...), numbered(3, 20_000)} {
+	for _, claim := range []*resourcev1.ResourceClaim{claimWith(), claimWith(5000), claimWith(times(2000, 32)...), numbered(3, 20_000)} {
 		data, err := claim.Spec.Marshal()
 		if err != nil {
 			f.Fatal(err)
@@ -224,15 +224,15 @@ func FuzzSpec(f *testing.F) {
 		}
 		inv := New()
 		inv.Claim("a", "one", claim)
-		spec, says := inv.Spec("a", "one", "")
+		spec, refusal := inv.Spec("a", "one", "")
 		kept := spec != nil
 		switch {
 		case kept && (specMemory(spec) > specLimit || longestSelector(spec) > expressionLimit):
 			t.Errorf("%d bytes are kept", specMemory(spec))
 		case kept && spec.String() != claim.Spec.String():
 			t.Errorf("%v is kept of %v", spec, &claim.Spec)
-		case kept == (says != ""):
-			t.Errorf("kept: %t, and says %q", kept, says)
+		case kept == (refusal != ""):
+			t.Errorf("kept: %t, and the refusal is %q", kept, refusal)
 		}
 		inv.Claim("a", "one", nil)
 		checkSpecs(t, inv)

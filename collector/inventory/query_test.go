@@ -72,7 +72,7 @@ func explained(t *testing.T) *testCluster {
 	return w
 }
 
-func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
+func TestExplainsWhatEachStageRemoves(t *testing.T) {
 	w := explained(t)
 	request := Request{Class: "gpu", Selectors: selectors(`!device.driver.startsWith("x")`),
 		Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "tolerated"}}}
@@ -109,7 +109,7 @@ func TestTellsWhatEachStageRemovedAndWhy(t *testing.T) {
 	}
 }
 
-func TestNamesTheHoldersMostUsefulFirst(t *testing.T) {
+func TestListsHoldersOfMostDevicesFirst(t *testing.T) {
 	w := explained(t)
 	if err := w.inv.EvaluateRequest(t.Context(), nil, Request{Class: "gpu"}); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestNamesTheHoldersMostUsefulFirst(t *testing.T) {
 	}
 }
 
-func TestTellsWhatConcernsARequest(t *testing.T) {
+func TestTellsWhichRequestsChange(t *testing.T) {
 	w := explained(t)
 	other := w.slices["c"].DeepCopy()
 	other.Name, other.Spec.Driver = "far", "net.example.com"
@@ -194,7 +194,7 @@ func TestTellsWhatConcernsARequest(t *testing.T) {
 			}
 		}
 		if a, b := w.inv.ChangedFor(gpu, before), w.inv.ChangedFor(net, before); a != step.gpu || b != step.net {
-			t.Errorf("%s concerns gpu %v and net %v, want %v and %v", step.what, a, b, step.gpu, step.net)
+			t.Errorf("%s changes gpu %v and net %v, want %v and %v", step.what, a, b, step.gpu, step.net)
 		}
 		if moved := w.inv.Version() != before; moved != (step.gpu || step.net) {
 			t.Errorf("%s: the version moved: %v", step.what, moved)
@@ -258,5 +258,85 @@ func TestKnowsFromWhereDevicesCanBeUsed(t *testing.T) {
 	}
 	if _, known, err := w.inv.OnNode("n2"); known || err != nil {
 		t.Errorf("a node that is gone is known: %v, %v", known, err)
+	}
+}
+
+// Every cause is counted over all devices, not over a few examples, and a
+// device with several taints counts for each.
+func TestCountsCausesOverAllDevices(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
+	var devices []resourcev1.Device
+	for i := range 20 {
+		d := tainted(fmt.Sprintf("d%02d", i), "lost")
+		if i < 3 {
+			d.Taints = append(d.Taints, resourcev1.DeviceTaint{Key: "maintenance", Effect: resourcev1.DeviceTaintEffectNoExecute})
+		}
+		if i >= 17 {
+			d.Taints = []resourcev1.DeviceTaint{{Key: "old", Value: fmt.Sprint(i), Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+		}
+		devices = append(devices, d)
+	}
+	w.gpus("a", 2, devices...)
+	request := Request{Class: "gpu"}
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
+		t.Fatal(err)
+	}
+	causes := w.inv.Explain(request, Limits{Taints: 2, Examples: 1}).Causes[dra.StageUntainted]
+	var got []string
+	for _, cause := range causes {
+		got = append(got, fmt.Sprintf("%s %d of %d others", cause.Taint.Key, cause.Count, cause.Others))
+	}
+	if want := []string{"lost 17 of 0 others", "maintenance 3 of 0 others", " 3 of 3 others"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("causes are %q, want %q", got, want)
+	}
+	if all := w.inv.Explain(request, Limits{Taints: 9, Examples: 1}).Causes[dra.StageUntainted]; len(all) != 5 {
+		t.Errorf("within the limit: %+v", all)
+	}
+}
+
+// What holds a device of an incomplete pool is in the way, not the pool.
+func TestHeldDevicesOfIncompletePools(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.deviceClass("gpu", `device.driver == "gpu.example.com"`)
+	var devices []resourcev1.Device
+	var held []string
+	for i := range 13 {
+		name := fmt.Sprintf("d%02d", i)
+		devices = append(devices, resourcev1.Device{Name: name})
+		if i < 10 {
+			held = append(held, name)
+		}
+	}
+	w.gpus("c", 3, devices...)
+	w.hold("trainer", "c", held...)
+	request := Request{Class: "gpu"}
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
+		t.Fatal(err)
+	}
+	causes := w.inv.Explain(request, Limits{Taints: 9, Examples: 0}).Causes[dra.StageFree]
+	if want := []Cause{{Count: 10, NotFree: NotFreeHeld}, {Count: 3, NotFree: NotFreeIncomplete}}; !reflect.DeepEqual(causes, want) {
+		t.Errorf("causes are %+v, want %+v", causes, want)
+	}
+	if count := w.inv.Count(request); count.Incomplete != 3 {
+		t.Errorf("%d would come with the pool, want 3", count.Incomplete)
+	}
+}
+
+// How many devices one node could give counts what is held, not what is
+// tainted.
+func TestUntainted(t *testing.T) {
+	w := explained(t)
+	for _, pool := range []string{"b", "c", "d"} {
+		w.node("node-"+pool, nil)
+	}
+	w.node("node-a", nil)
+	request := Request{Class: "gpu"}
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
+		t.Fatal(err)
+	}
+	want := NodeCounts{"node-a": 3, "node-b": 4, "node-c": 1, "node-d": 1}
+	if got := w.inv.Explain(request, Limits{}).Untainted; !reflect.DeepEqual(got, want) {
+		t.Errorf("nodes could give %v, want %v", got, want)
 	}
 }
