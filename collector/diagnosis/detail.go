@@ -24,7 +24,7 @@ func describe(from *inventory.Inventory, pod podClaims, claim int, counts []inve
 	detail := &dra.Detail{Fits: clean(found.fits), OnOneNode: make(map[string]int, len(requests))}
 	for i, count := range counts {
 		r := requests[i]
-		for _, failed := range count.Troubles {
+		for _, failed := range count.Failures {
 			if !ofClass(failed) {
 				failed.Where = "request " + clean(r.name)
 			}

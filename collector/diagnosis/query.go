@@ -190,7 +190,7 @@ func (q *query) try(ctx context.Context, nodes []string, claims []int, constrain
 	a := attempt{nodes: nodes, claims: q.pod.forAllocator(claims, constrained), selectors: q.pod.selectors()}
 	for _, claim := range claims {
 		for i, r := range q.pod.claims[claim].requests {
-			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Troubles) > 0)
+			a.all = a.all || constrained && (r.count == 0 || len(q.counts[claim][i].Failures) > 0)
 		}
 	}
 	if a.all {

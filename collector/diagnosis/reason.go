@@ -68,8 +68,8 @@ func checkRequest(r request, count inventory.Count) finding {
 func noneMatches(r request, count inventory.Count, stage dra.Stage) string {
 	published := count.Left[dra.StagePublished]
 	switch {
-	case len(count.Troubles) > 0:
-		return failure(r, count.Troubles[0])
+	case len(count.Failures) > 0:
+		return failure(r, count.Failures[0])
 	case published == 0:
 		return asking(r) + ", and no device is published"
 	case stage == dra.StageClass:

@@ -359,7 +359,7 @@ func (inv *Inventory) Count(request Request) Count {
 	q := inv.lockedQuery(&request)
 	count, failures := q.count()
 	inv.mu.Unlock()
-	count.Troubles = evaluateFailures(failures)
+	count.Failures = evaluateFailures(failures)
 	return count
 }
 

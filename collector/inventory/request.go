@@ -78,10 +78,10 @@ type Count struct {
 	// are not allocated to others, but are in pools that are not complete.
 	Incomplete int
 	// Failed counts the devices for which a selector failed, where all
-	// selectors before it matched. Troubles has a few of them, and selectors
+	// selectors before it matched. Failures has a few of them, and selectors
 	// that do not compile, each once.
 	Failed   int
-	Troubles []dra.SelectorTrouble
+	Failures []dra.SelectorTrouble
 }
 
 // NodeCounts is how many devices each node can use, of the nodes that can use

@@ -111,9 +111,9 @@ func TestSelectorsAgreeWithUpstream(t *testing.T) {
 					}
 				}
 			}
-			if count.Left[dra.StageSelectors] != match || count.Failed != failed || !count.Complete || (len(count.Troubles) > 0) != (failed > 0) {
+			if count.Left[dra.StageSelectors] != match || count.Failed != failed || !count.Complete || (len(count.Failures) > 0) != (failed > 0) {
 				t.Errorf("seed %d: %s (%d) matches %d and fails for %d (%v), want %d and %d", seed, expression, i,
-					count.Left[dra.StageSelectors], count.Failed, count.Troubles, match, failed)
+					count.Left[dra.StageSelectors], count.Failed, count.Failures, match, failed)
 			}
 			matches, failures = matches+match, failures+failed
 		}
@@ -267,11 +267,11 @@ func TestReportsSelectorsThatFail(t *testing.T) {
 		count := w.inv.Count(c.request)
 		var where []string
 		message := ""
-		for _, trouble := range count.Troubles {
+		for _, trouble := range count.Failures {
 			where, message = append(where, trouble.Where), trouble.Message
 		}
 		if count.Left[dra.StageSelectors] != c.left || count.Failed != c.failed || !slices.Equal(where, c.where) || !strings.Contains(message, c.message) || !count.Complete {
-			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Troubles)
+			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Failures)
 		}
 	}
 	supply := supplyOf(w.inv)
@@ -304,7 +304,7 @@ func TestABrokenAttributeFailsEverySelector(t *testing.T) {
 		}
 		return w.inv.Count(Request{Class: "any"})
 	}
-	if got := count(); got.Left[dra.StageClass] != 2 || got.Failed != 1 || got.Troubles[0].Device != "gpu.example.com/node-0/gpu-1" {
+	if got := count(); got.Left[dra.StageClass] != 2 || got.Failed != 1 || got.Failures[0].Device != "gpu.example.com/node-0/gpu-1" {
 		t.Errorf("%+v", got)
 	}
 }
