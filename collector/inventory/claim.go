@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -149,12 +148,6 @@ func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
 	return exclusive, consumed
 }
 
-// uid returns the share id as upstream writes it.
-func (a *deviceAllocation) uid() *types.UID {
-	uid := types.UID(a.shareID)
-	return &uid
-}
-
 // Allocation is what is known of an allocated claim.
 type Allocation struct {
 	Node     string               // the only one where it can be used
@@ -168,8 +161,8 @@ type claimStore struct {
 	specs     *specStore
 }
 
-func newClaimStore() *claimStore {
-	return &claimStore{claims: map[dra.ClaimRef]*claim{}, templates: map[dra.ClaimRef]*interned[claimSpec]{}, specs: newSpecStore()}
+func newClaimStore(specs *specStore) *claimStore {
+	return &claimStore{claims: map[dra.ClaimRef]*claim{}, templates: map[dra.ClaimRef]*interned[claimSpec]{}, specs: specs}
 }
 
 // set applies the present state of a claim; nil: it is gone. It returns the
@@ -227,9 +220,6 @@ func (s *claimStore) allocation(ref dra.ClaimRef) (Allocation, bool) {
 	}
 	return Allocation{Node: found.nodeName(), Selector: found.selector}, true
 }
-
-// oversized counts what is not kept, by the limit that it exceeds.
-func (s *claimStore) oversized() map[dra.SpecLimit]int { return s.specs.oversized() }
 
 func compareClaims(a, b dra.ClaimRef) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -112,12 +112,21 @@ func (s *deviceStore) encode(driver string, published *resourcev1.Device, select
 	}
 	encoded.properties, more.irregular = s.properties(driver, published)
 	for i := range published.ConsumesCounters {
-		if consumed := s.counterConsumption(&published.ConsumesCounters[i]); consumed != nil {
+		consumption := &published.ConsumesCounters[i]
+		consumed := s.consumptions.acquireFor(consumption, func() counterConsumption {
+			return counterConsumption{
+				set:      strings.Clone(consumption.CounterSet),
+				groups:   slices.Clone(consumption.CompatibilityGroups),
+				counters: countersOf(consumption.Counters),
+			}
+		})
+		if consumed != nil {
 			more.consumes = append(more.consumes, consumed)
 		}
 	}
 	if len(published.Capacity) > 0 && (more.shareable || needsPublished(published.Capacity)) {
-		more.capacity = s.publishedCapacity(published.Capacity)
+		object := &resourcev1.Device{Capacity: published.Capacity}
+		more.capacity = s.capacities.acquireFor(object, func() capacities { return object.DeepCopy().Capacity })
 	}
 	if more.shareable || more.irregular || more.selection != nil || more.capacity != nil || more.taints != nil || more.consumes != nil {
 		encoded.extras = &more
@@ -147,22 +156,6 @@ func (s *deviceStore) properties(driver string, published *resourcev1.Device) (p
 	return properties, irregular
 }
 
-// counterConsumption returns nil for an object that cannot be encoded, which
-// did not come from the API server.
-func (s *deviceStore) counterConsumption(published *resourcev1.DeviceCounterConsumption) *interned[counterConsumption] {
-	key, err := published.Marshal()
-	if err != nil {
-		return nil
-	}
-	return s.consumptions.acquire(key, func() counterConsumption {
-		return counterConsumption{
-			set:      strings.Clone(published.CounterSet),
-			groups:   slices.Clone(published.CompatibilityGroups),
-			counters: countersOf(published.Counters),
-		}
-	})
-}
-
 func countersOf(published map[string]resourcev1.Counter) []counter {
 	counters := make([]counter, 0, len(published))
 	for name, c := range published {
@@ -170,16 +163,6 @@ func countersOf(published map[string]resourcev1.Counter) []counter {
 	}
 	slices.SortFunc(counters, func(a, b counter) int { return strings.Compare(a.name, b.name) })
 	return counters
-}
-
-func (s *deviceStore) publishedCapacity(published capacities) *interned[capacities] {
-	key, err := (&resourcev1.Device{Capacity: published}).Marshal()
-	if err != nil {
-		return nil
-	}
-	return s.capacities.acquire(key, func() capacities {
-		return (&resourcev1.Device{Capacity: published}).DeepCopy().Capacity
-	})
 }
 
 // needsPublished reports whether capacities have policies, or a domain in their

@@ -96,6 +96,16 @@ func (p *internPool[T]) acquire(key []byte, build func() T) *interned[T] {
 	return found
 }
 
+// acquireFor is acquire with the encoded object as the key. It returns nil for
+// an object that cannot be encoded, which did not come from the API server.
+func (p *internPool[T]) acquireFor(object interface{ Marshal() ([]byte, error) }, build func() T) *interned[T] {
+	key, err := object.Marshal()
+	if err != nil {
+		return nil
+	}
+	return p.acquire(key, build)
+}
+
 func (p *internPool[T]) has(key []byte) bool {
 	_, known := p.values[string(key)]
 	return known

@@ -26,6 +26,7 @@
 package inventory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ type Inventory struct {
 	nodes     *nodeIndex
 	devices   *deviceStore
 	slices    *sliceStore
+	specs     *specStore
 	claims    *claimStore
 	rules     taintRules
 	pools     *poolStore
@@ -67,9 +69,10 @@ type Inventory struct {
 
 // New returns an empty inventory.
 func New() *Inventory {
-	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), claims: newClaimStore(), rules: taintRules{}, pools: newPoolStore()}
+	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, pools: newPoolStore()}
 	inv.devices = newDeviceStore(inv.texts)
 	inv.slices = newSliceStore(inv.devices, inv.nodes)
+	inv.claims = newClaimStore(inv.specs)
 	inv.selectors = newSelectorStore(inv.devices)
 	inv.classes = newClassStore(inv.selectors)
 	return inv
@@ -94,7 +97,7 @@ func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	old := inv.slices.get(name)
-	if old != nil && published != nil && old.packedFrom(packed) {
+	if old != nil && published != nil && bytes.Equal(old.packed, packed) {
 		return // only its metadata has changed
 	}
 	inv.version++
@@ -402,7 +405,7 @@ func (inv *Inventory) Supply() *dra.Supply {
 	inv.lockUpdated()
 	defer inv.mu.Unlock()
 	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
-	oversized := inv.claims.oversized()
+	oversized := inv.specs.oversized()
 	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) {
 		return inv.supply
 	}

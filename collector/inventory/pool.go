@@ -11,6 +11,7 @@ import (
 	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -79,7 +80,7 @@ func (p *pool) addAllocated(to *structured.AllocatedState) {
 				to.AllocatedDevices.Insert(id)
 				continue
 			}
-			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, a.uid()))
+			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, new(types.UID(a.shareID))))
 			if len(a.consumed) > 0 {
 				to.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, a.consumed))
 			}

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -295,25 +296,21 @@ func (ss *selectorStore) release(selectors []*selector) {
 	ss.evict()
 }
 
-// evict removes the least recently used selectors while there are too many that
-// no class has.
+// evict removes the least recently used selectors that no class has, if there
+// are too many.
 func (ss *selectorStore) evict() {
-	for {
-		var oldest *selector
-		others := 0
-		for _, s := range ss.byExpression {
-			if s.classes > 0 {
-				continue
-			}
-			others++
-			if oldest == nil || s.used < oldest.used {
-				oldest = s
-			}
+	var unused []*selector
+	for _, s := range ss.byExpression {
+		if s.classes == 0 {
+			unused = append(unused, s)
 		}
-		if others <= selectorLimit {
-			return
-		}
-		ss.remove(oldest)
+	}
+	if len(unused) <= selectorLimit {
+		return
+	}
+	slices.SortFunc(unused, func(a, b *selector) int { return cmp.Compare(b.used, a.used) })
+	for _, s := range unused[selectorLimit:] {
+		ss.remove(s)
 	}
 }
 

@@ -42,9 +42,6 @@ type counterSet struct {
 	counters []counter
 }
 
-// packedFrom reports whether the slice was packed from the same contents.
-func (s *slice) packedFrom(packed []byte) bool { return slices.Equal(s.packed, packed) }
-
 // sameForSelectors reports whether requests can tell the two slices apart only
 // by taints, capacity and counters, which are not part of selectors' results.
 func (s *slice) sameForSelectors(other *slice) bool {
@@ -220,7 +217,15 @@ func (s *sliceStore) put(name string, published *resourcev1.ResourceSlice, packe
 		generation: spec.Pool.Generation,
 		poolSlices: spec.Pool.ResourceSliceCount,
 		devices:    make([]device, len(spec.Devices)),
-		counters:   s.acquireCounterSets(spec),
+	}
+	if len(spec.SharedCounters) > 0 {
+		made.counters = s.counterSets.acquireFor(&resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}, func() []counterSet {
+			sets := make([]counterSet, len(spec.SharedCounters))
+			for i, published := range spec.SharedCounters {
+				sets[i] = counterSet{strings.Clone(published.Name), countersOf(published.Counters)}
+			}
+			return sets
+		})
 	}
 	var each []*interned[*nodeSelection]
 	made.selection, each = s.nodes.acquireAll(spec)
@@ -261,23 +266,6 @@ func (s *sliceStore) release(gone *slice) {
 	s.nodes.release(gone.selection)
 	s.counterSets.release(gone.counters)
 	delete(s.unpacked, gone)
-}
-
-func (s *sliceStore) acquireCounterSets(spec *resourcev1.ResourceSliceSpec) *interned[[]counterSet] {
-	if len(spec.SharedCounters) == 0 {
-		return nil
-	}
-	key, err := (&resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}).Marshal()
-	if err != nil {
-		return nil
-	}
-	return s.counterSets.acquire(key, func() []counterSet {
-		sets := make([]counterSet, len(spec.SharedCounters))
-		for i, published := range spec.SharedCounters {
-			sets[i] = counterSet{strings.Clone(published.Name), countersOf(published.Counters)}
-		}
-		return sets
-	})
 }
 
 // keepUnpacked keeps the unpacked form of a slice, so that it is not unpacked

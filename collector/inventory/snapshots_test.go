@@ -182,7 +182,7 @@ func TestKnowsTheObjectsOfASnapshot(t *testing.T) {
 			t.Errorf("template %s is applied again, and requests something else", template.Name)
 		}
 	}
-	if len(inv.claims.specs.specs.values) >= len(captured.claims.Items)+len(captured.templates.Items) {
+	if len(inv.specs.specs.values) >= len(captured.claims.Items)+len(captured.templates.Items) {
 		t.Error("the same specification is kept several times")
 	}
 	if names := inv.Nodes(); !slices.Equal(names, []string{"node-a"}) {

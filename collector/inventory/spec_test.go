@@ -69,7 +69,7 @@ func TestLargeSpecifications(t *testing.T) {
 			inv.Claim("a", "one", nil)
 			inv.Template("a", "one", nil)
 			checkSpecs(t, inv)
-			if len(inv.claims.specs.specs.values) != 0 {
+			if len(inv.specs.specs.values) != 0 {
 				t.Error("the specification stays without its claim")
 			}
 		})
@@ -80,7 +80,7 @@ func TestLargeSpecifications(t *testing.T) {
 func checkSpecs(t *testing.T, inv *Inventory) {
 	t.Helper()
 	total, namespaces, refused := 0, map[string]int{}, 0
-	for _, kept := range inv.claims.specs.specs.values {
+	for _, kept := range inv.specs.specs.values {
 		if kept.value.namespace != "" {
 			total += kept.value.bytes
 			namespaces[kept.value.namespace] += kept.value.bytes
@@ -96,11 +96,11 @@ func checkSpecs(t *testing.T, inv *Inventory) {
 			refused++
 		}
 	}
-	for _, count := range inv.claims.specs.refusedCount {
+	for _, count := range inv.specs.refusedCount {
 		refused -= count
 	}
-	if total != inv.claims.specs.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.claims.specs.byNamespace) || refused != 0 {
-		t.Fatalf("the budget has %d, %v, and %d fewer are refused; kept are %d, %v", inv.claims.specs.total, inv.claims.specs.byNamespace, refused, total, namespaces)
+	if total != inv.specs.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.specs.byNamespace) || refused != 0 {
+		t.Fatalf("the budget has %d, %v, and %d fewer are refused; kept are %d, %v", inv.specs.total, inv.specs.byNamespace, refused, total, namespaces)
 	}
 	if total > totalLimit {
 		t.Fatalf("%d bytes are kept", total)
@@ -165,8 +165,8 @@ func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
 		}
 		first, _ := inv.Spec("a", "0", "")
 		last, _ := inv.Spec("a", "9999", "")
-		if len(inv.claims.specs.specs.values) != 1 || first == nil || first != last {
-			t.Errorf("%d specifications", len(inv.claims.specs.specs.values))
+		if len(inv.specs.specs.values) != 1 || first == nil || first != last {
+			t.Errorf("%d specifications", len(inv.specs.specs.values))
 		}
 		checkSpecs(t, inv)
 	}
@@ -202,8 +202,8 @@ func TestSpecificationsComeAndGo(t *testing.T) {
 	for ref := range inv.claims.templates {
 		inv.Template(ref.Namespace, ref.Name, nil)
 	}
-	if checkSpecs(t, inv); len(inv.claims.specs.specs.values) != 0 || inv.claims.specs.total != 0 || len(inv.claims.specs.byNamespace) != 0 {
-		t.Errorf("something stays: %+v", inv.claims.specs)
+	if checkSpecs(t, inv); len(inv.specs.specs.values) != 0 || inv.specs.total != 0 || len(inv.specs.byNamespace) != 0 {
+		t.Errorf("something stays: %+v", inv.specs)
 	}
 }
 
