@@ -28,7 +28,7 @@ type claim struct {
 // deviceAllocation is one device of an allocation.
 type deviceAllocation struct {
 	claim    *claim
-	pool     poolID
+	pool     *poolID
 	device   unique.Handle[string]
 	shareID  string // of a device that may be shared; empty: the whole device
 	admin    bool   // admin access: consumes nothing
@@ -50,7 +50,7 @@ func newClaim(ref dra.ClaimRef, status *resourcev1.ResourceClaimStatus) *claim {
 		result := &results[i]
 		made.devices[i] = deviceAllocation{
 			claim:    made,
-			pool:     poolIDOf(result.Driver, result.Pool),
+			pool:     &poolID{strings.Clone(validUTF8(result.Driver)), strings.Clone(validUTF8(result.Pool))},
 			device:   unique.Make(validUTF8(result.Device)),
 			shareID:  strings.Clone(shareIDOf(result)),
 			admin:    isAdmin(result),
@@ -67,7 +67,7 @@ func (c *claim) hasAllocation(allocation *resourcev1.AllocationResult) bool {
 	}
 	for i := range c.devices {
 		have, result := &c.devices[i], &allocation.Devices.Results[i]
-		if have.pool.driver.Value() != result.Driver || have.pool.name.Value() != result.Pool || have.device.Value() != result.Device ||
+		if have.pool.driver != result.Driver || have.pool.name != result.Pool || have.device.Value() != result.Device ||
 			have.shareID != shareIDOf(result) || have.admin != isAdmin(result) || !equality.Semantic.DeepEqual(have.consumed, consumedBy(result)) {
 			return false
 		}

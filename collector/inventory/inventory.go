@@ -102,7 +102,8 @@ func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
 	}
 	inv.version++
 	if published != nil {
-		made, reshaped := inv.slices.put(name, published, packed)
+		pool := inv.pools.get(published.Spec.Driver, published.Spec.Pool.Name)
+		made, reshaped := inv.slices.put(name, &pool.id, published, packed)
 		inv.pools.addSlice(made, inv.version)
 		if reshaped {
 			inv.reshaped = inv.version

@@ -83,11 +83,11 @@ func (w *testCluster) counted(o *oracle, request resourcev1.ExactDeviceRequest) 
 	spread = NodeCounts{}
 	newest := map[poolID]int64{}
 	for _, s := range w.slices {
-		key := poolIDOf(s.Spec.Driver, s.Spec.Pool.Name)
+		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
 		newest[key] = max(newest[key], s.Spec.Pool.Generation)
 	}
 	for _, s := range w.slices {
-		if s.Spec.Pool.Generation != newest[poolIDOf(s.Spec.Driver, s.Spec.Pool.Name)] {
+		if s.Spec.Pool.Generation != newest[poolID{s.Spec.Driver, s.Spec.Pool.Name}] {
 			continue
 		}
 		for i := range s.Spec.Devices {
@@ -205,7 +205,7 @@ func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
 			}
 			compareSupply(t, seed, got, want)
 			for _, p := range got.Pools {
-				key := poolIDOf(p.Driver, p.Pool)
+				key := poolID{p.Driver, p.Pool}
 				if before := kept[key]; before != nil && before != p && reflect.DeepEqual(before, p) {
 					t.Fatalf("seed %d: pool %v is made again though nothing is different", seed, key)
 				}

@@ -42,11 +42,8 @@ type pool struct {
 	changed   uint64 // version at which anything of it last changed
 }
 
-func (p *pool) driver() string { return p.id.driver.Value() }
-func (p *pool) name() string   { return p.id.name.Value() }
-
 func (p *pool) deviceID(d *device) dra.DeviceID {
-	return dra.DeviceID{Driver: p.driver(), Pool: p.name(), Name: d.name.Value()}
+	return dra.DeviceID{Driver: p.id.driver, Pool: p.id.name, Name: d.name.Value()}
 }
 
 func (p *pool) consumed(d *device) amounts {
@@ -74,7 +71,7 @@ func (p *pool) update(rules []taintRule) {
 // addAllocated adds what is allocated of the pool, as the scheduler sees it.
 func (p *pool) addAllocated(to *structured.AllocatedState) {
 	for device, first := range p.allocated {
-		id := structured.MakeDeviceID(p.driver(), p.name(), device.Value())
+		id := structured.MakeDeviceID(p.id.driver, p.id.name, device.Value())
 		for a := first; a != nil; a = a.next {
 			if a.shareID == "" {
 				to.AllocatedDevices.Insert(id)
@@ -199,8 +196,8 @@ func (p *pool) updateBlock(b *block) {
 // before stays where it is.
 func (p *pool) summarize(sameSlices bool) {
 	supply := &dra.PoolSupply{
-		Driver:     p.driver(),
-		Pool:       p.name(),
+		Driver:     p.id.driver,
+		Pool:       p.id.name,
 		Node:       p.node,
 		Generation: p.generation,
 		Slices:     len(p.current),
@@ -224,7 +221,7 @@ func (p *pool) summarize(sameSlices bool) {
 	slices.SortFunc(p.tainted, func(a, b dra.TaintedDevice) int { return cmp.Compare(a.Device.Name, b.Device.Name) })
 	p.taints = nil
 	for _, taint := range slices.SortedFunc(maps.Keys(counts), compareTaints) {
-		p.taints = append(p.taints, dra.TaintCount{Driver: p.driver(), Pool: p.name(), Taint: taint, Devices: counts[taint]})
+		p.taints = append(p.taints, dra.TaintCount{Driver: p.id.driver, Pool: p.id.name, Taint: taint, Devices: counts[taint]})
 	}
 	if p.supply == nil || !reflect.DeepEqual(p.supply, supply) {
 		p.supply = supply
@@ -336,10 +333,12 @@ func newPoolStore() *poolStore {
 }
 
 // get returns the pool, and makes it if there is none.
-func (ps *poolStore) get(id poolID) *pool {
+func (ps *poolStore) get(driver, name string) *pool {
+	id := poolID{validUTF8(driver), validUTF8(name)}
 	if found := ps.byID[id]; found != nil {
 		return found
 	}
+	id = poolID{strings.Clone(id.driver), strings.Clone(id.name)} // do not keep the whole object that they came with
 	made := &pool{id: id, slot: ps.slots.take(), allocated: map[unique.Handle[string]]*deviceAllocation{}}
 	ps.byID[id] = made
 	at, _ := slices.BinarySearchFunc(ps.sorted, made, comparePools)
@@ -348,12 +347,13 @@ func (ps *poolStore) get(id poolID) *pool {
 }
 
 func comparePools(a, b *pool) int {
-	return cmp.Or(cmp.Compare(a.driver(), b.driver()), cmp.Compare(a.name(), b.name()))
+	return cmp.Or(cmp.Compare(a.id.driver, b.id.driver), cmp.Compare(a.id.name, b.id.name))
 }
 
-// addSlice adds a slice to its pool. The version is that of the change.
+// addSlice adds a slice to its pool, which exists. The version is that of the
+// change.
 func (ps *poolStore) addSlice(s *slice, version uint64) {
-	p := ps.get(s.pool)
+	p := ps.byID[*s.pool]
 	p.slices = append(p.slices, s)
 	for selection := range s.selections() {
 		if ps.bySelection[selection] == nil {
@@ -365,7 +365,7 @@ func (ps *poolStore) addSlice(s *slice, version uint64) {
 }
 
 func (ps *poolStore) removeSlice(s *slice, version uint64) {
-	p := ps.get(s.pool)
+	p := ps.byID[*s.pool]
 	p.slices = slices.DeleteFunc(p.slices, func(one *slice) bool { return one == s })
 	for selection := range s.selections() {
 		pools := ps.bySelection[selection]
@@ -385,7 +385,8 @@ func (ps *poolStore) removeSlice(s *slice, version uint64) {
 func (ps *poolStore) allocate(c *claim, version uint64) {
 	for i := range c.devices {
 		if a := &c.devices[i]; !a.admin {
-			p := ps.get(a.pool)
+			p := ps.get(a.pool.driver, a.pool.name)
+			a.pool = &p.id
 			a.next = p.allocated[a.device]
 			p.allocated[a.device] = a
 			ps.touch(p, version)
@@ -400,7 +401,7 @@ func (ps *poolStore) release(c *claim, version uint64) {
 		if a.admin {
 			continue
 		}
-		p := ps.get(a.pool)
+		p := ps.byID[*a.pool]
 		switch first := p.allocated[a.device]; {
 		case first != a:
 			before := first
@@ -440,7 +441,7 @@ func (ps *poolStore) touch(p *pool, version uint64) {
 // touchSelected touches the pools with devices that one of the rules selects.
 func (ps *poolStore) touchSelected(version uint64, rules ...*resourcev1.DeviceTaintRule) {
 	for _, p := range ps.sorted {
-		if slices.ContainsFunc(rules, func(rule *resourcev1.DeviceTaintRule) bool { return selectsPool(rule, p.driver(), p.name()) }) {
+		if slices.ContainsFunc(rules, func(rule *resourcev1.DeviceTaintRule) bool { return selectsPool(rule, p.id.driver, p.id.name) }) {
 			ps.touch(p, version)
 		}
 	}
@@ -454,7 +455,7 @@ func (ps *poolStore) update(rules taintRules, limit int) bool {
 			return true
 		}
 		limit--
-		p.update(rules.forPool(p.driver(), p.name()))
+		p.update(rules.forPool(p.id.driver, p.id.name))
 		delete(ps.outdated, p)
 		ps.updated[p] = struct{}{}
 	}

@@ -69,7 +69,7 @@ func (q *query) free(p *pool, b *block, mask uint64) uint64 {
 	}
 	for bit := range bitsOf(mask) {
 		d := b.device(bit)
-		if !capacityFits(q.devices.capacity(p.driver(), d), p.consumed(d), q.request.Capacity) {
+		if !capacityFits(q.devices.capacity(p.id.driver, d), p.consumed(d), q.request.Capacity) {
 			mask &^= 1 << bit
 		}
 	}

@@ -405,10 +405,10 @@ func (ss *selectorStore) record(done *batch, outcomes []outcome) {
 }
 
 // memoKey hashes what the selector reads of a device.
-func (ss *selectorStore) memoKey(s *selector, pool poolID, d *device) memoKey {
+func (ss *selectorStore) memoKey(s *selector, pool *poolID, d *device) memoKey {
 	ss.scratch = ss.scratch[:0]
 	if s.reads.driver || s.reads.whole {
-		ss.scratch = append(ss.scratch, pool.driver.Value()...)
+		ss.scratch = append(ss.scratch, pool.driver...)
 	}
 	if d.shareable() && (s.reads.shareable || s.reads.whole) {
 		ss.scratch = append(ss.scratch, 1)
@@ -434,7 +434,7 @@ func (ss *selectorStore) memoKey(s *selector, pool poolID, d *device) memoKey {
 // input returns what the selector reads of a device: what it does not read costs
 // most and makes no difference.
 func (ss *selectorStore) input(s *selector, b *block, bit int) dracel.Device {
-	d, driver := b.device(bit), b.slice.pool.driver.Value()
+	d, driver := b.device(bit), b.slice.pool.driver
 	if d.irregular() {
 		input := ss.devices.celDevice(driver, d, func(uint32) bool { return false })
 		if published, err := unpack(b.slice.packed); err == nil {

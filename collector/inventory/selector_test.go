@@ -127,12 +127,12 @@ func TestSelectorsAgreeWithUpstream(t *testing.T) {
 func (w *testCluster) current() []*resourcev1.ResourceSlice {
 	newest := map[poolID]int64{}
 	for _, s := range w.slices {
-		key := poolIDOf(s.Spec.Driver, s.Spec.Pool.Name)
+		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
 		newest[key] = max(newest[key], s.Spec.Pool.Generation)
 	}
 	var current []*resourcev1.ResourceSlice
 	for _, s := range w.slices {
-		if s.Spec.Pool.Generation == newest[poolIDOf(s.Spec.Driver, s.Spec.Pool.Name)] {
+		if s.Spec.Pool.Generation == newest[poolID{s.Spec.Driver, s.Spec.Pool.Name}] {
 			current = append(current, s)
 		}
 	}

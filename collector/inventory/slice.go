@@ -7,27 +7,22 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-	"unique"
 
 	"github.com/klauspost/compress/s2"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// poolID identifies a pool.
+// poolID identifies a pool. All that belongs to a pool points to the same one.
 type poolID struct {
-	driver, name unique.Handle[string]
-}
-
-func poolIDOf(driver, name string) poolID {
-	return poolID{unique.Make(validUTF8(driver)), unique.Make(validUTF8(name))}
+	driver, name string
 }
 
 // slice is a ResourceSlice: packed as it was published, for the allocator, and
 // in a compact form for counting.
 type slice struct {
 	name       string
-	pool       poolID
+	pool       *poolID
 	packed     []byte
 	generation int64
 	poolSlices int64                     // slices of the pool, according to this one
@@ -208,11 +203,11 @@ func (s *sliceStore) get(name string) *slice { return s.byName[name] }
 // put adds a slice, or replaces the one of the same name, which the caller has
 // to release. Results of selectors stay valid if nothing that selectors read has
 // changed; reshaped reports whether something has.
-func (s *sliceStore) put(name string, published *resourcev1.ResourceSlice, packed []byte) (made *slice, reshaped bool) {
+func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.ResourceSlice, packed []byte) (made *slice, reshaped bool) {
 	spec := &published.Spec
 	made = &slice{
 		name:       strings.Clone(name),
-		pool:       poolIDOf(spec.Driver, spec.Pool.Name),
+		pool:       pool,
 		packed:     packed,
 		generation: spec.Pool.Generation,
 		poolSlices: spec.Pool.ResourceSliceCount,
