@@ -141,8 +141,8 @@ func onAllNodes(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 }
 
 // search has the allocator search one node. It is slow if it reaches the limit.
-// What drivers publish goes into the allocator as it is, so that a panic is an
-// error like any other.
+// The allocator gets what drivers publish unchecked, so that a panic is handled
+// as an error.
 func (s *snapshot) search(ctx context.Context, node snapshotNode, claims []*resourcev1.ResourceClaim) (allocated, slow bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()

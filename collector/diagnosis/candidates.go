@@ -20,7 +20,7 @@ func candidates(pod podClaims, counts [][]inventory.Count, claims []int) []strin
 }
 
 // enoughFree returns the nodes with enough free devices for each request, and
-// their sum. Of alternatives one is enough.
+// their sum. One of several alternatives is enough.
 func enoughFree(requests []request, counts []inventory.Count) inventory.NodeCounts {
 	var nodes inventory.NodeCounts
 	for i := 0; i < len(requests); {

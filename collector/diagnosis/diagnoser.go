@@ -1,9 +1,9 @@
 // Package diagnosis finds out why the claims of a pod cannot be allocated, as
 // far as devices go. For each request it counts the devices that each stage
-// leaves. What counts cannot tell (constraints, partitions, requests that
-// compete) is found out by the allocator that the scheduler uses, on the most
-// promising nodes. Not considered are node affinity, taints of nodes, processor
-// and memory. docs/pending.md has the reasons and the limits.
+// leaves. Counts do not show constraints, partitions and requests that compete:
+// for these it runs the allocator that the scheduler uses, on the most promising
+// nodes. It does not consider node affinity, taints of nodes, processor and
+// memory. docs/pending.md has the reasons and the limits.
 //
 // The stages, in the direction of the data:
 //
@@ -63,9 +63,9 @@ func (d *Diagnoser) Verdicts() []dra.Verdict {
 }
 
 // Costs returns how much work diagnoses have taken since the start, by
-// namespace: of the first hundred that were charged. The work for all others, and
-// for the selectors of device classes, is under the empty name. The slice is
-// shared and must not be changed.
+// namespace. Only the first hundred namespaces have entries of their own. The work
+// for all others, and for the selectors of device classes, is under the empty
+// name. The slice is shared and must not be changed.
 func (d *Diagnoser) Costs() []dra.DiagnosisCost {
 	_, costs := d.mailbox.published()
 	return costs

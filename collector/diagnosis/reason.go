@@ -81,10 +81,10 @@ func noneMatches(r request, count inventory.Count, stage dra.Stage) string {
 }
 
 // checkClaim applies the counts to a claim. A request with alternatives fails
-// only if all of them fail, with the finding of the one that came furthest. Of
-// several requests that fail, the one that fails first decides. A class that
-// does not exist stops the scheduler even if another alternative could be
-// allocated.
+// only if all of them fail, with the finding of the one that came furthest. If
+// several requests fail, the one that fails at the earliest stage decides. A
+// class that does not exist stops the scheduler even if another alternative
+// could be allocated.
 func checkClaim(requests []request, counts []inventory.Count) finding {
 	worst := finding{reached: dra.Stages}
 	for i := 0; i < len(requests); {

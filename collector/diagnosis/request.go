@@ -139,8 +139,8 @@ func countOf(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 }
 
 // leastDevices returns how many devices a claim takes at least, as far as that
-// is known without counting: of a prioritized list the smallest alternative, of
-// all devices one.
+// is known without counting. A prioritized list takes those of its smallest
+// alternative, a request for all devices takes one.
 func leastDevices(requests []request) int64 {
 	least := make(map[string]int64)
 	for _, r := range requests {

@@ -173,8 +173,8 @@ func (s *shares) charge(sh *share, worked time.Duration) {
 	s.counted[name] += worked
 }
 
-// costs returns what has been charged since the start, by namespace: of the
-// first namespaces that were charged, and of all others under the empty name.
+// costs returns what has been charged since the start, by namespace. All but the
+// first namespaces are added up under the empty name.
 func (s *shares) costs() []dra.DiagnosisCost {
 	costs := make([]dra.DiagnosisCost, 0, len(s.counted))
 	for _, name := range slices.Sorted(maps.Keys(s.counted)) {

@@ -15,9 +15,10 @@ type capacities map[resourcev1.QualifiedName]resourcev1.DeviceCapacity
 type amounts map[resourcev1.QualifiedName]resource.Quantity
 
 // capacityFits reports whether the device's capacities suffice for a request
-// beside what is consumed of them. Of a capacity that the request does not name
-// it consumes the default, else everything (KEP-5075). What cannot be computed
-// does not fit; the allocator reports it as an error.
+// beside what is consumed of them. If the request does not name a capacity, it
+// consumes the default amount, or everything if there is no default (KEP-5075).
+// An amount that cannot be computed does not fit; the allocator reports it as an
+// error.
 func capacityFits(published capacities, consumed amounts, requested *resourcev1.CapacityRequirements) bool {
 	if requested != nil {
 		for name := range requested.Requests {

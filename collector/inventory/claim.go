@@ -122,8 +122,8 @@ func isAdmin(result *resourcev1.DeviceRequestAllocationResult) bool {
 	return result.AdminAccess != nil && *result.AdminAccess
 }
 
-// consumedBy returns what a share consumes. Of a device that is allocated whole
-// no other claim can request anything.
+// consumedBy returns what a share consumes. It is nil for a device that is
+// allocated whole, of which nothing is left.
 func consumedBy(result *resourcev1.DeviceRequestAllocationResult) amounts {
 	if result.ShareID == nil || len(result.ConsumedCapacity) == 0 {
 		return nil

@@ -64,7 +64,7 @@ func (c *class) setCounts(slot int, counts [dra.DeviceStates]int) {
 	c.counts[slot] = counts
 }
 
-// supply returns what of the class goes into a Supply.
+// supply returns the part of a Supply about the class.
 func (c *class) supply(name string) dra.ClassSupply {
 	made := dra.ClassSupply{Class: validUTF8(name), Counted: c.counted, Error: validUTF8(c.broken())}
 	if extended := c.published.Spec.ExtendedResourceName; extended != nil {
@@ -138,7 +138,7 @@ func (cs *classStore) get(name string) *resourcev1.DeviceClass {
 // names returns the names of all classes, sorted.
 func (cs *classStore) names() []string { return slices.Sorted(maps.Keys(cs.byName)) }
 
-// supplies returns what of the classes goes into a Supply, sorted by name.
+// supplies returns the part of a Supply about classes, sorted by name.
 func (cs *classStore) supplies() []dra.ClassSupply {
 	var all []dra.ClassSupply
 	for _, name := range cs.names() {

@@ -48,8 +48,9 @@ func newNodeIndex() *nodeIndex {
 	return &nodeIndex{nodes: map[string]*corev1.Node{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
 }
 
-// set applies the present state of a node; nil: it is gone. Of a node it keeps
-// what decides which devices the node can use. It reports whether that changed.
+// set applies the present state of a node; nil: it is gone. It keeps
+// only what decides which devices the node can use, and reports whether that has
+// changed.
 func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	var kept *corev1.Node
 	if published != nil {

@@ -20,7 +20,7 @@ import (
 // pool is a resource pool. It exists while it has a slice, or a device of it is
 // allocated.
 type pool struct {
-	// What of it goes into a dra.Supply, computed by update.
+	// The part of a dra.Supply about the pool, computed by update.
 	supply  *dra.PoolSupply
 	taints  []dra.TaintCount
 	tainted []dra.TaintedDevice
@@ -192,8 +192,8 @@ func (p *pool) updateBlock(b *block) {
 	b.free = b.all & b.usable & b.roomy &^ (b.allocated() | b.tainted)
 }
 
-// summarize computes what of the pool goes into a Supply. What is the same as
-// before stays where it is.
+// summarize computes the part of a Supply about the pool. If it is equal to the
+// one before, that one is kept.
 func (p *pool) summarize(sameSlices bool) {
 	supply := &dra.PoolSupply{
 		Driver:     p.id.driver,
@@ -487,7 +487,7 @@ func (ps *poolStore) withSelections(selections []*nodeSelection) []*pool {
 // all returns all pools, sorted by driver and name.
 func (ps *poolStore) all() []*pool { return ps.sorted }
 
-// addTo adds what of the pools goes into a Supply.
+// addTo adds the pools to a Supply.
 func (ps *poolStore) addTo(supply *dra.Supply) {
 	pools, taints, tainted := make([]*dra.PoolSupply, len(ps.sorted)), []dra.TaintCount(nil), []dra.TaintedDevice(nil)
 	for i, p := range ps.sorted {

@@ -260,8 +260,8 @@ func (ss *selectorStore) use(s *selector) {
 	s.used = ss.uses
 }
 
-// add adds compiled selectors, and returns those that are kept: of an expression
-// that was added before, the earlier one.
+// add adds compiled selectors, and returns those that are kept: the earlier one
+// if an expression was added before.
 func (ss *selectorStore) add(compiled []*selector) []*selector {
 	kept := make([]*selector, len(compiled))
 	for i, s := range compiled {

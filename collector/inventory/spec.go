@@ -11,8 +11,8 @@ import (
 
 // Limits of what is kept of the specifications of claims that are not
 // allocated, and of templates. The API server lets a claim have 1.5 MiB. A
-// specification within all limits is kept whole. Of others only the size is
-// kept, and claims with them cannot be diagnosed.
+// specification within all limits is kept whole. Otherwise only its size is
+// kept, and the claim cannot be diagnosed.
 const (
 	// expressionLimit is the length of one CEL expression. The API server's
 	// limit is 10 KiB.
@@ -138,7 +138,7 @@ func (s *specStore) oversized() map[dra.SpecLimit]int {
 // known whether it is kept. It belongs to the caller.
 type measuredSpec struct {
 	claimSpec
-	key []byte // the same for equal specifications: of small ones everywhere, of others within a namespace
+	key []byte // the same for equal specifications: small ones in all namespaces, others in one
 }
 
 // measure needs no lock. It encodes nothing that is too large to be kept.
@@ -164,7 +164,7 @@ func measure(namespace string, spec *resourcev1.ResourceClaimSpec) (measuredSpec
 	return m, nil
 }
 
-// What the structures of a specification take besides their texts.
+// The memory of the structures of a specification without their texts, in bytes.
 const (
 	requestBytes    = 320 // DeviceRequest and ExactDeviceRequest, or DeviceSubRequest
 	selectorBytes   = 48
