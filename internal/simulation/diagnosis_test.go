@@ -19,7 +19,7 @@ import (
 // stock gives an inventory all that is in the world.
 func (w *world) stock(h hardware, seed uint64, now time.Time) *inventory.Inventory {
 	stocked := inventory.New()
-	objects := append(standing(h, scenario(), newRandom(seed, "standing")), population(seed, now)...)
+	objects := append(staticObjects(h, scenario(), newRandom(seed, "standing")), existingObjects(seed, now)...)
 	for _, claim := range w.claims {
 		objects = append(objects, claim)
 	}
@@ -43,7 +43,7 @@ func (w *world) stock(h hardware, seed uint64, now time.Time) *inventory.Invento
 }
 
 // question is what the cluster role asks about a waiter.
-func (w waiter) question(objects []apiserver.Object) dra.Question {
+func (w pendingWorkload) question(objects []apiserver.Object) dra.Question {
 	asked := dra.Asked{PodClaim: w.claim.name, Template: w.claim.template}
 	for _, object := range objects {
 		if made, is := object.(*resourcev1.ResourceClaim); is {
@@ -74,7 +74,7 @@ func TestTheJudgeSeesWhatTheScenarioMeans(t *testing.T) {
 		judge := diagnosis.New(diagnosis.Options{
 			Inventory: newWorld(t, visitors...).stock(h, 1, now), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1,
 		})
-		for _, w := range waiters() {
+		for _, w := range pendingWorkloads() {
 			reason, judged := want[w.name]
 			if !judged {
 				continue
@@ -86,7 +86,7 @@ func TestTheJudgeSeesWhatTheScenarioMeans(t *testing.T) {
 		}
 	}
 	for name := range want {
-		if !slices.ContainsFunc(waiters(), func(w waiter) bool { return w.name == name }) {
+		if !slices.ContainsFunc(pendingWorkloads(), func(w pendingWorkload) bool { return w.name == name }) {
 			t.Errorf("%s does not wait", name)
 		}
 	}

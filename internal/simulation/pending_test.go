@@ -47,8 +47,8 @@ func newWorld(t *testing.T, visitors ...string) *world {
 	}
 	now := time.Unix(1e9, 0)
 	w := &world{classes: map[string]*resourcev1.DeviceClass{}}
-	w.add(standing(h, scenario(), newRandom(1, "standing"))...)
-	w.add(population(1, now)...)
+	w.add(staticObjects(h, scenario(), newRandom(1, "standing"))...)
+	w.add(existingObjects(1, now)...)
 	for _, row := range scenario() {
 		if row.lasts == 0 || slices.Contains(visitors, row.name) {
 			if i := newInstance(row, 0, 1, now); i.claim != nil {
@@ -164,17 +164,17 @@ func TestEachWaitsForItsOwnReason(t *testing.T) {
 		cure   func(*world, *resourcev1.ResourceClaim)
 		after  string
 	}{
-		"pretrain-70b": {"", count(2), farNode},
+		"pretrain-70b": {"", count(2), remoteNode},
 		"blackwell": {"", func(_ *world, claim *resourcev1.ResourceClaim) {
 			claim.Spec.Devices.Requests[0].Exactly.Selectors = nil
-		}, nodeName + " " + farNode},
-		"train": {"", count(2), farNode},
+		}, nodeName + " " + remoteNode},
+		"train": {"", count(2), remoteNode},
 		"mpi": {"", func(_ *world, claim *resourcev1.ResourceClaim) {
 			claim.Spec.Devices.Constraints = nil
-		}, farNode},
+		}, remoteNode},
 		"hello-gpu": {"", func(w *world, _ *resourcev1.ResourceClaim) {
 			w.classes["gpu.acme.com"] = w.classes[classGPU]
-		}, nodeName + " " + farNode},
+		}, nodeName + " " + remoteNode},
 		"burst": {"", count(1), nodeName},
 		"protein": {"", func(w *world, _ *resourcev1.ResourceClaim) {
 			w.claims = slices.DeleteFunc(w.claims, func(c *resourcev1.ResourceClaim) bool { return c.Namespace == "research" })
@@ -183,18 +183,18 @@ func TestEachWaitsForItsOwnReason(t *testing.T) {
 			for _, slice := range w.slices {
 				slice.Spec.Pool.ResourceSliceCount = min(slice.Spec.Pool.ResourceSliceCount, 1+int64(strings.Count(slice.Spec.Driver, "nvidia")))
 			}
-		}, nodeName + " " + farNode},
-		"typo":     {nodeName + " " + farNode, nothing, nodeName + " " + farNode}, // if only its claim were there
-		"homework": {nodeName + " " + farNode, nothing, nodeName + " " + farNode}, // likewise
-		"etl":      {nodeName + " " + farNode, nothing, nodeName + " " + farNode}, // if only there were processors
-		"nightly":  {"", count(2), farNode},                                       // gated, and it would have to wait even if it were not
+		}, nodeName + " " + remoteNode},
+		"typo":     {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only its claim were there
+		"homework": {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // likewise
+		"etl":      {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only there were processors
+		"nightly":  {"", count(2), remoteNode},                                          // gated, and it would have to wait even if it were not
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := slices.IndexFunc(waiters(), func(w waiter) bool { return w.name == name })
+			at := slices.IndexFunc(pendingWorkloads(), func(w pendingWorkload) bool { return w.name == name })
 			if at < 0 {
 				t.Fatal("there is nobody of that name")
 			}
-			w, claim := newWorld(t, "finetune"), asks(waiters()[at].workload)
+			w, claim := newWorld(t, "finetune"), asks(pendingWorkloads()[at].workload)
 			if got := w.fits(t, claim); got != test.before {
 				t.Errorf("it fits on %q, want %q", got, test.before)
 			}
@@ -204,7 +204,7 @@ func TestEachWaitsForItsOwnReason(t *testing.T) {
 			}
 		})
 	}
-	if names := len(waiters()); names != 12 {
+	if names := len(pendingWorkloads()); names != 12 {
 		t.Errorf("%d wait, and 12 are asked about", names)
 	}
 }
@@ -221,14 +221,14 @@ func TestVisitorsWaitForTheirDevices(t *testing.T) {
 		"transcode": func(w *world) { w.add(newInstance(row(t, "transcode"), 0, 1, time.Unix(0, 0)).rule()) },
 	} {
 		w, claim := newWorld(t), asks(row(t, name))
-		if got := w.fits(t, claim); got != farNode {
+		if got := w.fits(t, claim); got != remoteNode {
 			t.Errorf("%s: it fits on %q", name, got)
 		}
 		if hinders(w); w.fits(t, claim) != "" {
 			t.Errorf("%s: it fits though it is hindered", name)
 		}
 	}
-	for name, want := range map[string]string{"fold": farNode, "assay": farNode, "sweep": farNode, "tutorial": farNode, "aligner": nodeName + " " + farNode} {
+	for name, want := range map[string]string{"fold": remoteNode, "assay": remoteNode, "sweep": remoteNode, "tutorial": remoteNode, "aligner": nodeName + " " + remoteNode} {
 		if got := newWorld(t).fits(t, asks(row(t, name))); got != want {
 			t.Errorf("%s: it fits on %q, want %q", name, got, want)
 		}
@@ -239,7 +239,7 @@ func TestVisitorsWaitForTheirDevices(t *testing.T) {
 func TestThePopulationFollowsFromTheSeed(t *testing.T) {
 	names := func(seed uint64) string {
 		var all []string
-		for _, object := range population(seed, time.Unix(1e9, 0)) {
+		for _, object := range existingObjects(seed, time.Unix(1e9, 0)) {
 			all = append(all, fmt.Sprintf("%T %s/%s %s %s", object, object.GetNamespace(), object.GetName(), object.GetUID(), object.GetCreationTimestamp()))
 		}
 		return strings.Join(all, "\n")

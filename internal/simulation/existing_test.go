@@ -58,7 +58,7 @@ func told(object apiserver.Object, now time.Time) string {
 func TestThePopulation(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var lines []string
-	for _, object := range population(1, now) {
+	for _, object := range existingObjects(1, now) {
 		if line := told(object, now); line != "" {
 			lines = append(lines, line)
 		}
@@ -103,15 +103,15 @@ rule gpu-node-1/gpu-7 NoSchedule`, "NOWHERE", nowhere))
 func TestTheNodesDevicesAreNotMixedUp(t *testing.T) {
 	here := workload{namespace: "a", name: "here", containers: []container{{name: "c"}}, claim: claim{name: "c", requests: []request{{name: "r", devices: []string{"gpu-2"}}}}}
 	there := here
-	there.name, there.node = "there", farNode
-	taken := newOccupancy()
-	if !taken.take(newInstance(here, 0, 1, time.Unix(0, 0))) || !taken.take(newInstance(there, 0, 1, time.Unix(0, 0))) {
+	there.name, there.node = "there", remoteNode
+	taken := newReservations()
+	if !taken.reserve(newInstance(here, 0, 1, time.Unix(0, 0))) || !taken.reserve(newInstance(there, 0, 1, time.Unix(0, 0))) {
 		t.Error("gpu-2 of one node is taken with that of the other")
 	}
 	if len(here.usedBy(0)) != 1 || len(newInstance(there, 0, 1, time.Unix(0, 0)).processes(false, 1)) != 0 {
 		t.Error("the agent's hardware works for the other node, or not for its own")
 	}
-	if got := poolOf(farNode, farFPGA); got != fabricPool {
+	if got := poolOf(remoteNode, remoteFPGA); got != fabricPool {
 		t.Errorf("the FPGA is in pool %s", got)
 	}
 }

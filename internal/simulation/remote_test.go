@@ -9,17 +9,17 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// farHistory goes through all steps of a workload of the far node and says
+// farHistory goes through all steps of a workload of the remote node and says
 // after each what the API server shows.
 func (s *stage) farHistory(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
-	for _, next := range append(s.node.rise(w), s.node.fall(w)...) {
-		if next.once != nil && !next.once(i) {
+	for _, next := range append(s.node.startSteps(w), s.node.endSteps(w)...) {
+		if next.ready != nil && !next.ready(i) {
 			t.Fatal("devices are taken on an empty node")
 		}
-		if err := next.happens(i); err != nil {
+		if err := next.run(i); err != nil {
 			t.Fatal(err)
 		}
 		words := []string{s.pod(t, i), s.claim(t, i)}
