@@ -29,8 +29,10 @@ type wantedWait struct {
 	explained []string         // words of `explain pod`
 }
 
+// cannot is what the scheduler says where no node has what a claim asks for.
+const cannot = "2 cannot allocate all claims"
+
 func wantedWaits() []wantedWait {
-	const cannot = "2 cannot allocate all claims"
 	one := func(left ...int) map[string][]int { return map[string][]int{"main": left} }
 	return []wantedWait{
 		{"claim-missing", "device", "", "", "", "claim_missing", nil, []string{"create ResourceClaim nobody-made-it"}},
@@ -69,11 +71,18 @@ func TestClusterPending(t *testing.T) {
 	twoNodes(t)
 	deploy(t, "pending")
 	deploy(t, "pending-quota")
+	deployText(t, "pending-long", longSelectorPod())
 	for _, want := range wantedWaits() {
 		t.Run(want.pod, func(t *testing.T) { want.test(t, "pending") })
 	}
 	t.Run("quota", func(t *testing.T) {
 		wantedWait{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
+	})
+	t.Run("undetermined", func(t *testing.T) {
+		wantedWait{"long", "device", "long", "plain.pending", cannot, "undetermined", nil, []string{"cannot be diagnosed: one of its selectors has"}}.test(t, "pending-long")
+		clusterSays(t, "one claim beyond the limit of selectors", func(p *scrape.Page) error {
+			return gauge(p, "dra_exporter_oversized_specs", scrape.Labels{"limit": "selector"}, 1)
+		})
 	})
 	t.Run("unknown", testUnknown)
 	t.Run("unused", testUnused)
@@ -91,11 +100,10 @@ func TestClusterPending(t *testing.T) {
 }
 
 // allReasons: each of the closed set is on the page, but the one for which a
-// test had to stop the scheduler, one that lasts until a claim is diagnosed, and
-// one that test/hostile provokes by claims that are made to be costly.
+// test had to stop the scheduler, and one that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	seen := map[string]bool{"unknown": true, "pending_diagnosis": true, "undetermined": true}
+	seen := map[string]bool{"unknown": true, "pending_diagnosis": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		seen[row.Labels["reason"]] = true
 	}
@@ -226,6 +234,35 @@ func publishedDevices(ctx context.Context) (count int, err error) {
 		}
 	}
 	return count, nil
+}
+
+// longSelectorPod is a pod whose claim has a selector that the API server takes,
+// of up to 10 KiB, and that is too long to be kept for a diagnosis.
+func longSelectorPod() string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: pending-long}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: long, namespace: pending-long}
+spec:
+  devices:
+    requests:
+    - name: main
+      exactly:
+        deviceClassName: plain.pending
+        selectors: [{cel: {expression: "device.attributes['pending.example.com'].size >= 99 // %s"}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: long, namespace: pending-long}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimName: long}]
+`, strings.Repeat("long ", 1000))
 }
 
 const silentPod = `
