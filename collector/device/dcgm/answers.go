@@ -284,12 +284,12 @@ func (e *engine) links() (map[entity]links, error) {
 	}
 	answer := new(C.struct_answered_links)
 	answer.version = versioned(unsafe.Sizeof(*answer), 5)
-	switch err := called(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer)); err {
-	case nil:
+	switch code := status(C.call_dcgmGetNvLinkLinkStatus(e.functions.links, binding.connection, answer)); code {
+	case statusOK:
 	case statusNotSupported:
 		return make(map[entity]links), nil
 	default:
-		return nil, fmt.Errorf("get the states of NVLinks: %w", err)
+		return nil, fmt.Errorf("get the states of NVLinks: %w", code)
 	}
 	if err := fits("get the states of NVLinks: GPUs", int64(answer.count), len(answer.gpus)); err != nil {
 		return nil, err
