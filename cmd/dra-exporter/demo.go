@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,6 +50,9 @@ type demoFlags struct {
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
+	// A terminal that is closed ends the demo, which then removes its files.
+	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
 		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", flags.second)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -65,7 +65,7 @@ func (q inquiry) judge(ctx context.Context, found *reading, facts *explain.Facts
 	now := q.clock()
 	known := cluster.Facts{Changes: found.changes, Synced: found.synced, Supply: facts.Supply, Sources: found.statuses}
 	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{Once: true}), known, now)
-	judge := funnel.New(funnel.Options{Inventory: found.inventory, Clock: q.clock, Log: q.log, Budget: 1})
+	judge := diagnosis.New(diagnosis.Options{Inventory: found.inventory, Clock: q.clock, Log: q.log, Budget: 1})
 	var verdicts []dra.Verdict
 	diagnosing, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()

@@ -91,7 +91,7 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 	if err != nil {
 		return err
 	}
-	outliveHangup(ctx, log)
+	onHangup(ctx, agent.reload)
 	log.Info("watching this node", "node", around.node, "version", buildVersion().Version)
 	return agent.run(ctx, server)
 }

@@ -127,8 +127,9 @@ func answerMessage(response *http.Response) string {
 }
 
 // oneLine makes foreign text fit a log line: valid UTF-8, no control
-// characters, 200 bytes.
+// characters, 200 bytes. Only the beginning of the text is looked at.
 func oneLine(text string) string {
+	text = text[:min(len(text), answerText)]
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return r == ' ' || r < ' ' || r == 0x7f || r == 0x85
 	}), " ")
