@@ -1,4 +1,4 @@
-package apiserver
+package decode
 
 import (
 	"maps"
@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fill puts a string into every field of an object that can have one, and says
-// in it which field it is of: {spec.containers.env.value}. Opaque parameters
+// fill puts a string into every field of an object that can have one: the path of
+// the field, {spec.containers.env.value}. Opaque parameters
 // and the like become JSON with one such member.
 func fill(value reflect.Value, path string) {
 	switch value.Interface().(type) {
@@ -113,49 +113,48 @@ func everything(value reflect.Value) string {
 	return text.String()
 }
 
-// secretive are parts of names of fields in which people put secrets, or that
-// nobody has asked for.
+// secretive reports whether a field may contain secrets, or is not needed.
 func secretive(field string) bool {
 	return regexp.MustCompile(`(?i)\.env|annotations|args|command|image|volume|config|opaque|parameters|\.data|secret|message|managedFields|labels|probe|lifecycle|securityContext|host`).MatchString(field)
 }
 
-// A pod is watched whole. What is kept of it has no environment, command,
-// volume, image, message or annotation; of labels those alone that were asked
-// for. The same goes for opaque parameters and annotations of claims.
+// The API server sends whole pods. What is kept of one has no environment,
+// command, volume, image, message or annotation, and only the labels that are
+// wanted. The same holds for opaque parameters and annotations of claims.
 func TestWhatIsKept(t *testing.T) {
 	pod, claim := filled[corev1.Pod](), filled[resourcev1.ResourceClaim]()
-	// The mark of a static pod is an annotation, and the only one that is read.
+	// The annotation of mirror pods is the only one that is read.
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = "{mirror}"
-	record, uses := recordPod(pod, "wanted")
+	record, uses := NewPodRecord(pod, "wanted")
 	if !uses {
 		t.Fatal("the pod is not kept at all")
 	}
-	// Node selectors look at labels of nodes; drivers name hardware in what they
-	// write of devices; the kubelet says in a message how a device is.
+	// Node selectors select by labels of nodes; drivers identify hardware in the
+	// status of devices; the kubelet reports the health of a device in a message.
 	meant := []string{"metadata.labels", "metadata.labels:key", "status.devices.data.uuid"}
 	for _, of := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
 		meant = append(meant, "status."+of+".allocatedResourcesStatus.resources.message")
 	}
-	if fields := fieldsIn(t, stripPod(pod, "wanted")); slices.ContainsFunc(meant[:2], func(f string) bool { return slices.Contains(fields, f) }) {
-		t.Errorf("labels that nobody wants are kept: %v", fields)
+	if fields := fieldsIn(t, StripPod(pod, "wanted")); slices.ContainsFunc(meant[:2], func(f string) bool { return slices.Contains(fields, f) }) {
+		t.Errorf("labels that are not wanted are kept: %v", fields)
 	}
 	for name, kept := range map[string]any{
-		"of a pod, while it is listed":        stripPod(pod, "wanted"),
+		"of a pod, while it is listed":        StripPod(pod, "wanted"),
 		"of a pod by the node role":           record,
-		"of a pod by the cluster role":        decodePodLife(pod),
-		"of a claim by the node role":         decodeClaim(claim),
-		"of a claim by the cluster role":      decodeClaimLife(claim),
-		"of a claim by the judge":             lightClaim(claim, true),
-		"of a template by the judge":          lightTemplate(filled[resourcev1.ResourceClaimTemplate](), true),
-		"of a class by the judge":             lightClass(filled[resourcev1.DeviceClass](), true),
-		"of a node by the judge":              lightNode(filled[corev1.Node](), true),
-		"of a slice by the judge":             lightSlice(filled[resourcev1.ResourceSlice](), true),
-		"of a slice, while slices are listed": stripSlice(filled[resourcev1.ResourceSlice]()),
-		"of a taint rule by the judge":        lightRule(filled[resourcev1.DeviceTaintRule](), true),
+		"of a pod by the cluster role":        PodLife(pod),
+		"of a claim by the node role":         Claim(claim),
+		"of a claim by the cluster role":      ClaimLife(claim),
+		"of a claim for the inventory":        StripClaim(claim),
+		"of a template for the inventory":     StripTemplate(filled[resourcev1.ResourceClaimTemplate]()),
+		"of a class for the inventory":        StripClass(filled[resourcev1.DeviceClass]()),
+		"of a node for the inventory":         StripNode(filled[corev1.Node]()),
+		"of a slice for the inventory":        StripSlice(filled[resourcev1.ResourceSlice]()),
+		"of a slice, while slices are listed": StripNodeSlice(filled[resourcev1.ResourceSlice]()),
+		"of a taint rule for the inventory":   StripRule(filled[resourcev1.DeviceTaintRule]()),
 	} {
 		fields := fieldsIn(t, kept)
 		if len(fields) < 2 {
-			t.Errorf("%s nothing is kept: the test looks at nothing", name)
+			t.Errorf("%s nothing is kept: the test checks nothing", name)
 		}
 		for _, field := range fields {
 			if secretive(field) && !slices.Contains(meant, field) {
@@ -166,11 +165,30 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	for _, field := range []string{"spec.containers.env.value", "spec.containers.command", "metadata.annotations", "status.message"} {
 		if !slices.Contains(fieldsIn(t, pod), field) {
-			t.Errorf("the pod has no %s: the test looks at nothing", field)
+			t.Errorf("the pod has no %s: the test checks nothing", field)
 		}
 	}
 	pod.Labels["wanted"] = "{wanted}"
-	if record, _ := recordPod(pod, "wanted"); !strings.Contains(everything(reflect.ValueOf(record)), "{wanted}") {
+	if record, _ := NewPodRecord(pod, "wanted"); !strings.Contains(everything(reflect.ValueOf(record)), "{wanted}") {
 		t.Error("a label that is wanted is not kept")
+	}
+}
+
+func TestStrippedObjects(t *testing.T) {
+	for _, name := range snapshots() {
+		captured := readSnapshot(t, name)
+		for i := range captured.pods {
+			whole, keptWhole := NewPodRecord(&captured.pods[i], "app", "nobody-has-it")
+			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], "app", "nobody-has-it"), "app", "nobody-has-it")
+			if keptWhole != keptLight || !reflect.DeepEqual(whole, light) {
+				t.Errorf("%s: pod %s\n whole %+v\n light %+v", name, captured.pods[i].Name, whole, light)
+			}
+		}
+		for i := range captured.slices {
+			whole, light := NewSliceRecord(&captured.slices[i]), NewSliceRecord(StripNodeSlice(&captured.slices[i]))
+			if !reflect.DeepEqual(whole, light) {
+				t.Errorf("%s: slice %s\n whole %+v\n light %+v", name, captured.slices[i].Name, whole, light)
+			}
+		}
 	}
 }

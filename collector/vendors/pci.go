@@ -1,4 +1,4 @@
-package apiserver
+package vendors
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// pciAddress brings a PCI address into the one spelling that addresses are
-// compared in: lower case, domain of at least four digits, 0000:c1:00.0. It
-// accepts a missing domain and one of eight digits, as NVIDIA's library
-// writes it. What is no address gives the empty string.
-func pciAddress(text string) string {
+// PCIAddress normalizes a PCI address to the spelling in which addresses are
+// compared: lower case, a domain of at least four digits, 0000:c1:00.0. It
+// accepts a missing domain, and one of eight digits as NVIDIA's library writes
+// it. It returns the empty string for anything else.
+func PCIAddress(text string) string {
 	location, function, found := strings.Cut(text, ".")
 	if !found || len(function) != 1 || function[0] < '0' || function[0] > '7' {
 		return ""
