@@ -79,7 +79,7 @@ func (q inquiry) settle(ctx context.Context, reader *apiserver.Cluster) {
 		}
 		if waited > progressAfter && !told {
 			told = true
-			fmt.Fprintf(q.stderr, "still reading: %s\n", strings.Join(unread(reader.Statuses()), ", "))
+			fmt.Fprintf(q.stderr, "still reading: %s\n", strings.Join(source.Unread(reader.Statuses()), ", "))
 		}
 		select {
 		case <-ctx.Done():
@@ -87,18 +87,6 @@ func (q inquiry) settle(ctx context.Context, reader *apiserver.Cluster) {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// unread names the collections of which nothing is known yet.
-func unread(statuses []source.Status) []string {
-	var names []string
-	for _, status := range statuses {
-		if status.LastSuccess.IsZero() && status.Errors == 0 {
-			names = append(names, status.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // reachable fails where there is nothing to judge by: no API server, one that

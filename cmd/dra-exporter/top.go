@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
@@ -39,7 +40,7 @@ type topFlags struct {
 const parallel = 32
 
 // addTop adds the subcommand that shows what all claims do.
-func (c *commands) addTop(stdout, stderr io.Writer) {
+func addTop(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("top", "Show what each claim does with its devices, and renew it, as top does for processes.")
 	flags := &topFlags{}
 	flags.addTo(command)
@@ -100,7 +101,7 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 		return err
 	}
 	var listing top.Listing
-	meanwhile(ctx, stderr, awaiting("the exporters' pods at the API server"), func() { listing, err = way.list(ctx) })
+	terminal.Progress{To: stderr}.During(ctx, terminal.Awaiting("the exporters' pods at the API server"), func() { listing, err = way.list(ctx) })
 	if err != nil {
 		return advised(err, len(flags.urls) > 0)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
@@ -33,7 +34,7 @@ func screenOf(stdout io.Writer) (*screen, bool) {
 
 // lookOf is how a table looks that is printed once.
 func lookOf(stdout io.Writer) top.Look {
-	look := top.Look{Styled: styled(stdout), Glyphs: glyphs()}
+	look := top.Look{Styled: terminal.Styled(stdout), Glyphs: glyphs()}
 	if out, isFile := stdout.(*os.File); isFile && term.IsTerminal(int(out.Fd())) {
 		look.Width, _ = (&screen{out: out}).size()
 		look.Bars = true
@@ -83,7 +84,7 @@ func (t *screen) show(ctx context.Context, flags *topFlags, way *topWay, listing
 		Clock:  way.asker.Clock,
 		Wanted: flags.wanted(),
 		State:  flags.state(),
-		Look:   top.Look{Styled: styled(t.out), Bars: true, Glyphs: glyphs()},
+		Look:   top.Look{Styled: terminal.Styled(t.out), Bars: true, Glyphs: glyphs()},
 		Input:  t.typed(), Resized: resized, Size: t.size, Output: t.out,
 	}
 	return live.Run(ctx)

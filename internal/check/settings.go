@@ -1,5 +1,11 @@
 package check
 
+import (
+	"context"
+	"net"
+	"strings"
+)
+
 // Settings are what the flags say of files and of other servers.
 type Settings struct {
 	FlagsError error // a value that the exporter refuses to start with
@@ -20,6 +26,45 @@ type Push struct {
 	Signals   string // metrics, traces, or both
 	Endpoint  string
 	DialError error
+}
+
+// Signal is what is pushed to an endpoint: HOST, HOST:PORT or unix:///PATH.
+type Signal struct {
+	Name     string
+	Endpoint string
+	Insecure bool // without TLS
+}
+
+// DialPushes opens and closes a connection to each endpoint, once for signals in a
+// row that have the same one. Nothing is pushed.
+func DialPushes(ctx context.Context, signals []Signal) []Push {
+	var pushes []Push
+	for _, signal := range signals {
+		if last := len(pushes) - 1; last >= 0 && pushes[last].Endpoint == signal.Endpoint {
+			pushes[last].Signals += " and " + signal.Name
+			continue
+		}
+		pushes = append(pushes, Push{Signals: signal.Name, Endpoint: signal.Endpoint, DialError: signal.dial(ctx)})
+	}
+	return pushes
+}
+
+func (s Signal) dial(ctx context.Context) error {
+	network, address := "tcp", s.Endpoint
+	if path, isSocket := strings.CutPrefix(address, "unix://"); isSocket {
+		network, address = "unix", path
+	} else if _, _, err := net.SplitHostPort(address); err != nil {
+		port := "443"
+		if s.Insecure {
+			port = "80"
+		}
+		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
+	}
+	connection, err := (&net.Dialer{Timeout: DialTimeout}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 // SettingsFindings judges files and addresses. Only what is wrong with flags is

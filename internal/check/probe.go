@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -21,24 +21,25 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
-	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
-// probe asks an API server about itself, once each.
-type probe struct {
+// Probe reads from an API server what the exporter needs of it. Each request is
+// sent once and has 10 seconds.
+type Probe struct {
 	host   string
 	client *rest.RESTClient
 }
 
-func newProbe(config *rest.Config) (*probe, error) {
+// NewProbe prepares the connection and sends nothing.
+func NewProbe(config *rest.Config) (*Probe, error) {
 	shared := rest.CopyConfig(config)
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	shared.ContentType, shared.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	shared.WarningHandler, shared.QPS, shared.Timeout = rest.NoWarnings{}, -1, probeTimeout
+	shared.WarningHandler, shared.QPS, shared.Timeout = rest.NoWarnings{}, -1, ProbeTimeout
 	if shared.Dial == nil {
-		shared.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+		shared.Dial = (&net.Dialer{Timeout: DialTimeout}).DialContext
 	}
 	transport, err := rest.HTTPClientFor(apiserver.LimitAnswers(shared))
 	if err != nil {
@@ -53,25 +54,27 @@ func newProbe(config *rest.Config) (*probe, error) {
 		return nil, fmt.Errorf("read the API server's address: %w", err)
 	}
 	server.User = nil // reports are shown to others
-	return &probe{host: strings.TrimSuffix(server.String(), "/"), client: client}, nil
+	return &Probe{host: strings.TrimSuffix(server.String(), "/"), client: client}, nil
 }
 
-const probeTimeout = 10 * time.Second
+// ProbeTimeout bounds one request to a server that is checked.
+const ProbeTimeout = 10 * time.Second
 
-func (p *probe) close() { p.client.Client.CloseIdleConnections() }
+// Close closes idle connections.
+func (p *Probe) Close() { p.client.Client.CloseIdleConnections() }
 
-// get reads JSON at a path.
-func (p *probe) get(ctx context.Context, path string, query url.Values, into any) error {
+// get decodes the JSON at a path.
+func (p *Probe) get(ctx context.Context, path string, query url.Values, into any) error {
 	request := p.client.Get().MaxRetries(0).AbsPath(path)
 	for name := range query {
 		request = request.Param(name, query.Get(name))
 	}
-	return decode(request.Do(ctx), into)
+	return decodeResult(request.Do(ctx), into)
 }
 
-// decode reads an answer. The URL is left out of errors: reports have a line
-// for it.
-func decode(result rest.Result, into any) error {
+// decodeResult decodes an answer of JSON. Errors are without the URL, for which
+// reports have a line of their own.
+func decodeResult(result rest.Result, into any) error {
 	body, err := result.Raw()
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
@@ -85,30 +88,32 @@ func decode(result rest.Result, into any) error {
 	return nil
 }
 
-// look finds out all that can be asked before anything is read.
-func (p *probe) look(ctx context.Context, wanted []check.Access) check.API {
-	api := check.API{Host: p.host}
-	var told version.Info
-	if api.VersionError = p.get(ctx, "/version", nil, &told); api.VersionError == nil && told.GitVersion == "" {
+// API reads the server's version and the versions of resource.k8s.io, and reviews
+// the wanted permissions.
+func (p *Probe) API(ctx context.Context, wanted []Access) API {
+	api := API{Host: p.host}
+	var info version.Info
+	if api.VersionError = p.get(ctx, "/version", nil, &info); api.VersionError == nil && info.GitVersion == "" {
 		api.VersionError = errors.New("what answers there is no API server")
 	}
 	if api.VersionError != nil {
 		return api
 	}
-	api.Version, api.Major, api.Minor = told.GitVersion, number(told.Major), number(told.Minor)
+	api.Version, api.Major, api.Minor = info.GitVersion, leadingNumber(info.Major), leadingNumber(info.Minor)
 	api.Groups, api.GroupsError = p.groups(ctx)
 	for _, access := range wanted {
-		access.Allowed, access.Error = p.may(ctx, access)
+		access.Allowed, access.Error = p.allowed(ctx, access)
 		api.Access = append(api.Access, access)
 		if access.Error != nil {
-			break // the next would fare no better
+			break // the next review would fail, too
 		}
 	}
 	return api
 }
 
-// number reads the digits that a version's part begins with: some vendors write 34+.
-func number(part string) int {
+// leadingNumber decodes the digits at the beginning of a version's part: some
+// vendors write 34+.
+func leadingNumber(part string) int {
 	end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {
 		end = len(part)
@@ -120,8 +125,8 @@ func number(part string) int {
 	return n
 }
 
-// groups are the versions of resource.k8s.io; nil: it is not served.
-func (p *probe) groups(ctx context.Context) ([]string, error) {
+// groups returns the versions of resource.k8s.io; nil: it is not served.
+func (p *Probe) groups(ctx context.Context) ([]string, error) {
 	var group metav1.APIGroup
 	err := p.get(ctx, "/apis/resource.k8s.io", nil, &group)
 	if apierrors.IsNotFound(err) {
@@ -137,8 +142,8 @@ func (p *probe) groups(ctx context.Context) ([]string, error) {
 	return versions, nil
 }
 
-// may asks whether this identity has the permission, in all namespaces.
-func (p *probe) may(ctx context.Context, access check.Access) (bool, error) {
+// allowed reviews whether this identity has the permission, in all namespaces.
+func (p *Probe) allowed(ctx context.Context, access Access) (bool, error) {
 	review := authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -150,20 +155,21 @@ func (p *probe) may(ctx context.Context, access check.Access) (bool, error) {
 		return false, fmt.Errorf("write a review: %w", err)
 	}
 	request := p.client.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-	if err := decode(request.SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx), &review); err != nil {
+	if err := decodeResult(request.SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx), &review); err != nil {
 		return false, err
 	}
 	return review.Status.Allowed, nil
 }
 
-// node reports whether there is a node of the name, where that may be asked.
-func (p *probe) node(ctx context.Context, name string) (exists, known bool) {
+// Node reports whether the node exists, and whether the answer is known: this
+// identity may lack the permission.
+func (p *Probe) Node(ctx context.Context, name string) (exists, known bool) {
 	err := p.get(ctx, "/api/v1/nodes/"+url.PathEscape(name), nil, &struct{}{})
 	return err == nil, err == nil || apierrors.IsNotFound(err)
 }
 
-// livingPod is what is looked at of a pod.
-type livingPod struct {
+// pod has the fields of a pod that are read.
+type pod struct {
 	Metadata struct {
 		DeletionTimestamp string            `json:"deletionTimestamp"`
 		Labels            map[string]string `json:"labels"`
@@ -176,44 +182,50 @@ type livingPod struct {
 	} `json:"status"`
 }
 
-// pods counts pods that have not ended, of those that the selector picks and
-// that fit; up to a few. -1: it is not known.
-func (p *probe) pods(ctx context.Context, selector, expression string, fits func(livingPod) bool) int {
+// pods counts pods that match and have not ended, of the first 20 that the selector
+// selects. -1: unknown.
+func (p *Probe) pods(ctx context.Context, selector, expression string, matches func(pod) bool) int {
 	var list struct {
-		Kind  string      `json:"kind"`
-		Items []livingPod `json:"items"`
+		Kind  string `json:"kind"`
+		Items []pod  `json:"items"`
 	}
 	query := url.Values{selector: {expression}, "limit": {"20"}}
 	if err := p.get(ctx, "/api/v1/pods", query, &list); err != nil || list.Kind != "PodList" {
 		return -1
 	}
 	count := 0
-	for _, pod := range list.Items {
-		if fits(pod) && pod.Metadata.DeletionTimestamp == "" && pod.Status.Phase != "Succeeded" && pod.Status.Phase != "Failed" {
+	for _, p := range list.Items {
+		if matches(p) && p.Metadata.DeletionTimestamp == "" && p.Status.Phase != "Succeeded" && p.Status.Phase != "Failed" {
 			count++
 		}
 	}
 	return count
 }
 
-// onNode counts pods that are bound to the node, instances those of the
-// cluster role.
-func (p *probe) onNode(ctx context.Context, node string) int {
-	return p.pods(ctx, "fieldSelector", "spec.nodeName="+node, func(pod livingPod) bool { return pod.Spec.NodeName == node })
+// PodsOnNode counts pods that are bound to the node, up to 20. -1: unknown.
+func (p *Probe) PodsOnNode(ctx context.Context, node string) int {
+	return p.pods(ctx, "fieldSelector", "spec.nodeName="+node, func(p pod) bool { return p.Spec.NodeName == node })
 }
 
-func (p *probe) instances(ctx context.Context) int {
+// Instances counts pods of the cluster role, up to 20. -1: unknown.
+func (p *Probe) Instances(ctx context.Context) int {
 	const name, component = "app.kubernetes.io/name", "app.kubernetes.io/component"
-	return p.pods(ctx, "labelSelector", name+"=dra-exporter,"+component+"=cluster", func(pod livingPod) bool {
-		return pod.Metadata.Labels[name] == "dra-exporter" && pod.Metadata.Labels[component] == "cluster"
+	return p.pods(ctx, "labelSelector", name+"=dra-exporter,"+component+"=cluster", func(p pod) bool {
+		return p.Metadata.Labels[name] == "dra-exporter" && p.Metadata.Labels[component] == "cluster"
 	})
 }
 
-// nodeAccess is what the node role reads. Without the watch of pods the
-// kubelet tells of them.
-func nodeAccess(podsAPI bool) []check.Access {
+// The ClusterRoles of the shipped manifests.
+const (
+	NodeRole    = "dra-exporter-node"
+	ClusterRole = "dra-exporter-cluster"
+)
+
+// NodeAccess returns the permissions that the node role needs. With the kubelet's
+// Pods API it lists no pods at the API server.
+func NodeAccess(podsAPI bool) []Access {
 	const dra = "resource.k8s.io"
-	wanted := []check.Access{
+	wanted := []Access{
 		{Verb: "get", Group: dra, Resource: "resourceclaims", For: "classes, requests and configurations of claims are unknown"},
 		{Verb: "list", Group: dra, Resource: "resourceslices", For: "what drivers publish is unknown, and with it most of the hardware of claims"},
 		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "what drivers publish is read only once"},
@@ -222,26 +234,23 @@ func nodeAccess(podsAPI bool) []check.Access {
 		return wanted
 	}
 	return append(wanted,
-		check.Access{Verb: "list", Resource: "pods", For: "which pod uses which claim is told by the kubelet alone, and labels and owners are unknown"},
-		check.Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
+		Access{Verb: "list", Resource: "pods", For: "which pod uses which claim is told by the kubelet alone, and labels and owners are unknown"},
+		Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
 }
 
-// reviewAccess is what --web.kubernetes-auth needs.
-func reviewAccess(web *webFlags) []check.Access {
-	if !web.access.kubernetes {
-		return nil
-	}
-	return []check.Access{
+// ReviewAccess returns the permissions that --web.kubernetes-auth needs.
+func ReviewAccess() []Access {
+	return []Access{
 		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
 	}
 }
 
-// clusterAccess is what the cluster role reads.
-func clusterAccess() []check.Access {
+// ClusterAccess returns the permissions that the cluster role needs.
+func ClusterAccess() []Access {
 	const dra = "resource.k8s.io"
-	var wanted []check.Access
-	for _, row := range []check.Access{
+	var wanted []Access
+	for _, row := range []Access{
 		{Group: dra, Resource: "resourceclaims", For: "nothing is known of any claim"},
 		{Group: dra, Resource: "resourceclaimtemplates", For: "why a claim of a template was not made is unknown"},
 		{Group: dra, Resource: "resourceslices", For: "what there is to allocate is unknown"},
