@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/common/config"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -72,13 +71,6 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 		return err
 	}
 	return report.Err()
-}
-
-// discardLogs silences this process: what fails is in the report.
-func discardLogs() *slog.Logger {
-	log := slog.New(slog.DiscardHandler)
-	klog.SetSlogLogger(log)
-	return log
 }
 
 // checkSettings reads the files that flags name and dials the collector. Traces

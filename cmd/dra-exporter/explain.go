@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -77,10 +75,8 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.DiscardHandler) // what fails is in the report
-	klog.SetSlogLogger(log)
-	asked := inquiry{config: config, clock: clock.System(), log: log, stderr: stderr, timeout: flags.timeout}
-	facts, err := asked.facts(ctx, subject)
+	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
+	facts, err := reader.Facts(ctx, subject)
 	if err != nil {
 		return err
 	}
@@ -88,11 +84,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	if err != nil {
 		return err
 	}
-	return show(report, flags.output, stdout)
-}
-
-func show(report *explain.Report, output string, stdout io.Writer) error {
-	if output == "json" {
+	if flags.output == "json" {
 		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)

@@ -4,9 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
+
+// Gap is a collection that could not be read, or not of all namespaces.
+type Gap struct {
+	Source      string `json:"source"`
+	Reason      string `json:"reason"`
+	Message     string `json:"message,omitempty"`
+	Only        string `json:"onlyNamespace,omitempty"` // the one that could be read
+	Consequence string `json:"consequence"`
+}
 
 // Gaps are the collections that could not be read.
 type Gaps []Gap
@@ -36,7 +46,7 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 		gaps = append(gaps, gapOf(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
-		if missing(status) && !gaps.lack(status.Name) && Namespaced(status.Name) {
+		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
 			gap := gapOf(status, partialConsequence(status.Name))
 			gap.Only = namespace
 			gaps = append(gaps, gap)
@@ -103,10 +113,19 @@ func partialConsequence(name string) string {
 	}
 }
 
-// Namespaced reports whether a source has its objects in namespaces, so that
+// namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
-func Namespaced(name string) bool {
+func namespaced(name string) bool {
 	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
+}
+
+// rank orders gaps by how much depends on them.
+func rank(name string) int {
+	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
 }
 
 // toList says what whoever is to see more must be allowed to list; empty where
@@ -116,7 +135,7 @@ func (g Gaps) toList() string {
 	for _, gap := range g {
 		switch {
 		case gap.Reason != string(source.ReasonPermission):
-		case Namespaced(gap.Source):
+		case namespaced(gap.Source):
 			local = append(local, gap.Source)
 		default:
 			global = append(global, gap.Source)
@@ -129,15 +148,6 @@ func (g Gaps) toList() string {
 		parts = append(parts, join(local, "and")+" in all namespaces")
 	}
 	return strings.Join(parts, ", and ")
-}
-
-// rank orders gaps by how much depends on them.
-func rank(name string) int {
-	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
-	if i := slices.Index(order, name); i >= 0 {
-		return i
-	}
-	return len(order)
 }
 
 // lack reports whether nothing at all of the collection could be read.
@@ -155,6 +165,23 @@ func (g Gaps) sees(name, namespace string) bool {
 // blind reports whether claims of other namespaces could not be seen.
 func (g Gaps) blind() bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
+}
+
+// doubt is why a verdict's reason cannot be said with these gaps; empty if it
+// can.
+func (g Gaps) doubt(reason dra.PendingReason) string {
+	enough := reason == dra.ReasonNone
+	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
+	switch {
+	case g.lack(sourceNodes) && oneNode:
+		return "the nodes could not be read, so it is not judged which devices one node can reach"
+	case g.blind() && enough:
+		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
+	case g.lack(sourceRules) && enough:
+		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
+	default:
+		return ""
+	}
 }
 
 // Askable is what of the questions can be judged at all with these gaps.
@@ -198,26 +225,9 @@ func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	return sure, unsure
 }
 
-// doubt is why a verdict's reason cannot be said with these gaps; empty if it
-// can.
-func (g Gaps) doubt(reason dra.PendingReason) string {
-	enough := reason == dra.ReasonNone
-	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
-	switch {
-	case g.lack(sourceNodes) && oneNode:
-		return "the nodes could not be read, so it is not judged which devices one node can reach"
-	case g.blind() && enough:
-		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
-	case g.lack(sourceRules) && enough:
-		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
-	default:
-		return ""
-	}
-}
-
 // Doubted gives the references that have no verdict the counts of one that is
 // not sure, and adds to what is said of them why it is not.
-func Doubted(references []Reference, unsure []dra.Verdict) {
+func Doubted(references []cluster.Waiting, unsure []dra.Verdict) {
 	for i := range references {
 		w := &references[i]
 		for j := range unsure {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -100,7 +101,7 @@ func TestTrust(t *testing.T) {
 		if unsure[0].Reason != dra.ReasonUnknown || unsure[0].Detail.Fits != "" || given.Detail.Fits != "node-a" {
 			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
 		}
-		references := []explain.Reference{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
+		references := []cluster.Waiting{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
 		explain.Doubted(references, unsure)
 		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)
@@ -124,7 +125,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 		"of another kind":     {denied("events"), "", "has all its claims and has not started", explain.StateStarting},
 	} {
 		f := facts(2)
-		f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		f.Gaps = explain.GapsOf([]source.Status{test.status}, nil, "")
 		report, err := explain.Explain(f, pod)
 		if err != nil || !strings.HasPrefix(report.Summary, test.want) || report.State != test.state {
@@ -134,7 +135,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 	grouped := waits(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
 	grouped.Claim = ""
 	f := facts(2, grouped)
-	f.World.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	if text := told(t, f, pod); !strings.Contains(text, "claim_not_created") {
 		t.Errorf("where all could be read: %s", text)
 	}

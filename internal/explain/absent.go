@@ -5,10 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// mostNear is how many names are worth offering to someone who mistyped one.
-const mostNear = 3
+// UnreadError says that what the answer is about could not be read.
+type UnreadError struct {
+	Subject Subject
+	Gap     Gap
+}
+
+func (e *UnreadError) Error() string {
+	text := fmt.Sprintf("cannot say anything of %s: %s could not be read", e.Subject, e.Gap.Source)
+	if e.Gap.Message != "" {
+		text += ": " + e.Gap.Message
+	}
+	return text
+}
 
 // NotFoundError says that there is no such object.
 type NotFoundError struct {
@@ -30,6 +43,37 @@ func (e *NotFoundError) Error() string {
 	}
 	return text
 }
+
+// absent returns the error for an object that is not known.
+func (f *Facts) absent(subject Subject) error {
+	name := subject.Namespace + "/" + subject.Name
+	collection, known := sourceClaims, []string{}
+	missing := &NotFoundError{Subject: subject}
+	switch subject.Kind {
+	case KindPod:
+		collection = sourcePods
+		for ref := range f.Objects.pods {
+			known = append(known, ref.String())
+		}
+	default:
+		for ref := range f.Objects.claims {
+			known = append(known, ref.String())
+		}
+		for _, pod := range f.Objects.users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
+			missing.NamedBy = append(missing.NamedBy, pod.Ref.Name)
+		}
+	}
+	for _, gap := range f.Gaps {
+		if gap.Source == collection && (gap.Only == "" || gap.Only != subject.Namespace) {
+			return &UnreadError{Subject: subject, Gap: gap}
+		}
+	}
+	missing.Near = near(name, known)
+	return missing
+}
+
+// mostNear is how many names are worth offering to someone who mistyped one.
+const mostNear = 3
 
 // near picks the names that may have been meant: the same name elsewhere,
 // names that contain it or are contained, and names that a few keys away.
