@@ -71,7 +71,7 @@ func TestContradictions(t *testing.T) {
 	large.Page.dropNumbers()
 	slow := agent(more(first, "dra_device_info", "dra_exporter_sample_timestamp_seconds 1.7e9\ndra_device_info"),
 		more(sharedPage("n", 115), "dra_device_info", "dra_exporter_sample_timestamp_seconds 1700000015\ndra_device_info"))
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"well", Agents([]Agent{agent(first, second)}), nil},
 		{"one page", Agents([]Agent{agent(more(first, "} 5\n", "} 6\n"), second)}), []want{
 			{Failure, "n: claims_within_device", "the claims of GPU-0 have 9 of dra_device_memory_used_bytes, which is 8: ml/a 3 (process), ml/b 6 (process), and 0 is unattributed"},

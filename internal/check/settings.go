@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Settings are what the flags say of files and of other servers.
+// Settings are files and servers that flags name, and whether they can be used.
 type Settings struct {
 	FlagsError error // a value that the exporter refuses to start with
 
@@ -67,8 +67,7 @@ func (s Signal) dial(ctx context.Context) error {
 	return connection.Close()
 }
 
-// SettingsFindings judges files and addresses. Only what is wrong with flags is
-// told of flags.
+// SettingsFindings reports on files and addresses, and on flags that are wrong.
 func SettingsFindings(s Settings) []Finding {
 	in := area{"settings", "docs/check.md#settings"}
 	var findings []Finding
@@ -115,8 +114,7 @@ func (s Settings) pushes() []Finding {
 // the reasons of dra_exporter_process_attribution, empty: not known.
 type Sharing struct{ State string }
 
-// SharingFindings judges it. Not splitting is a choice, and so is never more
-// than a line to read.
+// SharingFindings reports on it. Not splitting is a choice, so that it is no warning.
 func SharingFindings(s Sharing) []Finding {
 	in := area{"sharing", "docs/sharing.md"}
 	skipped := func(text, remedy string) []Finding {

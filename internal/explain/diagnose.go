@@ -25,16 +25,16 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	var verdicts []dra.Verdict
 	diagnosing, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	questions := Askable(concerning(first, subject), facts.Gaps)
+	questions := Diagnosable(concerning(first, subject), facts.Gaps)
 	for _, question := range questions[:min(len(questions), maxDiagnosed)] {
 		verdicts = append(verdicts, judge.Explain(diagnosing, question)...)
 	}
 	verdicts = append(verdicts, sharedDiagnoses(questions, verdicts, subject)...)
-	sure, unsure := Trust(verdicts, facts.Gaps)
+	sure, unsure := SplitByGaps(verdicts, facts.Gaps)
 	known.Changes, known.Verdicts = nil, sure
 	_, second, _ := cluster.Step(state, known, r.Clock())
 	facts.Pending = slices.Clone(second.Waiting)
-	Doubted(facts.Pending, unsure)
+	AddUncertain(facts.Pending, unsure)
 	facts.Phases = phasesOf(second.Rows)
 	facts.Now = now.Wall
 }

@@ -21,7 +21,7 @@ type Gap struct {
 // Gaps are the collections that could not be read.
 type Gaps []Gap
 
-// The sources whose absence takes something from a verdict.
+// The sources on which a diagnosis depends.
 const (
 	sourcePods      = "pods"
 	sourceClaims    = "resourceclaims"
@@ -128,7 +128,7 @@ func rank(name string) int {
 	return len(order)
 }
 
-// toList says what whoever is to see more must be allowed to list; empty where
+// toList says what this identity must be allowed to list to see more; empty if
 // nothing was denied.
 func (g Gaps) toList() string {
 	var global, local, parts []string
@@ -167,8 +167,8 @@ func (g Gaps) blind() bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
 }
 
-// doubt is why a verdict's reason cannot be said with these gaps; empty if it
-// can.
+// doubt says why a diagnosis with the reason is uncertain with these gaps; empty if
+// it is certain.
 func (g Gaps) doubt(reason dra.PendingReason) string {
 	enough := reason == dra.ReasonNone
 	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
@@ -184,31 +184,30 @@ func (g Gaps) doubt(reason dra.PendingReason) string {
 	}
 }
 
-// Askable is what of the questions can be judged at all with these gaps.
-func Askable(questions []dra.Question, gaps Gaps) []dra.Question {
+// Diagnosable returns what can be diagnosed of the questions with these gaps.
+func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
 	if gaps.lack(sourceSlices) || gaps.lack(sourceClasses) || gaps.lack(sourceClaims) {
 		return nil
 	}
 	if !gaps.lack(sourceTemplates) {
 		return questions
 	}
-	var askable []dra.Question
+	var diagnosable []dra.Question
 	for _, question := range questions {
 		question.Asked = slices.DeleteFunc(slices.Clone(question.Asked), func(asked dra.Asked) bool {
 			return asked.Claim == "" && asked.Extended == 0
 		})
 		if len(question.Asked) > 0 {
-			askable = append(askable, question)
+			diagnosable = append(diagnosable, question)
 		}
 	}
-	return askable
+	return diagnosable
 }
 
-// Trust parts verdicts into those that hold in spite of the gaps, and those of
-// which only the counts do. With less known, more devices seem usable than
-// are: what is too few even so is too few, but that there are enough cannot be
-// said.
-func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
+// SplitByGaps separates the diagnoses that hold in spite of the gaps from those of
+// which only the counts do. With less known, more devices seem usable than are: too
+// few are too few all the same, but whether there are enough is unknown.
+func SplitByGaps(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	for _, verdict := range verdicts {
 		doubt := gaps.doubt(verdict.Reason)
 		if doubt == "" {
@@ -225,9 +224,9 @@ func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	return sure, unsure
 }
 
-// Doubted gives the references that have no verdict the counts of one that is
-// not sure, and adds to what is said of them why it is not.
-func Doubted(references []cluster.Waiting, unsure []dra.Verdict) {
+// AddUncertain gives the references without a diagnosis the counts of an uncertain
+// one, and adds why it is uncertain to the message.
+func AddUncertain(references []cluster.Waiting, unsure []dra.Verdict) {
 	for i := range references {
 		w := &references[i]
 		for j := range unsure {

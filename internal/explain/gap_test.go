@@ -39,8 +39,8 @@ func TestGapsOf(t *testing.T) {
 	}
 }
 
-// What cannot be judged is not asked, and so is not answered wrongly.
-func TestAskable(t *testing.T) {
+// What cannot be diagnosed is not asked.
+func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
 		{PodUID: "both", Asked: []dra.Asked{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
 		{PodUID: "template", Asked: []dra.Asked{{PodClaim: "b", Template: "b"}}},
@@ -55,7 +55,7 @@ func TestAskable(t *testing.T) {
 		"resourceclaimtemplates": "both:1 extended:1",
 	} {
 		var got []string
-		for _, question := range explain.Askable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
+		for _, question := range explain.Diagnosable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
 			got = append(got, question.PodUID+":"+string(rune('0'+len(question.Asked))))
 		}
 		if strings.Join(got, " ") != want {
@@ -68,7 +68,7 @@ func TestAskable(t *testing.T) {
 }
 
 // With less known than there is, too few is too few; enough is not known.
-func TestTrust(t *testing.T) {
+func TestSplitByGaps(t *testing.T) {
 	blind := explain.GapsOf(nil, []source.Status{denied("resourceclaims")}, "team-a")
 	nodes := explain.GapsOf([]source.Status{denied("nodes")}, nil, "")
 	rules := explain.GapsOf([]source.Status{denied("devicetaintrules")}, nil, "")
@@ -90,7 +90,7 @@ func TestTrust(t *testing.T) {
 		{rules, dra.ReasonNoDeviceClass, true},
 	} {
 		given := dra.Verdict{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
-		sure, unsure := explain.Trust([]dra.Verdict{given}, test.gaps)
+		sure, unsure := explain.SplitByGaps([]dra.Verdict{given}, test.gaps)
 		if (len(sure) == 1) != test.sure || len(sure)+len(unsure) != 1 {
 			t.Errorf("%v and %q: sure %d, unsure %d", test.gaps, test.reason, len(sure), len(unsure))
 			continue
@@ -102,7 +102,7 @@ func TestTrust(t *testing.T) {
 			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
 		}
 		references := []cluster.Waiting{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
-		explain.Doubted(references, unsure)
+		explain.AddUncertain(references, unsure)
 		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)
 		}

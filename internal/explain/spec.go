@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Spec is what a claim asks for, in the words of its specification.
+// Spec is what a claim requests, by the names of its specification.
 type Spec struct {
 	Requests    []Request    `json:"requests,omitempty"`
 	Constraints []Constraint `json:"constraints,omitempty"`
@@ -36,7 +36,7 @@ type Constraint struct {
 	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
 }
 
-// text says in words what a constraint demands.
+// text describes what a constraint demands.
 func (c Constraint) text() string {
 	of := "the devices of all requests"
 	if len(c.Requests) > 0 {
@@ -85,7 +85,7 @@ func (s *Spec) chooses() bool {
 	return s != nil && slices.ContainsFunc(s.Requests, func(request Request) bool { return len(request.FirstAvailable) > 0 })
 }
 
-// SpecOf puts a claim's specification into words. Bytes that are not UTF-8
+// SpecOf copies what a claim's specification requests. Bytes that are not UTF-8
 // become U+FFFD.
 func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {
 	var spec Spec

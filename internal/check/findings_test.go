@@ -16,9 +16,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// told is a case: facts, already judged, and what must be among the findings,
+// findingsCase is what a function reports of facts, and what must be among the findings,
 // each as OUTCOME SUBJECT and a word of its text or remedy.
-type told struct {
+type findingsCase struct {
 	name     string
 	findings []Finding
 	want     []want
@@ -47,7 +47,7 @@ func spelled(findings []Finding) string {
 	return text.String()
 }
 
-func hold(t *testing.T, cases []told) {
+func checkFindings(t *testing.T, cases []findingsCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestKubelet(t *testing.T) {
 			k.Answered, k.Status = false, source.Status{Reason: reason, Message: "told", Errors: 1}
 		}
 	}
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"one claim of two containers", but(func(k *Kubelet) { k.Listing = listing }), []want{{OK, "PodResources", "1 pod, 1 claim with 1 device,"}}},
 		{"no folder in a container", but(func(k *Kubelet) { k.FolderError, k.Container = fs.ErrNotExist, true }), []want{{Failure, "socket", "Mount"}}},
 		{"no folder on a host", but(func(k *Kubelet) { k.FolderError = fs.ErrNotExist }), []want{{Failure, "socket", "--kubelet.pod-resources-socket"}}},
@@ -116,7 +116,7 @@ func TestAPIServer(t *testing.T) {
 		change(&a)
 		return APIFindings(a, "the-role")
 	}
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"well", APIFindings(well, ""), []want{{OK, "version", "v1.37.1"}, {OK, "permissions", "1 of 1"}}},
 		{"not wanted", but(func(a *API) { a.Disabled = true }), []want{{Skipped, "connection", "--kubernetes.disable"}}},
 		{"no way", but(func(a *API) { a.ConfigError = errors.New("no pod") }), []want{{Failure, "connection", "--kubeconfig"}}},
@@ -184,37 +184,37 @@ func TestSources(t *testing.T) {
 	part.Device.ParentUUID, part.Device.Profile = "GPU-0", "1g.10gb"
 	quiet := gpu("nvml", "MIG-2", "", device.Utilization, device.MemoryUsed, device.MemorySize)
 	quiet.Device.ParentUUID, quiet.Device.Profile = "GPU-0", "1g.10gb"
-	judged := func(s Sources) []Finding { return SourceFindings(s) }
-	hold(t, []told{
-		{"well", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
+	report := func(s Sources) []Finding { return SourceFindings(s) }
+	checkFindings(t, []findingsCase{
+		{"well", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100 (driver 580.65.06)"}, {OK, "quantities", "6"}}},
-		{"nothing here", judged(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
+		{"nothing here", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
 			[]want{{Skipped, "nvml", "not here"}, {Skipped, "hardware", "none"}}},
-		{"missed by name", judged(Sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
-		{"GPUs that nobody sees", judged(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
+		{"missed by name", report(Sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
+		{"GPUs that nobody sees", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
 			[]want{{Failure, "nvidia", "1 GPU is on the PCI bus"}}},
-		{"those of a virtual machine are not missed", judged(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
+		{"those of a virtual machine are not missed", report(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
 			[]want{{Skipped, "hardware", "none"}}},
-		{"a GPU without a kernel driver", judged(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
+		{"a GPU without a kernel driver", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
 			[]want{{Warning, "nvidia", "1 GPU is on the PCI bus without a kernel driver"}, {Skipped, "nvml", "not here"}}},
-		{"one of two fell off the bus", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
+		{"one of two fell off the bus", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
 			[]want{{Warning, "nvidia", "no source sees 1 of 2 GPUs on the PCI bus: 0000:20:00.0"}}},
-		{"both are seen", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
+		{"both are seen", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
-		{"one whose address is not known may be the other", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
+		{"one whose address is not known may be the other", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
-		{"a second source of the same", judged(Sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
+		{"a second source of the same", report(Sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
 			[]want{{Skipped, "dcgm", "that a source before it does not see"}}},
-		{"published, and nobody sees any", judged(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
-		{"devices that no source reads are not missed", judged(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
-		{"hung", judged(Sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
-		{"never came back", judged(Sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
-		{"partitions without utilization", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{part}}), []want{{Warning, "quantities", "--device.profiling"}}},
-		{"no energy", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", device.Utilization, device.MemoryUsed, device.MemorySize, device.Power, device.Temperature)}}),
+		{"published, and nobody sees any", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
+		{"devices that no source reads are not missed", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
+		{"hung", report(Sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
+		{"never came back", report(Sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
+		{"partitions without utilization", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{part}}), []want{{Warning, "quantities", "--device.profiling"}}},
+		{"no energy", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", device.Utilization, device.MemoryUsed, device.MemorySize, device.Power, device.Temperature)}}),
 			[]want{{Skipped, "quantities", "does not tell energy"}}},
-		{"some of them", judged(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
+		{"some of them", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
 			[]want{{Warning, "quantities", "utilization (of 1 of 2)"}}},
-		{"flags", judged(Sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
+		{"flags", report(Sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
 	})
 }
 
@@ -228,7 +228,7 @@ func TestMatching(t *testing.T) {
 	two := []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0"), gpu("nvml", "GPU-1", "0000:20:00.0")}
 	both := []dra.PublishedDevice{published("gpu-0", "GPU-0", ""), published("gpu-1", "GPU-1", "")}
 	later := published("gpu-0-mig-1g", "", "1g.10gb")
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"well", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two, Matches: []Match{match("gpu-0", "GPU-0"), match("gpu-1", "GPU-1")}}),
 			[]want{{OK, "gpu.nvidia.com", "2 of 2 devices matched by uuid"}}},
 		{"one that nobody holds", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
@@ -250,7 +250,7 @@ func TestMatching(t *testing.T) {
 }
 
 func TestOtherJudges(t *testing.T) {
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"a laptop", HostFindings(Host{}), []want{{Warning, "place", "kubectl exec"}}},
 		{"a pod", HostFindings(Host{Pod: true, Container: true, Vendors: true, Capabilities: []string{"CAP_SYS_ADMIN"}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "nvidia", GPU: true}, {Vendor: "mellanox"}}}),
 			[]want{{OK, "program", "with CAP_SYS_ADMIN"}, {OK, "PCI bus", "1 × mellanox adapter without a kernel driver, 1 × nvidia GPU (nvidia)"}}},
