@@ -1,11 +1,10 @@
 package page
 
 import (
-	_ "embed" // for the page
+	_ "embed" // for the pages
 	"html/template"
-	"log/slog"
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,55 +17,29 @@ var clusterCSS string
 //go:embed cluster.js
 var clusterJS string
 
-// clusterSite serves the views of one Config. It is safe for concurrent use.
-type clusterSite struct {
-	config Config
-	log    *slog.Logger
-	html   *template.Template
-}
-
-// ClusterHandlers returns what the cluster's page consists of, by path: the
-// page itself, its styles and scripts, and the JSON. Of the Config, Node means
-// nothing.
+// ClusterHandlers returns what the page of a cluster consists of, by path: the page
+// itself, its styles and scripts, and the JSON. Config.Node is not used.
 func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	parsed, err := parse(clusterHTML, clusterFunctions(config.Explain))
 	if err != nil {
 		return nil, err
 	}
-	s := &clusterSite{config: config, log: config.Log, html: parsed}
+	s := &site[ClusterView]{config: config, html: parsed, view: ClusterFromRows, source: func(v *ClusterView) []Source { return v.Sources }}
+	s.page = func(view ClusterView, ready bool) any {
+		return struct {
+			ClusterView
+			Ready       bool
+			MetricsPath string
+		}{view, ready, config.MetricsPath}
+	}
 	return map[string]http.Handler{
 		"/":               http.HandlerFunc(s.servePage),
 		"/page.css":       constant("text/css; charset=utf-8", pageCSS),
 		"/cluster.css":    constant("text/css; charset=utf-8", clusterCSS),
 		"/page.js":        constant("text/javascript; charset=utf-8", pageJS),
 		"/cluster.js":     constant("text/javascript; charset=utf-8", clusterJS),
-		"/api/v1/pending": http.HandlerFunc(s.servePending),
+		"/api/v1/pending": s.document(pendingAnswer),
 	}, nil
-}
-
-// view is the present one for the reader of a request; false before the first
-// snapshot.
-func (s *clusterSite) view(r *http.Request) (ClusterView, bool, error) {
-	rows, troubles, err := s.config.shownTo(r)
-	if err != nil {
-		return ClusterView{}, false, err
-	}
-	view := ClusterFromRows(rows, s.config.Now())
-	explain(view.Sources, troubles)
-	return view, rows != nil, nil
-}
-
-func (s *clusterSite) servePage(w http.ResponseWriter, r *http.Request) {
-	view, ready, err := s.view(r)
-	if err != nil {
-		refuse(w, s.log, err)
-		return
-	}
-	writeHTML(w, s.log, s.html, struct {
-		ClusterView
-		Ready       bool
-		MetricsPath string
-	}{view, ready, s.config.MetricsPath})
 }
 
 // How much a page shows of what there may be very much of; JSON and metrics
@@ -192,13 +165,44 @@ func phaseText(phase string) string {
 	}
 }
 
-// longAfter is when a phase that is under way has taken long.
-const longAfter = 10 * time.Second
+// PendingAnswer is the document of /api/v1/pending. docs/api.md describes it;
+// its names do not change within v1.
+type PendingAnswer struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	Unread     []string  `json:"unread,omitempty"` // sources without which nobody knows who waits
+	Pending    []Waiting `json:"pending"`
+	Gated      []Waiting `json:"gated"`
+}
 
-// Long are the phases under way that have taken long.
-func (v ClusterView) Long() []Underway {
-	return slices.DeleteFunc(slices.Clone(v.Underway), func(u Underway) bool {
-		age, known := since(v.At, u.Since)
-		return known && age < longAfter
-	})
+// namesOnly names sources.
+func namesOnly(sources []Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = source.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// listed names sources, each with its reason.
+func listed(sources []Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = strings.TrimSuffix(source.Name+": "+source.Reason, ": ")
+	}
+	return strings.Join(names, ", ")
+}
+
+// pendingAnswer has the pending claims of all namespaces, or of those that the query
+// names, and the gated ones; the oldest first.
+func pendingAnswer(r *http.Request, view ClusterView) any {
+	namespace := func(w Waiting) string { return w.Namespace }
+	answer := PendingAnswer{
+		APIVersion: APIVersion, At: view.At,
+		Pending: selected(r, view.Waiting, namespace), Gated: selected(r, view.Gated, namespace),
+	}
+	for _, source := range view.Unread("pods", "resourceclaims") {
+		answer.Unread = append(answer.Unread, source.Name)
+	}
+	return answer
 }

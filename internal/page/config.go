@@ -1,14 +1,35 @@
 package page
 
 import (
-	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
+
+// Config says what the page shows.
+type Config struct {
+	Node        string              // shown until a row tells it
+	MetricsPath string              // where the page's link to the metrics leads
+	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
+	Now         func() time.Time    // the wall clock
+
+	// Troubles returns messages for people, by source: what has failed and what to do.
+	// Rows have none. It may be nil.
+	Troubles func() map[string]string
+
+	// Explain is the command that explains why claims are pending, up to the kind of
+	// object. Empty: none works where the cluster's page is read.
+	Explain string
+
+	// Visible limits what each reader sees to their namespaces. Nil: everybody
+	// sees everything.
+	Visible Visible
+	Log     *slog.Logger
+}
 
 // Visible reports which of the namespaces the reader of a request may see, or
 // that it is all of them. The error may be a *Refusal; another one is answered
@@ -23,10 +44,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// shownTo is what the reader of the request may see: the rows, nil before the first
-// snapshot, and what is wrong with each source, in words. The words may name
-// objects of any namespace, so only those get them who may see all.
-func (c *Config) shownTo(r *http.Request) (rows []metric.Row, troubles func() map[string]string, err error) {
+// visibleTo returns what the reader of the request may see: the rows, nil before the
+// first snapshot, and the messages of failed sources. Messages may name objects of any
+// namespace, so that they are for readers of all namespaces.
+func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, troubles func() map[string]string, err error) {
 	rows = c.Rows()
 	if c.Visible == nil || rows == nil {
 		return rows, c.Troubles, nil
@@ -38,8 +59,7 @@ func (c *Config) shownTo(r *http.Request) (rows []metric.Row, troubles func() ma
 	return visibleRows(rows, visible), nil, nil
 }
 
-// namespacesIn are those of the rows, sorted, and of them those alone that are
-// wanted, if any are.
+// namespacesIn returns those of the rows, sorted; if any are wanted, those alone.
 func namespacesIn(rows []metric.Row, wanted map[string]bool) []string {
 	found := make(map[string]bool)
 	for i := range rows {
@@ -51,7 +71,7 @@ func namespacesIn(rows []metric.Row, wanted map[string]bool) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// visibleRows are those of the namespaces, of the devices which these use, with
+// visibleRows returns the rows of the namespaces, of the devices that these use, with
 // the whole devices of partitions, and those that are about neither. Never nil.
 func visibleRows(rows []metric.Row, namespaces map[string]bool) []metric.Row {
 	devices := make(map[string]bool)
@@ -74,18 +94,4 @@ func visibleRows(rows []metric.Row, namespaces map[string]bool) []metric.Row {
 		}
 	}
 	return kept
-}
-
-// refuse answers a reader who may not see a page, as text.
-func refuse(w http.ResponseWriter, log *slog.Logger, err error) {
-	status, message := refusal(log, err)
-	http.Error(w, message, status)
-}
-
-func refusal(log *slog.Logger, err error) (status int, message string) {
-	if refused := (*Refusal)(nil); errors.As(err, &refused) {
-		return refused.Status, refused.Message
-	}
-	log.Warn("cannot find out what the reader of a page may see", "error", err.Error())
-	return http.StatusServiceUnavailable, "it cannot be found out what you may see"
 }

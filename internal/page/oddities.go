@@ -11,36 +11,37 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// oddities gathers what looks wrong, by kind.
-type oddities struct {
-	terminating, orphaned, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Oddity
+// oddityReader collects what looks wrong, by kind.
+type oddityReader struct {
+	at                                                                                   time.Time
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Oddity
 }
 
 // stuckAfter is when the deletion of a claim looks wrong: pods have half a
 // minute to stop, and their claims go after them.
 const stuckAfter = time.Minute
 
-func (r *clusterReader) terminating(row metric.Row) {
-	if age, known := since(r.at, moment(row)); known && age < stuckAfter {
+func (o *oddityReader) terminating(row metric.Row) {
+	if age, known := since(o.at, moment(row)); known && age < stuckAfter {
 		return
 	}
-	r.odd.terminating = append(r.odd.terminating, Oddity{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
+	o.stuck = append(o.stuck, Oddity{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
 }
 
-func (r *clusterReader) orphaned(row metric.Row) {
+func (o *oddityReader) orphaned(row metric.Row) {
 	if row.Value == 1 {
-		r.odd.orphaned = append(r.odd.orphaned, Oddity{Name: namesOf(row, "namespace", "resourceclaim")})
+		o.reservedForNone = append(o.reservedForNone, Oddity{Name: namesOf(row, "namespace", "resourceclaim")})
 	}
 }
 
-func (r *clusterReader) disagreement(row metric.Row) {
+func (o *oddityReader) disagreement(row metric.Row) {
 	if row.Value == 1 {
-		r.odd.disagreeing = append(r.odd.disagreeing, Oddity{Name: namesOf(row, "driver", "pool", "device")})
+		o.disagreeing = append(o.disagreeing, Oddity{Name: namesOf(row, "driver", "pool", "device")})
 	}
 }
 
-// tainted notes a taint; those that keep nothing away stand apart.
-func (r *clusterReader) tainted(row metric.Row) {
+// taint adds a taint; those that keep no pods away are apart.
+func (o *oddityReader) taint(row metric.Row) {
 	count, get := known(row.Value), row.Labels.Get
 	if count == nil || *count == 0 {
 		return
@@ -48,34 +49,34 @@ func (r *clusterReader) tainted(row metric.Row) {
 	taint := Taint{Key: get("key"), Effect: get("effect")}
 	odd := Oddity{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
 	if taint.grade() == Critical {
-		r.odd.tainted = append(r.odd.tainted, odd)
+		o.tainted = append(o.tainted, odd)
 		return
 	}
-	r.odd.noted = append(r.odd.noted, odd)
+	o.noted = append(o.noted, odd)
 }
 
-func (r *clusterReader) evictions(row metric.Row) {
-	r.odd.evicted = tallied(r.odd.evicted, row, "namespace", "pod")
+func (o *oddityReader) evictions(row metric.Row) {
+	o.evicted = withCount(o.evicted, row, "namespace", "pod")
 }
 
-func (r *clusterReader) clockAnomalies(row metric.Row) {
-	r.odd.clocks = tallied(r.odd.clocks, row, "phase", "duration")
+func (o *oddityReader) clockAnomalies(row metric.Row) {
+	o.clocks = withCount(o.clocks, row, "phase", "duration")
 }
 
-func (r *clusterReader) dropped(row metric.Row) {
-	r.odd.dropped = tallied(r.odd.dropped, row, "family", "row")
+func (o *oddityReader) droppedRows(row metric.Row) {
+	o.dropped = withCount(o.dropped, row, "family", "row")
 }
 
-// tallied adds a counter that is not zero.
-func tallied(to []Oddity, row metric.Row, label, unit string) []Oddity {
+// withCount adds a counter that is not zero.
+func withCount(to []Oddity, row metric.Row, label, unit string) []Oddity {
 	if count := known(row.Value); count != nil && *count > 0 {
 		return append(to, Oddity{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
 	}
 	return to
 }
 
-// notice looks whether a pool is as it should be.
-func (o *oddities) notice(p *pool) {
+// pool adds a pool that is incomplete or empty.
+func (o *oddityReader) pool(p *poolRecord) {
 	total := p.devices.Total()
 	gone := p.slices != nil && *p.slices == 0
 	var detail string
@@ -98,13 +99,12 @@ func (o *oddities) notice(p *pool) {
 	o.pools = append(o.pools, Oddity{Name: p.driver + "/" + p.pool, Detail: detail})
 }
 
-// byKind are those of each kind that has any, in the order in which to look at
-// them.
-func (o *oddities) byKind() []Oddities {
+// byKind returns the kinds that have any, the most important first.
+func (o *oddityReader) byKind() []Oddities {
 	kinds := []Oddities{
 		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Is the driver's pod on that node running?", Items: o.pools},
-		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.terminating},
-		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.orphaned},
+		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.stuck},
+		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.reservedForNone},
 		{Kind: "disagreement", Title: "Driver and kubelet differ on health", Meaning: "One of them says well, the other sick.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
@@ -121,7 +121,7 @@ func (o *oddities) byKind() []Oddities {
 	return kinds
 }
 
-// namesOf joins the values of labels as people write them.
+// namesOf joins the values of labels by slashes.
 func namesOf(row metric.Row, labels ...string) string {
 	names := make([]string, len(labels))
 	for i, label := range labels {
