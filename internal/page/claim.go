@@ -23,7 +23,7 @@ type Claim struct {
 	Consumers        []Consumer    `json:"consumers"`
 }
 
-// Severity is how much is amiss with the devices that the claim holds.
+// Severity is the worst of the devices that the claim holds.
 func (c Claim) Severity() Severity {
 	worst := Unknown
 	for _, d := range c.Devices {
@@ -124,9 +124,9 @@ func (c *ClaimDevice) account(row metric.Row) *Account {
 	return &c.Accounts[i]
 }
 
-// Way is the word for what the claim gets: its processes' share where there is
-// one, or else how it holds the device.
-func (c ClaimDevice) Way() string {
+// UseAttribution is process if what the claim uses is split by processes, or else how
+// it holds the device.
+func (c ClaimDevice) UseAttribution() string {
 	if c.UtilizationAttribution == byProcess || c.MemoryAttribution == byProcess {
 		return byProcess
 	}
@@ -226,8 +226,7 @@ type PodUse struct {
 // Label is a label of a pod, by the name that Prometheus allows it.
 type Label struct{ Name, Value string }
 
-// The words for how values relate to a claim that this package must know; it
-// passes on whatever else it is told.
+// The attributions that this package interprets; others are shown as they are.
 const (
 	byProcess = "process" // what the claim's processes do
 	notSplit  = "shared"  // the device's own

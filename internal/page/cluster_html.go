@@ -4,7 +4,6 @@ import (
 	_ "embed" // for the pages
 	"html/template"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -45,63 +44,63 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 // How much a page shows of what there may be very much of; JSON and metrics
 // have all.
 const (
-	shownWaits = 100
-	shownItems = 25
+	shownPending = 100
+	shownItems   = 25
 )
 
 // clusterFunctions are those that the template calls; explain is that of Config.
 func clusterFunctions(explain string) template.FuncMap {
 	return template.FuncMap{
-		"phase":    phaseText,
-		"stages":   stagesOf,
-		"whole":    whole,
-		"count":    func(v float64) string { return whole(&v) },
-		"none":     func(count *float64) bool { return count != nil && *count == 0 },
-		"percent":  percent,
-		"bar":      newBar,
-		"share":    share,
-		"waits":    func(view ClusterView) shown[waitRow] { return newWaitRows(view, explain) },
-		"underway": func(all []Underway) shown[Underway] { return showing(all, shownItems) },
-		"items":    func(all []Oddity) shown[Oddity] { return showing(all, shownItems) },
-		"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
-		"since":    ageOf,
-		"stack":    newStack,
-		"listed":   listed,
-		"names":    namesOnly,
-		"gates":    gates,
-		"odd":      func(at time.Time, of Oddities) oddRow { return oddRow{at, of} },
+		"phase":       phaseText,
+		"stages":      stagesOf,
+		"whole":       whole,
+		"count":       func(v float64) string { return whole(&v) },
+		"none":        func(count *float64) bool { return count != nil && *count == 0 },
+		"percent":     percent,
+		"bar":         newBar,
+		"share":       share,
+		"pendingRows": func(view ClusterView) shown[pendingRow] { return newPendingRows(view, explain) },
+		"underway":    func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
+		"items":       func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
+		"clock":       func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
+		"since":       ageOf,
+		"stack":       newStack,
+		"listed":      listed,
+		"names":       namesOnly,
+		"gatedItems":  gatedItems,
+		"anomalies":   func(at time.Time, of AnomalyKind) anomalyRow { return anomalyRow{at, of} },
 	}
 }
 
-// waitRow is a waiting reference as the page shows it. What it embeds would be
-// slow to find for a template.
-type waitRow struct {
-	Of             Waiting
+// pendingRow is a pending reference as the page shows it. It embeds nothing, since
+// templates find embedded fields slowly.
+type pendingRow struct {
+	Of             PendingRef
 	Key            string
 	Age            string
 	Because, Claim string
 	Command        string // tells a person more; empty where none can
 }
 
-// newWaitRows are the first of the pending claims; explain is what the commands
+// newPendingRows are the first of the pending claims; explain is what the commands
 // about their pods begin with, empty for none.
-func newWaitRows(view ClusterView, explain string) shown[waitRow] {
+func newPendingRows(view ClusterView, explain string) shown[pendingRow] {
 	unjudged := view.Unread("resourceslices", "deviceclasses")
-	waiting := showing(view.Waiting, shownWaits)
-	rows := make([]waitRow, len(waiting.First))
+	waiting := showing(view.Pending, shownPending)
+	rows := make([]pendingRow, len(waiting.First))
 	for i, w := range waiting.First {
-		rows[i] = waitRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
+		rows[i] = pendingRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
 		if explain != "" {
 			rows[i].Command = explain + " pod " + w.Namespace + "/" + w.Pod
 		}
 	}
-	return shown[waitRow]{rows, waiting.More}
+	return shown[pendingRow]{rows, waiting.More}
 }
 
-// oddRow is a kind of oddities as of a moment.
-type oddRow struct {
+// anomalyRow is a kind of oddities as of a moment.
+type anomalyRow struct {
 	At time.Time
-	Of Oddities
+	Of AnomalyKind
 }
 
 // ageOf is the time since then, for people.
@@ -137,17 +136,16 @@ func newStack(devices DeviceStates) *stack {
 	return &stack{Allocated: allocated.Width, Unavailable: unavailable.Width, From: allocated.Width}
 }
 
-// gates are the references that are held back, as items of a list: nobody has
-// to do anything about them.
-func gates(view ClusterView) []Oddity {
-	var items []Oddity
+// gatedItems returns the references of gated pods as items of a list.
+func gatedItems(view ClusterView) []Anomaly {
+	var items []Anomaly
 	for _, w := range view.Gated {
-		items = append(items, Oddity{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
+		items = append(items, Anomaly{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
 	}
 	return items
 }
 
-// phaseText says what a phase waits for.
+// phaseText describes a phase.
 func phaseText(phase string) string {
 	switch phase {
 	case "binding":
@@ -168,38 +166,20 @@ func phaseText(phase string) string {
 // PendingAnswer is the document of /api/v1/pending. docs/api.md describes it;
 // its names do not change within v1.
 type PendingAnswer struct {
-	APIVersion string    `json:"apiVersion"`
-	At         time.Time `json:"at"`
-	Unread     []string  `json:"unread,omitempty"` // sources without which nobody knows who waits
-	Pending    []Waiting `json:"pending"`
-	Gated      []Waiting `json:"gated"`
-}
-
-// namesOnly names sources.
-func namesOnly(sources []Source) string {
-	names := make([]string, len(sources))
-	for i, source := range sources {
-		names[i] = source.Name
-	}
-	return strings.Join(names, ", ")
-}
-
-// listed names sources, each with its reason.
-func listed(sources []Source) string {
-	names := make([]string, len(sources))
-	for i, source := range sources {
-		names[i] = strings.TrimSuffix(source.Name+": "+source.Reason, ": ")
-	}
-	return strings.Join(names, ", ")
+	APIVersion string       `json:"apiVersion"`
+	At         time.Time    `json:"at"`
+	Unread     []string     `json:"unread,omitempty"` // sources without which nobody knows who waits
+	Pending    []PendingRef `json:"pending"`
+	Gated      []PendingRef `json:"gated"`
 }
 
 // pendingAnswer has the pending claims of all namespaces, or of those that the query
 // names, and the gated ones; the oldest first.
 func pendingAnswer(r *http.Request, view ClusterView) any {
-	namespace := func(w Waiting) string { return w.Namespace }
+	namespace := func(w PendingRef) string { return w.Namespace }
 	answer := PendingAnswer{
 		APIVersion: APIVersion, At: view.At,
-		Pending: selected(r, view.Waiting, namespace), Gated: selected(r, view.Gated, namespace),
+		Pending: selected(r, view.Pending, namespace), Gated: selected(r, view.Gated, namespace),
 	}
 	for _, source := range view.Unread("pods", "resourceclaims") {
 		answer.Unread = append(answer.Unread, source.Name)

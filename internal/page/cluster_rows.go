@@ -26,7 +26,7 @@ type clusterReader struct {
 	classes map[string]*ClassSupply
 	pools   map[poolKey]*poolRecord
 	shared  map[capacityKey]*capacityRecord
-	odd     oddityReader
+	odd     anomalyReader
 }
 
 func newClusterReader(at time.Time) *clusterReader {
@@ -37,7 +37,7 @@ func newClusterReader(at time.Time) *clusterReader {
 		classes:      map[string]*ClassSupply{},
 		pools:        map[poolKey]*poolRecord{},
 		shared:       map[capacityKey]*capacityRecord{},
-		odd:          oddityReader{at: at},
+		odd:          anomalyReader{at: at},
 	}
 }
 
@@ -62,13 +62,13 @@ func clusterFamilies() map[string]readClusterRow {
 		"dra_capacity":          ofCapacity(func(c *capacityRecord, row metric.Row) { c.total = known(row.Value) }),
 		"dra_capacity_consumed": ofCapacity(func(c *capacityRecord, row metric.Row) { c.consumed = known(row.Value) }),
 
-		"dra_claim_terminating_since_timestamp_seconds": ofOddities((*oddityReader).terminating),
-		"dra_claim_orphaned":                            ofOddities((*oddityReader).orphaned),
-		"dra_device_health_disagreement":                ofOddities((*oddityReader).disagreement),
-		"dra_device_taints":                             ofOddities((*oddityReader).taint),
-		"dra_pod_taint_evictions_total":                 ofOddities((*oddityReader).evictions),
-		"dra_exporter_clock_anomalies_total":            ofOddities((*oddityReader).clockAnomalies),
-		"dra_exporter_series_dropped_total":             ofOddities((*oddityReader).droppedRows),
+		"dra_claim_terminating_since_timestamp_seconds": ofAnomalies((*anomalyReader).terminating),
+		"dra_claim_orphaned":                            ofAnomalies((*anomalyReader).orphaned),
+		"dra_device_health_disagreement":                ofAnomalies((*anomalyReader).disagreement),
+		"dra_device_taints":                             ofAnomalies((*anomalyReader).taint),
+		"dra_pod_taint_evictions_total":                 ofAnomalies((*anomalyReader).evictions),
+		"dra_exporter_clock_anomalies_total":            ofAnomalies((*anomalyReader).clockAnomalies),
+		"dra_exporter_series_dropped_total":             ofAnomalies((*anomalyReader).droppedRows),
 
 		"dra_exporter_build_info":                            func(r *clusterReader, row metric.Row) { r.view.Version = row.Labels.Get("version") },
 		"dra_exporter_source_up":                             (*clusterReader).sourceUp,
@@ -81,7 +81,7 @@ func ofPending(read func(*pendingRecord, metric.Row)) readClusterRow {
 	return func(r *clusterReader, row metric.Row) {
 		get := row.Labels.Get
 		key := pendingKey{get("namespace"), get("pod"), get("pod_claim")}
-		read(find(r.pending, key, pendingRecord{Waiting: Waiting{Namespace: key.namespace, Pod: key.pod, PodClaim: key.podClaim}}), row)
+		read(find(r.pending, key, pendingRecord{PendingRef: PendingRef{Namespace: key.namespace, Pod: key.pod, PodClaim: key.podClaim}}), row)
 	}
 }
 
@@ -110,13 +110,13 @@ func ofCapacity(read func(*capacityRecord, metric.Row)) readClusterRow {
 	}
 }
 
-func ofOddities(read func(*oddityReader, metric.Row)) readClusterRow {
+func ofAnomalies(read func(*anomalyReader, metric.Row)) readClusterRow {
 	return func(r *clusterReader, row metric.Row) { read(&r.odd, row) }
 }
 
 func (r *clusterReader) phaseSince(row metric.Row) {
 	get := row.Labels.Get
-	r.view.Underway = append(r.view.Underway, Underway{get("namespace"), get("pod"), get("resourceclaim"), get("phase"), moment(row)})
+	r.view.Phases = append(r.view.Phases, ActivePhase{get("namespace"), get("pod"), get("resourceclaim"), get("phase"), moment(row)})
 }
 
 func (r *clusterReader) claims(row metric.Row) {
@@ -130,7 +130,7 @@ type pendingKey struct{ namespace, pod, podClaim string }
 // pendingRecord is a reference. It is pending only if a row says since when: rows
 // with its reason may be kept where those are dropped by a cap.
 type pendingRecord struct {
-	Waiting
+	PendingRef
 	pending bool
 }
 
@@ -141,15 +141,15 @@ func (p *pendingRecord) since(row metric.Row) {
 
 // request returns the counts of the row's request, new ones if there are none. The
 // rows of a request stand together, so that it is mostly the last one.
-func (p *pendingRecord) request(row metric.Row) *Funnel {
+func (p *pendingRecord) request(row metric.Row) *RequestCounts {
 	request := row.Labels.Get("request")
-	for i := range slices.Backward(p.Funnel) {
-		if p.Funnel[i].Request == request {
-			return &p.Funnel[i]
+	for i := range slices.Backward(p.Requests) {
+		if p.Requests[i].Request == request {
+			return &p.Requests[i]
 		}
 	}
-	p.Funnel = append(p.Funnel, Funnel{Request: request})
-	return &p.Funnel[len(p.Funnel)-1]
+	p.Requests = append(p.Requests, RequestCounts{Request: request})
+	return &p.Requests[len(p.Requests)-1]
 }
 
 func (p *pendingRecord) candidates(row metric.Row) {
@@ -178,21 +178,21 @@ type capacityRecord struct{ total, consumed *float64 }
 func (r *clusterReader) assemble() ClusterView {
 	view := r.view
 	view.Sources = r.byName()
-	view.Waiting = make([]Waiting, 0, len(r.pending))
+	view.Pending = make([]PendingRef, 0, len(r.pending))
 	for _, p := range r.pending {
 		if !p.pending {
 			continue
 		}
-		slices.SortFunc(p.Funnel, func(a, b Funnel) int { return cmp.Compare(a.Request, b.Request) })
+		slices.SortFunc(p.Requests, func(a, b RequestCounts) int { return cmp.Compare(a.Request, b.Request) })
 		if p.gated() {
-			view.Gated = append(view.Gated, p.Waiting)
+			view.Gated = append(view.Gated, p.PendingRef)
 		} else {
-			view.Waiting = append(view.Waiting, p.Waiting)
+			view.Pending = append(view.Pending, p.PendingRef)
 		}
 	}
-	sortPending(view.Waiting)
+	sortPending(view.Pending)
 	sortPending(view.Gated)
-	slices.SortFunc(view.Underway, func(a, b Underway) int {
+	slices.SortFunc(view.Phases, func(a, b ActivePhase) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Phase, b.Phase))
 	})
 	for _, name := range slices.Sorted(maps.Keys(r.classes)) {
@@ -202,13 +202,13 @@ func (r *clusterReader) assemble() ClusterView {
 	for _, p := range r.pools {
 		r.odd.pool(p)
 	}
-	view.Odd = r.odd.byKind()
+	view.Anomalies = r.odd.byKind()
 	return view
 }
 
 // sortPending sorts by age, the oldest first.
-func sortPending(pending []Waiting) {
-	slices.SortFunc(pending, func(a, b Waiting) int {
+func sortPending(pending []PendingRef) {
+	slices.SortFunc(pending, func(a, b PendingRef) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodClaim, b.PodClaim))
 	})
 }

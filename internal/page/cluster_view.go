@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -15,31 +16,31 @@ type ClusterView struct {
 	At      time.Time // when the view was made
 	Sources []Source  // by name
 
-	Waiting  []Waiting  // pending claims, those that are pending longest first
-	Gated    []Waiting  // likewise: references of pods with scheduling gates, which are not pending
-	Underway []Underway // likewise: allocated, and not running yet
+	Pending []PendingRef  // pending claims, those that are pending longest first
+	Gated   []PendingRef  // likewise: references of pods with scheduling gatedItems, which are not pending
+	Phases  []ActivePhase // likewise: allocated, and not running yet
 
-	Claims  map[string]float64 // by state
-	Classes []ClassSupply      // by name
-	Drivers []DriverSupply     // by name
-	Odd     []Oddities         // what looks wrong, or did, by kind
+	Claims    map[string]float64 // by state
+	Classes   []ClassSupply      // by name
+	Drivers   []DriverSupply     // by name
+	Anomalies []AnomalyKind      // what looks wrong, or did, by kind
 }
 
-// Waiting is a pod's claim reference, or its request of an extended resource,
+// PendingRef is a pod's claim reference, or its request of an extended resource,
 // that is not satisfied. The JSON names are those of docs/api.md.
-type Waiting struct {
-	Namespace string    `json:"namespace"`
-	Pod       string    `json:"pod"`
-	PodClaim  string    `json:"podClaim"`
-	Claim     string    `json:"claim,omitempty"`
-	Class     string    `json:"deviceClass,omitempty"`
-	Since     time.Time `json:"since,omitzero"`
-	Reason    string    `json:"reason,omitempty"`
-	Funnel    []Funnel  `json:"funnel,omitempty"` // by request
+type PendingRef struct {
+	Namespace string          `json:"namespace"`
+	Pod       string          `json:"pod"`
+	PodClaim  string          `json:"podClaim"`
+	Claim     string          `json:"claim,omitempty"`
+	Class     string          `json:"deviceClass,omitempty"`
+	Since     time.Time       `json:"since,omitzero"`
+	Reason    string          `json:"reason,omitempty"`
+	Requests  []RequestCounts `json:"funnel,omitempty"` // by request
 }
 
-// Underway is a phase that a pod with an allocated claim is in.
-type Underway struct {
+// ActivePhase is a phase that a pod with an allocated claim is in.
+type ActivePhase struct {
 	Namespace, Pod, Claim string
 	Phase                 string
 	Since                 time.Time
@@ -92,17 +93,17 @@ type CapacityUse struct {
 // Ratio is the share that has been given away; nil where there is none to give.
 func (c CapacityUse) Ratio() *float64 { return share(&c.Consumed, &c.Total) }
 
-// Oddities are things of one kind that look wrong.
-type Oddities struct {
+// AnomalyKind are things of one kind that look wrong.
+type AnomalyKind struct {
 	Kind    string // for programs that read the page
 	Title   string
 	Meaning string // what it means, or what to do
 	Quiet   bool   // worth knowing, and nothing wrong now
-	Items   []Oddity
+	Items   []Anomaly
 }
 
-// Oddity is one of them.
-type Oddity struct {
+// Anomaly is one of them.
+type Anomaly struct {
 	Name   string
 	Detail string
 	Since  time.Time
@@ -117,8 +118,8 @@ func (v ClusterView) Devices() DeviceStates {
 	return all
 }
 
-// ClaimCount is how many claims are in any state; nil where that is not known:
-// of some states only who knows the pods can tell.
+// ClaimCount is how many claims are in any state; nil: unknown, since some states
+// depend on the pods.
 func (v ClusterView) ClaimCount() *float64 {
 	if len(v.Unread("pods", "resourceclaims")) > 0 {
 		return nil
@@ -131,13 +132,13 @@ func (v ClusterView) ClaimCount() *float64 {
 }
 
 // Wrong are the kinds of what looks wrong now.
-func (v ClusterView) Wrong() []Oddities { return v.odd(false) }
+func (v ClusterView) Wrong() []AnomalyKind { return v.odd(false) }
 
 // Noted are the kinds of what is worth knowing, and nothing wrong now.
-func (v ClusterView) Noted() []Oddities { return v.odd(true) }
+func (v ClusterView) Noted() []AnomalyKind { return v.odd(true) }
 
-func (v ClusterView) odd(quiet bool) []Oddities {
-	return slices.DeleteFunc(slices.Clone(v.Odd), func(kind Oddities) bool { return kind.Quiet != quiet })
+func (v ClusterView) odd(quiet bool) []AnomalyKind {
+	return slices.DeleteFunc(slices.Clone(v.Anomalies), func(kind AnomalyKind) bool { return kind.Quiet != quiet })
 }
 
 // WrongCount counts what looks wrong now.
@@ -149,9 +150,8 @@ func (v ClusterView) WrongCount() int {
 	return count
 }
 
-// Overlooked are the sources that were never read, and without which something
-// may look wrong that nobody sees. An API server need not have taint rules:
-// then there is no such source.
+// Overlooked returns the sources that were never read and without which anomalies are
+// not seen. An API server need not have taint rules: then there is no such source.
 func (v ClusterView) Overlooked() []Source {
 	needed := []string{"pods", "resourceclaims", "resourceslices"}
 	if slices.ContainsFunc(v.Sources, func(s Source) bool { return s.Name == "devicetaintrules" }) {
@@ -160,8 +160,8 @@ func (v ClusterView) Overlooked() []Source {
 	return v.Unread(needed...)
 }
 
-// Unread are, of the sources that something is known by, those that have never
-// been read. Where there are none, what no row tells of is not there.
+// Unread returns those of the sources that have never been read. If there are none,
+// objects without a row do not exist.
 func (v ClusterView) Unread(needed ...string) []Source {
 	var unread []Source
 	for _, name := range needed {
@@ -177,8 +177,8 @@ func (v ClusterView) Unread(needed ...string) []Source {
 }
 
 // Long are the phases under way that have taken long.
-func (v ClusterView) Long() []Underway {
-	return slices.DeleteFunc(slices.Clone(v.Underway), func(u Underway) bool {
+func (v ClusterView) Long() []ActivePhase {
+	return slices.DeleteFunc(slices.Clone(v.Phases), func(u ActivePhase) bool {
 		age, known := since(v.At, u.Since)
 		return known && age < longAfter
 	})
@@ -188,18 +188,18 @@ func (v ClusterView) Long() []Underway {
 const longAfter = 10 * time.Second
 
 // Count is how many claims are pending in the cluster.
-func (v ClusterView) Count() PendingCount { return CountPending(v.Waiting, v.Gated) }
+func (v ClusterView) Count() PendingCount { return CountPending(v.Pending, v.Gated) }
 
-// gated reports whether the pod has scheduling gates. Such a reference is not
+// gated reports whether the pod has scheduling gatedItems. Such a reference is not
 // pending: the scheduler must not look at the pod yet.
-func (w *Waiting) gated() bool { return w.Reason == gatedReason }
+func (w *PendingRef) gated() bool { return w.Reason == gatedReason }
 
-// gatedReason is that of references whose pods have scheduling gates.
+// gatedReason is that of references whose pods have scheduling gatedItems.
 const gatedReason = "scheduling_gated"
 
-// because says in a sentence why the reference waits. Of what is judged by the
-// devices nothing can be said without the sources that tell of them.
-func (w Waiting) because(unjudged []Source) string {
+// because says in a sentence why the reference is pending. Reasons that depend on
+// devices are unknown without their sources.
+func (w PendingRef) because(unjudged []Source) string {
 	switch {
 	case w.Reason == "unknown" && len(unjudged) > 0:
 		return "Not judged: " + namesOnly(unjudged) + " could not be read."
@@ -210,8 +210,8 @@ func (w Waiting) because(unjudged []Source) string {
 	}
 }
 
-// claimText says which claim it waits for.
-func (w Waiting) claimText() string {
+// claimText says which claim the reference needs.
+func (w PendingRef) claimText() string {
 	switch {
 	case w.Claim != "":
 		return "claim " + w.Claim
@@ -224,7 +224,7 @@ func (w Waiting) claimText() string {
 
 // PendingCount is how many claims are pending, as docs/glossary.md defines it:
 // references of pods to claims, and requests of extended resources, that are
-// not satisfied. Those of pods with scheduling gates are counted apart. The
+// not satisfied. Those of pods with scheduling gatedItems are counted apart. The
 // page, the JSON's reader and top have their numbers from here.
 type PendingCount struct {
 	Pending int
@@ -241,7 +241,7 @@ type ReasonCount struct {
 }
 
 // CountPending counts the references of all lists, each by its own reason.
-func CountPending(lists ...[]Waiting) PendingCount {
+func CountPending(lists ...[]PendingRef) PendingCount {
 	var count PendingCount
 	for _, list := range lists {
 		for i := range list {
@@ -254,7 +254,7 @@ func CountPending(lists ...[]Waiting) PendingCount {
 	return count
 }
 
-func (c *PendingCount) add(w *Waiting) {
+func (c *PendingCount) add(w *PendingRef) {
 	if w.gated() {
 		c.Gated++
 		return
@@ -271,8 +271,8 @@ func (c *PendingCount) add(w *Waiting) {
 	c.Reasons[i].Count++
 }
 
-// reasonText says in a sentence why a reference waits; the word itself where
-// it is none of the closed set.
+// reasonText describes the reason in a sentence; it is the reason itself if that is
+// none of the closed set.
 func reasonText(reason string) string {
 	switch reason {
 	case "claim_missing":
@@ -324,4 +324,22 @@ func (s *DeviceStates) set(row metric.Row) {
 	case "unavailable":
 		s.Unavailable = known(row.Value)
 	}
+}
+
+// namesOnly names sources.
+func namesOnly(sources []Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = source.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// listed names sources, each with its reason.
+func listed(sources []Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = strings.TrimSuffix(source.Name+": "+source.Reason, ": ")
+	}
+	return strings.Join(names, ", ")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// Config says what the page shows.
+// Config is what a page shows, and to whom.
 type Config struct {
 	Node        string              // shown until a row tells it
 	MetricsPath string              // where the page's link to the metrics leads

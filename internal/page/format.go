@@ -103,13 +103,12 @@ func exact(value *float64) string {
 	return strconv.FormatFloat(*value, 'g', -1, 64)
 }
 
-// flag writes a word for programs that read the page: 1, 0, or empty where
-// nothing is said.
-func flag(word *bool) string {
+// flag writes 1 or 0 for programs that read the page; empty: unknown.
+func flag(value *bool) string {
 	switch {
-	case word == nil:
+	case value == nil:
 		return ""
-	case *word:
+	case *value:
 		return "1"
 	default:
 		return "0"

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Health is what is said of a device's health, and why. A voice that is nil
-// says nothing.
+// Health is what three sources report of a device's health, and why. A nil source
+// reports nothing.
 type Health struct {
-	Hardware *bool    `json:"hardware,omitempty"` // well, by the hardware's own signs
+	Hardware *bool    `json:"hardware,omitempty"` // healthy, by the signals of the hardware
 	Driver   *bool    `json:"driver,omitempty"`   // by the taints in the driver's slices
 	Kubelet  *bool    `json:"kubelet,omitempty"`  // by the statuses of pods
 	Signals  []Signal `json:"signals,omitempty"`  // that are present, critical ones first
 	Taints   []Taint  `json:"taints,omitempty"`
 	XIDs     []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
 
-	// Recovering is there while the device is not sick any more, and was a
-	// moment ago by what its driver reported.
+	// Recovering is set while the device is not unhealthy any more, and had a fatal
+	// Xid lately.
 	Recovering *Recovery `json:"recovering,omitempty"`
 }
 
-// Signal is something that speaks against a device's health.
+// Signal is a sign of a failure that the hardware reports.
 type Signal struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"` // critical or warning
@@ -42,21 +42,21 @@ type XID struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// Severity says how much is amiss. Who is well and of whom nothing is known
-// stand together: neither wants to be looked at first.
+// Severity is how serious the state is. Healthy and unknown devices are sorted
+// together.
 type Severity int
 
 // The severities, the worst first.
 const (
-	Sick       Severity = iota // a voice says so
-	Recovering                 // nobody says so any more, and something fatal happened lately
-	Warned                     // something is amiss with which the device goes on working
-	Quiet                      // nothing is
-	Unknown                    // nobody says anything
+	Unhealthy  Severity = iota // a source reports it
+	Recovering                 // no source reports it any more, and it had a fatal Xid lately
+	Degraded                   // a failure with which the device continues to work
+	Healthy                    // no failure is reported
+	Unknown                    // no source reports anything
 )
 
 // Rank is the severity's place among those that are sorted by.
-func (s Severity) Rank() int { return int(min(s, Quiet)) }
+func (s Severity) Rank() int { return int(min(s, Healthy)) }
 
 func (s Severity) String() string {
 	return [...]string{"sick", "recovering", "warned", "well", "unknown"}[s]
@@ -64,19 +64,18 @@ func (s Severity) String() string {
 
 // Severity is the worst of what is said.
 func (h Health) Severity() Severity {
-	voices := []*bool{h.Hardware, h.Driver, h.Kubelet}
-	says := func(word bool) bool {
-		return slices.ContainsFunc(voices, func(voice *bool) bool { return voice != nil && *voice == word })
+	reported := func(healthy bool) bool {
+		return slices.ContainsFunc([]*bool{h.Hardware, h.Driver, h.Kubelet}, func(source *bool) bool { return source != nil && *source == healthy })
 	}
 	switch {
-	case says(false):
-		return Sick
+	case reported(false):
+		return Unhealthy
 	case h.Recovering != nil:
 		return Recovering
 	case len(h.Signals) > 0 || len(h.Taints) > 0:
-		return Warned
-	case says(true):
-		return Quiet
+		return Degraded
+	case reported(true):
+		return Healthy
 	default:
 		return Unknown
 	}
@@ -90,22 +89,21 @@ func (h Health) known() *Health {
 	return &h
 }
 
-// By names the voices that say sick, or else those that say well.
+// By names the sources that report unhealthy, or else those that report healthy.
 func (h Health) By() []string {
 	var names []string
-	for _, voice := range []struct {
-		name string
-		says *bool
+	for _, source := range []struct {
+		name    string
+		healthy *bool
 	}{{"hardware", h.Hardware}, {"driver", h.Driver}, {"kubelet", h.Kubelet}} {
-		if voice.says != nil && *voice.says == (h.Severity() != Sick) {
-			names = append(names, voice.name)
+		if source.healthy != nil && *source.healthy == (h.Severity() != Unhealthy) {
+			names = append(names, source.name)
 		}
 	}
 	return names
 }
 
-// Reason is something that speaks against a device, or that is worth knowing,
-// in words.
+// Reason is why a device is not healthy, or what is worth knowing, as text.
 type Reason struct {
 	Grade Grade
 	Text  string
@@ -116,7 +114,7 @@ type Reason struct {
 // Grade is how much a reason counts.
 type Grade int
 
-// The grades: why a device is sick, why it is warned of, and what is no reason.
+// The grades: why a device is unhealthy, why it is degraded, and what is no reason.
 const (
 	Critical Grade = iota
 	Warning
@@ -194,7 +192,7 @@ func (s Signal) title() string {
 	return strings.Join(words, " ")
 }
 
-// parentSignal is that of a partition whose whole device is sick.
+// parentSignal is that of a partition whose whole device is unhealthy.
 const parentSignal = "parent"
 
 func (t Taint) title() string {
@@ -205,7 +203,7 @@ func (t Taint) title() string {
 	return text + ":" + t.Effect
 }
 
-// grade goes by whether the taint keeps pods away, as the driver's word does.
+// grade depends on whether the taint keeps pods away, as the driver's health does.
 func (t Taint) grade() Grade {
 	if t.Effect == "NoSchedule" || t.Effect == "NoExecute" {
 		return Critical
@@ -236,8 +234,7 @@ func (h *Health) sort() {
 	slices.SortFunc(h.XIDs, func(a, b XID) int { return cmp.Or(b.Last.Compare(a.Last), natural(a.Code, b.Code)) })
 }
 
-// Recovery is a fatal Xid that is over as far as anybody says, and happened
-// so lately that the alert DRADeviceXIDFatal still fires.
+// Recovery is a fatal Xid that no source reports any more, and that happened so lately that the alert DRADeviceXIDFatal still fires.
 type Recovery struct {
 	XID     string    `json:"xid"`
 	Meaning string    `json:"meaning"`
@@ -249,10 +246,10 @@ type Recovery struct {
 // DRADeviceXIDFatal fires, and until the evaluation that ends the alert.
 const recoveringFor = 31 * time.Minute
 
-// recovery is what the device recovers from at a moment; nil where it is sick,
-// or nothing fatal happened lately.
+// recovery returns what the device recovers from at a time; nil if it is unhealthy, or
+// if it had no fatal Xid lately.
 func (h *Health) recovery(at time.Time) *Recovery {
-	if h.Severity() == Sick {
+	if h.Severity() == Unhealthy {
 		return nil
 	}
 	fatal := fatalXids()

@@ -129,7 +129,7 @@ func (a assembler) addHolder(claim *Claim) {
 		}
 		device.Holders = append(device.Holders, Holder{
 			Kind: ByClaim, Namespace: claim.Namespace, Claim: claim.Name, Class: classOf(claim, held),
-			Attribution: held.Way(), Use: held.use(), IdleSince: held.IdleSince, Pods: a.podsOf(claim, held.UUID),
+			Attribution: held.UseAttribution(), Use: held.use(), IdleSince: held.IdleSince, Pods: a.podsOf(claim, held.UUID),
 		})
 	}
 }

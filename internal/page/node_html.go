@@ -94,7 +94,7 @@ type claimRow struct {
 }
 
 // healthRow is the health of a device with its reasons. Parent is there where
-// the reason is that the whole device is sick.
+// the reason is that the whole device is unhealthy.
 type healthRow struct {
 	View   View
 	UUID   string
@@ -127,9 +127,9 @@ type bar struct {
 	Parts []part // drawn over it, from the left
 }
 
-// part is what somebody has of a bar.
+// part is what a holder has of a bar.
 type part struct {
-	Kind     string // p0, p1, … of holders in turn, or stray
+	Kind     string // p0, p1, … of holders in turn, or stray: unattributed
 	X, Width string // percent
 }
 
@@ -140,11 +140,11 @@ func newBar(kind string, ratio *float64) *bar {
 	return &bar{Kind: kind, Width: percents(min(max(*ratio, 0), 1))}
 }
 
-// shades is how many holders a bar tells apart by colour; then they repeat.
+// shades is how many colours a bar has for holders; then they repeat.
 const shades = 6
 
 // newShares is the bar of a device's utilization or memory, with what each
-// holder has of it and what belongs to none, as far as that is told apart.
+// holder has of it and what is unattributed, as far as that is known.
 func newShares(kind string, device Device) *bar {
 	of := func(use *Use) *float64 {
 		if use == nil {

@@ -22,12 +22,12 @@ type View struct {
 	SampledAt time.Time // when the newest readings were taken
 	Sources   []Source  // by name
 
-	// ProcessAttribution says whether shared devices are split by process:
-	// ok, or why they are not; empty while nobody says.
+	// ProcessAttribution is ok if shared devices are split by process, or why they
+	// are not; empty: unknown.
 	ProcessAttribution string
 
-	Devices []Device // whole devices, sick ones first, then by published name; partitions lie within
-	Claims  []Claim  // those that hold sick devices first, then by namespace and name
+	Devices []Device // whole devices, unhealthy ones first, then by published name; partitions lie within
+	Claims  []Claim  // those that hold unhealthy devices first, then by namespace and name
 
 	Totals       []Totals  // by namespace, class and model
 	CountedSince time.Time // when the oldest of the totals began at zero
@@ -70,8 +70,8 @@ func (v View) Summary() Summary {
 			s.Free++
 		}
 		switch device.Severity() {
-		case Sick:
-			s.Sick++
+		case Unhealthy:
+			s.Unhealthy++
 		case Recovering:
 			s.Recovering++
 		}
@@ -87,19 +87,19 @@ func (v View) Summary() Summary {
 	return s
 }
 
-// Sick are the devices to look at first: whole ones with all who hold them or
-// a partition of them, and partitions of devices that are not sick themselves.
-func (v View) Sick() []SickDevice {
-	var sick []SickDevice
+// Unhealthy are the devices to look at first: whole ones with all who hold them or
+// a partition of them, and partitions of devices that are not unhealthy themselves.
+func (v View) Unhealthy() []UnhealthyDevice {
+	var sick []UnhealthyDevice
 	for _, device := range v.Devices {
-		whole := SickDevice{device, device.Holders}
+		whole := UnhealthyDevice{device, device.Holders}
 		for _, partition := range device.Partitions {
-			whole.Suffering = append(slices.Clip(whole.Suffering), partition.Holders...)
-			if device.Health.Severity() != Sick && partition.Health.Severity() == Sick {
-				sick = append(sick, SickDevice{partition, partition.Holders})
+			whole.Affected = append(slices.Clip(whole.Affected), partition.Holders...)
+			if device.Health.Severity() != Unhealthy && partition.Health.Severity() == Unhealthy {
+				sick = append(sick, UnhealthyDevice{partition, partition.Holders})
 			}
 		}
-		if device.Health.Severity() == Sick {
+		if device.Health.Severity() == Unhealthy {
 			sick = append(sick, whole)
 		}
 	}
@@ -146,8 +146,8 @@ func (v View) AnyUnsplit() bool {
 // Remedy is why shared devices are not split by process, and what to do.
 func (v View) Remedy() string { return remedy(v.ProcessAttribution) }
 
-// nameParents tells partitions, and what claims get of them, the names of
-// their whole devices.
+// nameParents sets the names of whole devices in their partitions, and in what claims
+// get of these.
 func (v *View) nameParents() {
 	names := map[string]string{}
 	for i := range v.Devices {
@@ -191,8 +191,8 @@ type Device struct {
 	PowerLimit  *float64 // watts
 	Temperature *float64 // celsius, of the device itself
 
-	// Unattributed is what processes do that work for no holder: strays,
-	// where nobody holds the device. Nil where its processes are unknown.
+	// Unattributed is the use by processes of no holder. Nil: its processes are
+	// unknown.
 	Unattributed *Use
 
 	Holders    []Holder
@@ -245,7 +245,7 @@ func (d Device) name() DeviceName {
 // nvidiaDriver is the driver whose naming rule name knows.
 const nvidiaDriver = "gpu.nvidia.com"
 
-// Free reports whether nobody holds the device or a partition of it.
+// Free reports whether neither the device nor a partition of it is held.
 func (d Device) Free() bool {
 	for _, partition := range d.Partitions {
 		if len(partition.Holders) > 0 {
@@ -255,7 +255,7 @@ func (d Device) Free() bool {
 	return len(d.Holders) == 0
 }
 
-// Severity is how much is amiss with the device or a partition of it.
+// Severity is the worst of the device and its partitions.
 func (d Device) Severity() Severity {
 	worst := d.Health.Severity()
 	for _, partition := range d.Partitions {
@@ -264,7 +264,7 @@ func (d Device) Severity() Severity {
 	return worst
 }
 
-// Use is what somebody's processes do on a device. What is unknown is nil.
+// Use is how processes use a device. What is unknown is nil.
 type Use struct {
 	Utilization *float64 `json:"utilizationRatio,omitempty"`
 	MemoryUsed  *float64 `json:"memoryUsedBytes,omitempty"`
@@ -297,7 +297,7 @@ type Holder struct {
 	Pods        []Pod
 }
 
-// HolderKind tells claims from device plugins.
+// HolderKind distinguishes claims from device plugins.
 type HolderKind string
 
 // The kinds of holders.
@@ -331,8 +331,8 @@ type Summary struct {
 	ClaimsHeld    int
 	Utilization   Mean
 	Memory, Power Sum
-	Sick          int // whole devices that are sick, or have a sick partition
-	Recovering    int // likewise, of those that are not sick
+	Unhealthy     int // whole devices that are unhealthy, or have an unhealthy partition
+	Recovering    int // likewise, of those that are not unhealthy
 }
 
 // Mean is a mean over Count devices; nil over none.
@@ -370,10 +370,10 @@ func (s *Sum) add(used, whole *float64) {
 	s.Count++
 }
 
-// SickDevice is a device that is sick, and who suffers.
-type SickDevice struct {
+// UnhealthyDevice is an unhealthy device with the holders that are affected.
+type UnhealthyDevice struct {
 	Device
-	Suffering []Holder
+	Affected []Holder
 }
 
 // Price is what an hour of a device costs.

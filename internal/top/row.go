@@ -66,7 +66,7 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
 		Pods: podsOf(claim, device.UUID),
 		UUID: device.UUID, ParentUUID: device.ParentUUID, Model: device.Model, Profile: device.Profile,
-		Attribution: device.Way(),
+		Attribution: device.UseAttribution(),
 		Utilization: device.Utilization, UtilizationAttribution: device.UtilizationAttribution,
 		MemoryUsed: device.MemoryUsed, MemoryAttribution: device.MemoryAttribution, MemoryAllocated: device.MemoryAllocated,
 		Power: device.Power, IdleSince: device.IdleSince, Held: device.HeldSeconds,

@@ -22,7 +22,7 @@ func TestWhereAFunnelNarrows(t *testing.T) {
 		{"no device's fault", "other_constraints", [6]float64{9, 8, 7, 7, 3, 2}, ""},
 		{"nothing published", "no_matching_device", [6]float64{}, "published"},
 	} {
-		f := Funnel{}
+		f := RequestCounts{}
 		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
 			*f.stage(stage) = &test.left[i]
 		}
@@ -36,7 +36,7 @@ func TestWhereAFunnelNarrows(t *testing.T) {
 			t.Errorf("%s: it narrows at %q, want %q", test.name, got, test.want)
 		}
 	}
-	unknown := stagesOf(Funnel{}, "tainted")
+	unknown := stagesOf(RequestCounts{}, "tainted")
 	for _, stage := range unknown {
 		if stage.Narrows || stage.Width != "" {
 			t.Errorf("of an unknown funnel %s is drawn", stage.Name)
@@ -49,7 +49,7 @@ func TestWhereAFunnelNarrows(t *testing.T) {
 func TestWhereAFunnelIsTooNarrow(t *testing.T) {
 	for asked, want := range map[float64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
 		left := [6]float64{40, 20, 13, 5, 4, 2}
-		f := Funnel{Asked: &asked}
+		f := RequestCounts{Asked: &asked}
 		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
 			*f.stage(stage) = &left[i]
 		}
@@ -68,7 +68,7 @@ func TestWhereAFunnelIsTooNarrow(t *testing.T) {
 // A bar is full where nothing was taken away, and nothing where all was.
 func TestWidthsOfAFunnel(t *testing.T) {
 	all, few, none := 80000.0, 40.0, 0.0
-	stages := stagesOf(Funnel{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
+	stages := stagesOf(RequestCounts{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
 	for i, want := range []string{"100.0%", "100.0%", "32.9%", "0.0%", "", ""} {
 		if stages[i].Width != want {
 			t.Errorf("%s is %s wide, want %s", stages[i].Name, stages[i].Width, want)

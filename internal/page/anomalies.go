@@ -11,43 +11,43 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// oddityReader collects what looks wrong, by kind.
-type oddityReader struct {
+// anomalyReader collects what looks wrong, by kind.
+type anomalyReader struct {
 	at                                                                                   time.Time
-	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Oddity
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Anomaly
 }
 
 // stuckAfter is when the deletion of a claim looks wrong: pods have half a
 // minute to stop, and their claims go after them.
 const stuckAfter = time.Minute
 
-func (o *oddityReader) terminating(row metric.Row) {
+func (o *anomalyReader) terminating(row metric.Row) {
 	if age, known := since(o.at, moment(row)); known && age < stuckAfter {
 		return
 	}
-	o.stuck = append(o.stuck, Oddity{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
+	o.stuck = append(o.stuck, Anomaly{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
 }
 
-func (o *oddityReader) orphaned(row metric.Row) {
+func (o *anomalyReader) orphaned(row metric.Row) {
 	if row.Value == 1 {
-		o.reservedForNone = append(o.reservedForNone, Oddity{Name: namesOf(row, "namespace", "resourceclaim")})
+		o.reservedForNone = append(o.reservedForNone, Anomaly{Name: namesOf(row, "namespace", "resourceclaim")})
 	}
 }
 
-func (o *oddityReader) disagreement(row metric.Row) {
+func (o *anomalyReader) disagreement(row metric.Row) {
 	if row.Value == 1 {
-		o.disagreeing = append(o.disagreeing, Oddity{Name: namesOf(row, "driver", "pool", "device")})
+		o.disagreeing = append(o.disagreeing, Anomaly{Name: namesOf(row, "driver", "pool", "device")})
 	}
 }
 
 // taint adds a taint; those that keep no pods away are apart.
-func (o *oddityReader) taint(row metric.Row) {
+func (o *anomalyReader) taint(row metric.Row) {
 	count, get := known(row.Value), row.Labels.Get
 	if count == nil || *count == 0 {
 		return
 	}
 	taint := Taint{Key: get("key"), Effect: get("effect")}
-	odd := Oddity{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
+	odd := Anomaly{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
 	if taint.grade() == Critical {
 		o.tainted = append(o.tainted, odd)
 		return
@@ -55,28 +55,28 @@ func (o *oddityReader) taint(row metric.Row) {
 	o.noted = append(o.noted, odd)
 }
 
-func (o *oddityReader) evictions(row metric.Row) {
+func (o *anomalyReader) evictions(row metric.Row) {
 	o.evicted = withCount(o.evicted, row, "namespace", "pod")
 }
 
-func (o *oddityReader) clockAnomalies(row metric.Row) {
+func (o *anomalyReader) clockAnomalies(row metric.Row) {
 	o.clocks = withCount(o.clocks, row, "phase", "duration")
 }
 
-func (o *oddityReader) droppedRows(row metric.Row) {
+func (o *anomalyReader) droppedRows(row metric.Row) {
 	o.dropped = withCount(o.dropped, row, "family", "row")
 }
 
 // withCount adds a counter that is not zero.
-func withCount(to []Oddity, row metric.Row, label, unit string) []Oddity {
+func withCount(to []Anomaly, row metric.Row, label, unit string) []Anomaly {
 	if count := known(row.Value); count != nil && *count > 0 {
-		return append(to, Oddity{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
+		return append(to, Anomaly{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
 	}
 	return to
 }
 
 // pool adds a pool that is incomplete or empty.
-func (o *oddityReader) pool(p *poolRecord) {
+func (o *anomalyReader) pool(p *poolRecord) {
 	total := p.devices.Total()
 	gone := p.slices != nil && *p.slices == 0
 	var detail string
@@ -96,12 +96,12 @@ func (o *oddityReader) pool(p *poolRecord) {
 	if p.node != "" && p.node != p.pool {
 		detail += "; of node " + p.node
 	}
-	o.pools = append(o.pools, Oddity{Name: p.driver + "/" + p.pool, Detail: detail})
+	o.pools = append(o.pools, Anomaly{Name: p.driver + "/" + p.pool, Detail: detail})
 }
 
 // byKind returns the kinds that have any, the most important first.
-func (o *oddityReader) byKind() []Oddities {
-	kinds := []Oddities{
+func (o *anomalyReader) byKind() []AnomalyKind {
+	kinds := []AnomalyKind{
 		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Is the driver's pod on that node running?", Items: o.pools},
 		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.stuck},
 		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.reservedForNone},
@@ -112,9 +112,9 @@ func (o *oddityReader) byKind() []Oddities {
 		{Kind: "dropped", Title: "Rows that a cap has dropped", Quiet: true, Meaning: "By family, over all steps so far: this page may not show all. Raise --metrics.max-series.", Items: o.dropped},
 		{Kind: "notes", Title: "Taints that keep nothing away", Quiet: true, Items: o.noted},
 	}
-	kinds = slices.DeleteFunc(kinds, func(k Oddities) bool { return len(k.Items) == 0 })
+	kinds = slices.DeleteFunc(kinds, func(k AnomalyKind) bool { return len(k.Items) == 0 })
 	for _, kind := range kinds {
-		slices.SortFunc(kind.Items, func(a, b Oddity) int {
+		slices.SortFunc(kind.Items, func(a, b Anomaly) int {
 			return cmp.Or(a.Since.Compare(b.Since), natural(a.Name, b.Name), natural(a.Detail, b.Detail))
 		})
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Funnel counts, for one request, the devices that each stage leaves. A count
+// RequestCounts has, for one request, how many devices each stage leaves. A count
 // that is not known is nil.
-type Funnel struct {
+type RequestCounts struct {
 	Request   string   `json:"request"`
 	Asked     *float64 `json:"asked,omitempty"` // how many devices; not known where it is all that match
 	Published *float64 `json:"published,omitempty"`
@@ -19,7 +19,7 @@ type Funnel struct {
 }
 
 // stage finds the count under the name that the stage has in labels.
-func (f *Funnel) stage(name string) **float64 {
+func (f *RequestCounts) stage(name string) **float64 {
 	switch name {
 	case "published":
 		return &f.Published
@@ -47,8 +47,8 @@ type Stage struct {
 	Narrows bool   // this is where it gets too narrow
 }
 
-// stagesOf draws the funnel of a request that waits for a reason.
-func stagesOf(f Funnel, reason string) []Stage {
+// stagesOf returns the stages of a request that is pending for a reason.
+func stagesOf(f RequestCounts, reason string) []Stage {
 	stages := []Stage{
 		{Name: "published", Title: "published"},
 		{Name: "class", Title: "of the class"},
