@@ -61,25 +61,15 @@ type ClaimDevice struct {
 	Held        bool         `json:"held"`
 	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
 	Allocations []Allocation `json:"allocations"`
-	Utilization *float64     `json:"utilizationRatio,omitempty"`
-
-	UtilizationAttribution string `json:"utilizationAttribution,omitempty"`
-
-	MemoryUsed *float64 `json:"memoryUsedBytes,omitempty"`
-
-	MemoryAttribution string `json:"memoryAttribution,omitempty"`
-
-	MemoryAllocated *float64  `json:"memoryAllocatedBytes,omitempty"`
-	Power           *float64  `json:"powerWatts,omitempty"`
-	IdleSince       time.Time `json:"idleSince,omitzero"`
-	HeldSeconds     *float64  `json:"heldSeconds,omitempty"`
-	DeviceSeconds   *float64  `json:"deviceSeconds,omitempty"`
-	Accounts        []Account `json:"accounts"`
-	Pods            []PodUse  `json:"pods,omitempty"`         // what each of them does, where several use the device
-	Unattributed    *Use      `json:"unattributed,omitempty"` // by processes of no holder; the device's, not the claim's
-	Price           *Price    `json:"price,omitempty"`        // of an hour of the whole device
-	Health          *Health   `json:"health,omitempty"`
-	ParentHealth    *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
+	ClaimGauges
+	HeldSeconds   *float64  `json:"heldSeconds,omitempty"`
+	DeviceSeconds *float64  `json:"deviceSeconds,omitempty"`
+	Accounts      []Account `json:"accounts"`
+	Pods          []PodUse  `json:"pods,omitempty"`         // what each of them does, where several use the device
+	Unattributed  *Use      `json:"unattributed,omitempty"` // by processes of no holder; the device's, not the claim's
+	Price         *Price    `json:"price,omitempty"`        // of an hour of the whole device
+	Health        *Health   `json:"health,omitempty"`
+	ParentHealth  *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
 }
 
 func (c ClaimDevice) name() string {
@@ -96,14 +86,14 @@ func (c *ClaimDevice) setAttribution() {
 	if c.Attribution != "" || !c.Held {
 		return
 	}
-	if c.UtilizationAttribution == byProcess || c.MemoryAttribution == byProcess {
-		c.Attribution = notSplit
+	if c.UtilizationAttribution == ByProcess || c.MemoryAttribution == ByProcess {
+		c.Attribution = NotSplit
 		return
 	}
 	for i, account := range c.Accounts {
 		held := account.Attribution
-		if held == byProcess {
-			held = notSplit
+		if held == ByProcess {
+			held = NotSplit
 		}
 		if i > 0 && held != c.Attribution {
 			c.Attribution = ""
@@ -127,8 +117,8 @@ func (c *ClaimDevice) account(row metric.Row) *Account {
 // UseAttribution is process if what the claim uses is split by processes, or else how
 // it holds the device.
 func (c ClaimDevice) UseAttribution() string {
-	if c.UtilizationAttribution == byProcess || c.MemoryAttribution == byProcess {
-		return byProcess
+	if c.UtilizationAttribution == ByProcess || c.MemoryAttribution == ByProcess {
+		return ByProcess
 	}
 	return c.Attribution
 }
@@ -137,10 +127,10 @@ func (c ClaimDevice) UseAttribution() string {
 // is.
 func (c ClaimDevice) use() *Use {
 	var use Use
-	if c.UtilizationAttribution == byProcess {
+	if c.UtilizationAttribution == ByProcess {
 		use.Utilization = c.Utilization
 	}
-	if c.MemoryAttribution == byProcess {
+	if c.MemoryAttribution == ByProcess {
 		use.MemoryUsed = c.MemoryUsed
 	}
 	return use.known()
@@ -174,6 +164,27 @@ func (c ClaimDevice) accounts(least float64, total func(Account) *float64) []Nam
 	}
 	return named
 }
+
+// ClaimGauges is how a claim uses a device at present, in this package's documents
+// and in those of top. What is unknown is nil, empty or the zero time.
+type ClaimGauges struct {
+	Utilization            *float64  `json:"utilizationRatio,omitempty"`
+	UtilizationAttribution string    `json:"utilizationAttribution,omitempty"`
+	MemoryUsed             *float64  `json:"memoryUsedBytes,omitempty"`
+	MemoryAttribution      string    `json:"memoryAttribution,omitempty"`
+	MemoryAllocated        *float64  `json:"memoryAllocatedBytes,omitempty"`
+	Power                  *float64  `json:"powerWatts,omitempty"`
+	IdleSince              time.Time `json:"idleSince,omitzero"`
+}
+
+// WholeUtilization and WholeMemory report whether the value is the whole device's,
+// which several claims share.
+func (g ClaimGauges) WholeUtilization() bool {
+	return g.Utilization != nil && unsplit(g.UtilizationAttribution)
+}
+
+// WholeMemory is like WholeUtilization.
+func (g ClaimGauges) WholeMemory() bool { return g.MemoryUsed != nil && unsplit(g.MemoryAttribution) }
 
 // Allocation is a device as a request of the claim got it.
 type Allocation struct {
@@ -228,9 +239,9 @@ type Label struct{ Name, Value string }
 
 // The attributions that this package interprets; others are shown as they are.
 const (
-	byProcess = "process" // what the claim's processes do
-	notSplit  = "shared"  // the device's own
+	ByProcess = "process" // what the claim's processes do
+	NotSplit  = "shared"  // the device's own
 )
 
 // unsplit reports whether a value under an attribution is the device's own.
-func unsplit(attribution string) bool { return attribution == notSplit }
+func unsplit(attribution string) bool { return attribution == NotSplit }

@@ -389,14 +389,14 @@ func addAllocation(d *ClaimDevice, row metric.Row) {
 // its attribution. What is not split is under the attribution of the device.
 func readUtilization(d *ClaimDevice, row metric.Row) {
 	d.Utilization, d.UtilizationAttribution = known(row.Value), row.Labels.Get("attribution")
-	if d.UtilizationAttribution != byProcess {
+	if d.UtilizationAttribution != ByProcess {
 		d.Attribution = d.UtilizationAttribution
 	}
 }
 
 func readMemory(d *ClaimDevice, row metric.Row) {
 	d.MemoryUsed, d.MemoryAttribution = known(row.Value), row.Labels.Get("attribution")
-	if d.MemoryAttribution != byProcess {
+	if d.MemoryAttribution != ByProcess {
 		d.Attribution = d.MemoryAttribution
 	}
 }

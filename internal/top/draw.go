@@ -1,17 +1,10 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
-
-// Look is how to draw.
-type Look struct {
-	Width, Height int  // of the terminal; 0: no limit
-	Styled        bool // the terminal understands bold and colours
-	Bars          bool
-	Glyphs        Glyphs
-}
 
 // Screen is a frame to show, and how much there is to scroll through.
 type Screen struct {
@@ -151,6 +144,133 @@ func (d drawing) cell(line *strings.Builder, last bool, text, style string) {
 	}
 }
 
+// above returns what precedes the table.
+func (d drawing) above(reading Reading, rows []*Row) []string {
+	lines := []string{d.line(styleBold, summaryLine(reading, rows))}
+	if text := d.pending(reading); text != "" {
+		lines = append(lines, d.line("", text))
+	}
+	return append(lines, "")
+}
+
+// pending says how many claims are pending; empty if no cluster role was asked.
+func (d drawing) pending(reading Reading) string {
+	switch of := reading.Pending; {
+	case reading.PendingError != "":
+		return "pending claims: not known: " + Clean(reading.PendingError)
+	case of == nil:
+		return ""
+	case len(of.Unread) > 0:
+		return "pending claims: not known: the cluster role cannot read " + Clean(strings.Join(of.Unread, ", "))
+	case of.Count == 0:
+		return "pending claims: none" + gated(of)
+	default:
+		return d.reasons(reading, of)
+	}
+}
+
+// gated counts references that are not pending because their pods have scheduling
+// gates.
+func gated(of *PendingSummary) string {
+	if of.Gated == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d gated)", of.Gated)
+}
+
+func (d drawing) reasons(reading Reading, of *PendingSummary) string {
+	text := fmt.Sprintf("pending claims: %d", of.Count) + gated(of)
+	now := of.At
+	if now.IsZero() {
+		now = reading.At
+	}
+	if !of.Oldest.IsZero() {
+		text += ", the oldest for " + span(max(now.Sub(of.Oldest), 0))
+	}
+	var reasons []string
+	for _, reason := range of.Reasons {
+		reasons = append(reasons, fmt.Sprintf("%s %d", Clean(reason.Reason), reason.Count))
+	}
+	return text + ": " + strings.Join(reasons, ", ")
+}
+
+// below returns what follows the table: the meaning of the marks, agents that did not
+// answer, and, on a terminal, the keys.
+func (d drawing) below(reading Reading) []string {
+	var lines []string
+	if text := marks(reading.Rows); text != "" {
+		lines = append(lines, d.line(styleDim, text))
+	}
+	lines = append(lines, d.failures(reading)...)
+	if len(lines) > 0 {
+		lines = append([]string{""}, lines...)
+	}
+	if d.look.Height > 0 {
+		lines = append(lines, d.prompt())
+	}
+	return lines
+}
+
+// marks explains those that are in the table.
+func marks(rows []*Row) string {
+	var texts []string
+	has := func(is func(*Row) bool) bool {
+		for _, row := range rows {
+			if is(row) {
+				return true
+			}
+		}
+		return false
+	}
+	if has(func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
+		texts = append(texts, "* of the whole device, which several share")
+	}
+	if has((*Row).marked) {
+		texts = append(texts, "! sick, recovering or warned of")
+	}
+	return strings.Join(texts, "   ")
+}
+
+// named is how many agents are decoded of by name on a terminal.
+const named = 3
+
+// failures lists agents that did not answer, and those whose readings are old.
+func (d drawing) failures(reading Reading) []string {
+	all := make([]Failure, 0, len(reading.Failures)+len(reading.Stale)+1)
+	if reading.ListError != "" {
+		all = append(all, Failure{Agent: "agents", Error: reading.ListError})
+	}
+	all = append(append(all, reading.Failures...), reading.Stale...)
+	var lines []string
+	for i, failure := range all {
+		if d.look.Height > 0 && i == named && len(all) > named+1 {
+			lines = append(lines, d.line(styleWarned, fmt.Sprintf("and %d more", len(all)-named)))
+			break
+		}
+		who := failure.Agent
+		if failure.Node != "" && failure.Node != failure.Agent {
+			who = failure.Node + " (" + failure.Agent + ")"
+		}
+		lines = append(lines, d.line(styleWarned, Clean(who+": "+failure.Error)))
+	}
+	return lines
+}
+
+// prompt is the last line: the filter while it is written, else the keys.
+func (d drawing) prompt() string {
+	if d.state.Typing {
+		return d.line("", "filter: "+Clean(d.state.Filter)+"_")
+	}
+	sorted := "sorted by " + string(cmp.Or(d.state.Order.Key, ByName))
+	if d.state.Order.Reversed {
+		sorted += ", reversed"
+	}
+	if d.state.Filter != "" {
+		sorted += " · filter " + Clean(d.state.Filter)
+	}
+	return d.line(styleDim, sorted+" · u m p i a c h n sort · r reverse · / filter · q quit")
+}
+
 // summaryLine counts what the rows are about.
 func summaryLine(reading Reading, rows []*Row) string {
 	claims, devices, nodes := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
@@ -182,11 +302,4 @@ func summaryLine(reading Reading, rows []*Row) string {
 		text += fmt.Sprintf(" · asked %d of %s", reading.Agents-missing, counted(reading.Agents, "agent"))
 	}
 	return text + " · " + reading.At.Format("15:04:05")
-}
-
-func counted(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
 }

@@ -45,7 +45,7 @@ func asker(t testing.TB) *Asker {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &Asker{
-		Client: &http.Client{Transport: transport, CheckRedirect: NoRedirects}, Clock: clock.System(), Timeout: 30 * time.Second, Parallel: 4,
+		Client: &http.Client{Transport: transport, CheckRedirect: noRedirects}, Clock: clock.System(), Timeout: 30 * time.Second, Parallel: 4,
 	}
 }
 
@@ -61,7 +61,7 @@ func hangs(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// Each agent that fails is told of by a reason, and the others flow.
+// Each agent that fails is decoded of by a reason, and the others flow.
 func TestRoundWithFaults(t *testing.T) {
 	good := answered(t, "claims.json")
 	elsewhere := agent(t, "elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s at the redirect", r.URL) })
@@ -189,17 +189,17 @@ func TestRequest(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	cluster := agent(t, "cluster", says(answered(t, "pending.json")))
 	reading := round(t, asker(t), Listing{Cluster: &cluster})
-	if reading.Waiting == nil || reading.Waiting.Count < 5 || len(reading.Waiting.Reasons) < 3 || reading.Waiting.Oldest.IsZero() {
-		t.Errorf("%+v", reading.Waiting)
+	if reading.Pending == nil || reading.Pending.Count < 5 || len(reading.Pending.Reasons) < 3 || reading.Pending.Oldest.IsZero() {
+		t.Errorf("%+v", reading.Pending)
 	}
 	broken := agent(t, "cluster", says([]byte("x")))
 	reading = round(t, asker(t), Listing{Cluster: &broken})
-	if reading.Waiting != nil || !strings.Contains(reading.NoWord, "no document") {
-		t.Errorf("%+v, %s", reading.Waiting, reading.NoWord)
+	if reading.Pending != nil || !strings.Contains(reading.PendingError, "no document") {
+		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
 	}
 	reading = round(t, asker(t), Listing{Trouble: errors.New("no cluster role found")})
-	if reading.NoWord != "no cluster role found" {
-		t.Errorf("%s", reading.NoWord)
+	if reading.PendingError != "no cluster role found" {
+		t.Errorf("%s", reading.PendingError)
 	}
 }
 

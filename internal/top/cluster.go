@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -33,7 +32,7 @@ const (
 	metricsPort    = "metrics"
 )
 
-// pod is what of a pod tells how to reach an exporter.
+// pod has the fields of a pod by which an exporter is reached.
 type pod struct {
 	Metadata struct {
 		Name      string            `json:"name"`
@@ -60,9 +59,6 @@ type container struct {
 		} `json:"httpGet"`
 	} `json:"readinessProbe"`
 }
-
-// ErrNoAgents means that no pod is a node agent's.
-var ErrNoAgents = errors.New("no node agent found")
 
 // List finds the exporters that run, or should.
 func (c *Cluster) List(ctx context.Context) (Listing, error) {
@@ -158,8 +154,6 @@ func (c *Cluster) pods(ctx context.Context) ([]pod, error) {
 const maxPods = 64 << 20
 
 func (c *Cluster) get(ctx context.Context, next string, list any) error {
-	ctx, stop := context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
-	defer stop()
 	address := c.Server.JoinPath("api/v1/pods")
 	if c.Namespace != "" {
 		address = c.Server.JoinPath("api/v1/namespaces", c.Namespace, "pods")
@@ -169,22 +163,9 @@ func (c *Cluster) get(ctx context.Context, next string, list any) error {
 		query.Set("continue", next)
 	}
 	address.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	body, _, err := request{c.Client, c.Timeout, maxPods}.get(ctx, address, "no address of an API server")
 	if err != nil {
-		return fmt.Errorf("no address of an API server: %w", plain(err))
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := c.Client.Do(request)
-	if err != nil {
-		return explained(ctx, err, c.Timeout)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxPods))
-	if err != nil {
-		return explained(ctx, err, c.Timeout)
-	}
-	if response.StatusCode != http.StatusOK {
-		return refusal(response.StatusCode, body)
+		return err
 	}
 	if err := json.Unmarshal(body, list); err != nil {
 		return fmt.Errorf("what answers there is no API server: %w", err)

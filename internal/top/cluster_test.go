@@ -76,7 +76,7 @@ func cluster(t testing.TB, server *apiServer) *Cluster {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := &http.Client{Transport: bearer{transport}, CheckRedirect: NoRedirects}
+	client := &http.Client{Transport: bearer{transport}, CheckRedirect: noRedirects}
 	return &Cluster{Client: client, Server: address, Selector: DefaultSelector, Timeout: 30 * time.Second}
 }
 
@@ -134,7 +134,7 @@ func TestClusterFindsExporters(t *testing.T) {
 	}
 }
 
-// A cluster that has no agents, or does not show them, is told from one whose
+// A cluster that has no agents, or does not show them, is decoded from one whose
 // agents hold nothing.
 func TestClusterWithoutAgents(t *testing.T) {
 	if _, err := cluster(t, &apiServer{}).List(t.Context()); !errors.Is(err, ErrNoAgents) || !strings.Contains(err.Error(), DefaultSelector) {
