@@ -56,9 +56,9 @@ func (e explainer) claim(report *Report) error {
 	for _, user := range users {
 		report.Pods = append(report.Pods, podBuilder{e.facts}.build(user, ref.Name))
 	}
-	report.Claims = []Claim{claimBuilder{e.facts, e.usages}.build(life, users)}
+	report.Claims = []Claim{claimBuilder(e).build(life, users)}
 	report.State = report.Claims[0].State
-	report.Summary = summarizer{e.facts, e.usages}.claim(report, life)
+	report.Summary = summarizer(e).claim(report, life)
 	return nil
 }
 
@@ -84,21 +84,21 @@ func (e explainer) pod(report *Report) error {
 	for _, reference := range life.Claims {
 		name := e.facts.Objects.claimOf(life, reference)
 		if claim, known := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; known {
-			report.Claims = append(report.Claims, claimBuilder{e.facts, e.usages}.build(claim, e.facts.Objects.users(claim.Ref)))
+			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.users(claim.Ref)))
 		}
 	}
 	report.Pods = []Pod{podBuilder{e.facts}.build(life, "")}
 	report.State = report.Pods[0].State
-	report.Summary = summarizer{e.facts, e.usages}.pod(report, life)
+	report.Summary = summarizer(e).pod(report, life)
 	return nil
 }
 
 // pending describes one reference and what would help it.
 func (e explainer) pending(w cluster.Waiting) PendingRef {
-	builder := pendingBuilder{e.facts, e.usages}
+	builder := pendingBuilder(e)
 	w = builder.withoutGuess(w)
 	ref := builder.build(w)
-	ref.Help = adviser{e.facts, e.usages}.advise(w, &ref)
+	ref.Help = adviser(e).advise(w, &ref)
 	return ref
 }
 

@@ -34,7 +34,7 @@ func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err err
 	return DecodeClaims(body, at)
 }
 
-// PendingSummary asks the cluster role.
+// Pending asks the cluster role.
 func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummary, err error) {
 	defer recovered(&err)
 	body, _, err := a.get(ctx, agent, pendingPath)
