@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -21,13 +21,13 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	now := r.Clock()
 	known := cluster.Facts{Changes: read.changes, Synced: read.synced, Supply: facts.Supply, Sources: read.statuses}
 	state, first, _ := cluster.Step(cluster.NewState(cluster.Config{Once: true}), known, now)
-	judge := funnel.New(funnel.Options{Inventory: read.inventory, Clock: r.Clock, Log: r.Log, Budget: 1})
+	diagnoser := diagnosis.New(diagnosis.Options{Inventory: read.inventory, Clock: r.Clock, Log: r.Log, Budget: 1})
 	var verdicts []dra.Verdict
 	diagnosing, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	questions := Diagnosable(concerning(first, subject), facts.Gaps)
 	for _, question := range questions[:min(len(questions), maxDiagnosed)] {
-		verdicts = append(verdicts, judge.Explain(diagnosing, question)...)
+		verdicts = append(verdicts, diagnoser.Explain(diagnosing, question)...)
 	}
 	verdicts = append(verdicts, sharedDiagnoses(questions, verdicts, subject)...)
 	sure, unsure := SplitByGaps(verdicts, facts.Gaps)

@@ -10,8 +10,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -71,7 +71,7 @@ func TestTheJudgeSeesWhatTheScenarioMeans(t *testing.T) {
 	}
 	now := time.Unix(1e9, 0)
 	for _, visitors := range [][]string{nil, {"finetune", "fold", "assay", "sweep", "transcode", "aligner"}} {
-		judge := funnel.New(funnel.Options{
+		judge := diagnosis.New(diagnosis.Options{
 			Inventory: newWorld(t, visitors...).stock(h, 1, now), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1,
 		})
 		for _, w := range waiters() {
