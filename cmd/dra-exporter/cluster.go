@@ -35,7 +35,7 @@ type clusterFlags struct {
 }
 
 // addCluster adds the subcommand that runs once in a cluster.
-func (c *commands) addCluster(stderr io.Writer) {
+func addCluster(c *commands, stderr io.Writer) {
 	command := c.app.Command("cluster", "Run once in a cluster: how long do claims wait, why are they pending, what is left, what is stuck?")
 	flags := &clusterFlags{}
 	flags.add(command)
