@@ -21,11 +21,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
-	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
@@ -118,11 +118,11 @@ type nodeCheck struct {
 	web      *webFlags
 	progress terminal.Progress
 
-	around surroundings
-	name   check.NodeName
-	opened error
-	api    check.API
-	probe  *check.Probe // nil: there is no API server
+	options role.NodeOptions
+	name    check.NodeName
+	opened  error
+	api     check.API
+	probe   *check.Probe // nil: there is no API server
 }
 
 // addCheckNode adds the check of a node, with the node role's flags.
@@ -153,7 +153,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	report := &check.Report{}
 	report.Add(check.HostFindings(host)...)
 	report.Add(check.SettingsFindings(settings)...)
-	agent, err := newAgent(n.agent, n.around, log)
+	agent, err := newNode(n.agent, n.options, log)
 	if settings.FlagsError != nil || err != nil {
 		report.Add(check.SettingsFindings(check.Settings{FlagsError: err})...)
 		report.Add(check.APIFindings(n.api, check.NodeRole)...)
@@ -161,7 +161,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 	}
 	reading, end := context.WithCancel(context.WithoutCancel(ctx)) // until the report is made, also when the time is up
 	var running sync.WaitGroup
-	agent.start(reading, &running)
+	agent.Start(reading, &running)
 	n.await(ctx, agent)
 	report.Add(check.NodeFindings(n.known(host, agent))...)
 	end()
@@ -173,7 +173,7 @@ func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
 // prepare sets up what surrounds the agent as the node role does, but continues
 // without what fails.
 func (n *nodeCheck) prepare(log *slog.Logger) {
-	n.around = surroundings{node: n.flags.name, clock: clock.System(), socket: n.flags.socket, cdiDirs: n.flags.cdiDirs, procfs: n.flags.procfs, processes: &gate{}}
+	n.options = role.NodeOptions{Name: n.flags.name, Clock: clock.System(), Socket: n.flags.socket, CDIDirs: n.flags.cdiDirs, Procfs: n.flags.procfs, Gate: &role.Gate{}}
 	n.name = check.NodeName{Name: n.flags.name, APIPods: -1, KubeletPods: -1, Slices: -1}
 	if n.flags.name == "" {
 		host, err := os.Hostname()
@@ -181,18 +181,18 @@ func (n *nodeCheck) prepare(log *slog.Logger) {
 			host = "unknown"
 		}
 		_, n.name.Missing = n.flags.hostname()
-		n.around.node, n.name.Name, n.name.Guessed = host, host, true
+		n.options.Name, n.name.Name, n.name.Guessed = host, host, true
 	}
 	n.api = check.API{Disabled: n.flags.alone}
 	if !n.flags.alone {
-		n.around.cluster, n.api.ConfigError = clusterConfig(n.flags.kubeconfig)
+		n.options.API, n.api.ConfigError = clusterConfig(n.flags.kubeconfig)
 	}
-	if n.around.cluster != nil {
-		n.around.podsAPI = n.flags.podsAPI
+	if n.options.API != nil {
+		n.options.PodsAPI = n.flags.podsAPI
 	}
 	flags := *n.flags
 	flags.options.profiling = flags.options.profiling && !n.withheld()
-	n.opened = flags.open(&n.around, n.agent, log)
+	n.opened = flags.open(&n.options, n.agent, log)
 }
 
 // withheld reports whether the profiling counters are left to the running
@@ -221,36 +221,31 @@ var errPodsAPIAlone = errors.New("--kubelet.pods-api needs the API server: leave
 
 // readAPI reads the API server's version, permissions and this node.
 func (n *nodeCheck) readAPI(ctx context.Context) {
-	if n.around.cluster == nil {
+	if n.options.API == nil {
 		return
 	}
-	probe, err := check.NewProbe(n.around.cluster)
+	probe, err := check.NewProbe(n.options.API)
 	if err != nil {
 		n.api.ConfigError = err
-		n.around.cluster = nil
+		n.options.API = nil
 		return
 	}
 	n.probe = probe
-	n.api = probe.API(ctx, append(check.NodeAccess(n.around.podsAPI != ""), reviewAccess(n.web)...))
+	n.api = probe.API(ctx, append(check.NodeAccess(n.options.PodsAPI != ""), reviewAccess(n.web)...))
 	if n.api.VersionError != nil {
 		return
 	}
-	n.name.Exists, n.name.Known = probe.Node(ctx, n.around.node)
-	n.name.APIPods = probe.PodsOnNode(ctx, n.around.node)
+	n.name.Exists, n.name.Known = probe.Node(ctx, n.options.Name)
+	n.name.APIPods = probe.PodsOnNode(ctx, n.options.Name)
 }
 
-// await returns when the agent has read each source once and its devices twice:
-// some quantities are a difference of two readings.
-func (n *nodeCheck) await(ctx context.Context, a *agent) {
-	unread := func() []string {
-		return slices.DeleteFunc(source.Unread(a.statuses()), func(name string) bool {
-			return name == node.SourceClaims && len(a.cluster.Latest().Unread) == 0 // no pod names a claim
-		})
-	}
-	if !n.progress.Until(ctx, unread, func() bool { return a.runner.Latest() != nil && len(unread()) == 0 }) {
+// await returns when the role has read each source once and its devices twice: some
+// quantities are a difference of two readings.
+func (n *nodeCheck) await(ctx context.Context, node *role.Node) {
+	if !n.progress.Until(ctx, node.Unread, func() bool { return node.Stepped() && len(node.Unread()) == 0 }) {
 		return
 	}
-	second := time.NewTimer(min(2*a.flags.interval+a.flags.interval/2, n.common.timeout/2))
+	second := time.NewTimer(min(2*n.agent.interval+n.agent.interval/2, n.common.timeout/2))
 	defer second.Stop()
 	select {
 	case <-ctx.Done():
@@ -258,26 +253,20 @@ func (n *nodeCheck) await(ctx context.Context, a *agent) {
 	}
 }
 
-// known collects what the parts of the agent have read.
-func (n *nodeCheck) known(host check.Host, a *agent) check.Node {
-	_, listed := a.kubelet.Latest()
+// known collects what the role has read.
+func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
+	read := node.Known()
 	known := check.Node{
-		Host: host, Facts: a.gather(), Socket: n.flags.socket, Listed: listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,
-		Kubelet: a.kubelet.Status(), CDI: a.cdi.Status(), Devices: a.sampler.Statuses(),
-		Optional: n.around.optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.withheld(),
+		Host: host, Facts: read.Facts, Socket: n.flags.socket, Listed: read.Listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,
+		Kubelet: read.Kubelet, CDI: read.CDI, PodsAPI: read.PodsAPI, Devices: read.Devices,
+		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.withheld(),
 		API: n.api,
 	}
-	if a.pods != nil {
-		status := a.pods.Status()
-		known.PodsAPI = &status
-	}
-	if a.cluster != nil {
-		known.API.Statuses = a.cluster.Statuses()
-	}
+	known.API.Statuses = read.API
 	if n.probe != nil && n.api.VersionError == nil {
 		known.Name = &n.name
 	}
-	for _, row := range a.rows() {
+	for _, row := range read.Rows {
 		if row.Family.Name == "dra_exporter_process_attribution" && row.Value == 1 {
 			known.Sharing = row.Labels.Get("reason")
 		}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
@@ -433,7 +434,7 @@ func TestCheckOfAgents(t *testing.T) {
 	t.Parallel()
 	s := newCheckStage(t)
 	s.kubelet.Set(nil)
-	address := serve(t, testFlags(), surroundings{node: "n", socket: filepath.Join(s.dir, "kubelet.sock"), cdiDirs: []string{filepath.Join(s.dir, "cdi")}})
+	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: filepath.Join(s.dir, "kubelet.sock"), CDIDirs: []string{filepath.Join(s.dir, "cdi")}})
 	eventually(t, address+"/metrics", "dra_exporter_source_up{source=\"podresources\"} 1")
 	found := runCheck(t, nil, "agent", address, strings.TrimPrefix(address, "http://"))
 	if found.Failures > 0 || len(found.Findings) != 2 {

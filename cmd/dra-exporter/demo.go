@@ -22,6 +22,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -97,37 +98,38 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	return running.Wait()
 }
 
-// role is one role of the demo and where it is served.
-type role struct {
+// served is one role of the demo and its server.
+type served struct {
 	server *web.Server
 	serve  func(context.Context, *web.Server) error
 }
 
-func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
+func (s served) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
-	around := surroundings{
-		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
-		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, procfs: simulated.Procfs(), cluster: simulated.Config(),
-		processes: &gate{}, push: push,
+func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+	options := role.NodeOptions{
+		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
+		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
+		Gate: &role.Gate{}, Push: push,
 	}
-	simulated.ListProcesses(around.processes.open.Load)
-	agent, err := newAgent(demoAgentFlags(simulated.PriceList(), flags.dcgm), around, log.With("role", "node"))
+	simulated.ListProcesses(options.Gate.Open)
+	node, err := newNode(demoAgentFlags(simulated.PriceList(), flags.dcgm), options, log.With("role", "node"))
 	if err != nil {
-		return role{}, err
+		return served{}, err
 	}
-	server, err := agent.server(flags.web, log)
-	return role{server, agent.run}, err
+	server, err := flags.web.server(options.API, node.Server, log)
+	return served{server, node.Run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
-	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), push, now, log.With("role", "cluster"))
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+	options := (&clusterFlags{budget: 0.25, maxSeries: 30000}).options(simulated.Config(), push, now)
+	options.Explain = explain
+	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
 	if err != nil {
-		return role{}, err
+		return served{}, err
 	}
-	watcher.explain = explain
-	server, err := watcher.server(flags.web.at(flags.second, "--cluster.listen-address"), log)
-	return role{server, watcher.run}, err
+	server, err := flags.web.at(flags.second, "--cluster.listen-address").server(options.API, cluster.Server, log)
+	return served{server, cluster.Run}, err
 }
 
 // demoAgentFlags are the defaults of the node role, with a grace that lets people

@@ -14,6 +14,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -21,6 +22,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -43,6 +45,18 @@ func (f *webFlags) at(address, flag string) *webFlags {
 	listen.WebListenAddresses, listen.WebSystemdSocket = &[]string{address}, new(bool)
 	other.toolkit = &listen
 	return &other
+}
+
+// server opens the listeners of a role, whose Server is given. config is nil without
+// the API server.
+func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.Logger) (*web.Server, error), log *slog.Logger) (*web.Server, error) {
+	if err := f.access.check(config); err != nil {
+		return nil, err
+	}
+	return open(role.WebOptions{
+		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, Hosts: f.hosts,
+		KubernetesAuth: f.access.kubernetes, Audiences: f.access.audiences,
+	}, log)
 }
 
 // flagSet is what both an application and one command of it can do.

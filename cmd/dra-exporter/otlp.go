@@ -1,16 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 )
 
@@ -33,32 +26,4 @@ func pushSettings(flags *otlp.Flags) (otlp.Settings, error) {
 		return otlp.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
 	}
 	return settings, nil
-}
-
-// pushed is what a role has to push.
-type pushed struct {
-	settings otlp.Settings
-	node     string // of the node role
-	instance string // as its scrape has it
-	snapshot func() ([]metric.Row, time.Time)
-	live     *prometheus.Registry
-}
-
-// pusher is nil where nothing is pushed.
-func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
-	if !p.settings.On() {
-		if p.settings.Withheld() {
-			log.Warn("nothing is pushed by OTLP", "settings", p.settings)
-		}
-		return nil, nil
-	}
-	pusher, err := otlp.New(context.Background(), otlp.Options{
-		Settings: p.settings, Identity: otlp.Identity{Version: buildVersion().Version, Node: p.node, Instance: p.instance},
-		Snapshot: p.snapshot, Live: p.live, Registry: p.live, Clock: now, Log: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("prepare to push by OTLP: %w", err)
-	}
-	log.Info("pushing by OTLP", "settings", p.settings)
-	return pusher, nil
 }

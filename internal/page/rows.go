@@ -9,18 +9,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// readRows gives each row to the one who reads its family, if there is one.
-func readRows[R any](rows []metric.Row, r R, readers map[string]func(R, metric.Row)) {
-	var (
-		family *metric.Family
-		read   func(R, metric.Row)
-	)
-	for _, row := range rows {
-		if row.Family != family { // the rows of a family stand together
-			family, read = row.Family, readers[row.Family.Name]
-		}
-		if read != nil {
-			read(r, row)
+// readRows passes each row to the function of its family, if there is one.
+func readRows[R any](rows []metric.Row, r R, families map[string]func(R, metric.Row)) {
+	for family, run := range metric.Runs(rows) {
+		if read := families[family.Name]; read != nil {
+			for _, row := range run {
+				read(r, row)
+			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package role
 
 import (
 	"bytes"
@@ -54,13 +54,13 @@ func TestGoMemoryLimitIsTheUsersIfSet(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	t.Setenv("GOMEMLIMIT", "3GiB")
-	limitMemory(0.5, logger)
+	LimitMemory(0.5, logger)
 	if now := debug.SetMemoryLimit(-1); now != before || log.Len() != 0 {
 		t.Errorf("the limit is %d: %s", now, log.String())
 	}
 	t.Setenv("GOMEMLIMIT", "")
 	limit, limited := cgroupMemoryLimit("/")
-	limitMemory(0.5, logger)
+	LimitMemory(0.5, logger)
 	want := before
 	if limited {
 		want = int64(float64(limit) * 0.5)

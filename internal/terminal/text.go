@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -74,4 +75,20 @@ func rewrite(text []byte, keep func(rune) bool, replace func([]byte, rune) []byt
 		return text
 	}
 	return append(out, text[begin:]...)
+}
+
+// Printable makes a blank of white space, line ends included, and U+FFFD of
+// whatever else is not printed: control characters, and those that change the
+// direction of a line or cannot be seen.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
 }

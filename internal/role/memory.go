@@ -1,4 +1,4 @@
-package main
+package role
 
 import (
 	"io"
@@ -16,13 +16,13 @@ import (
 // its collector works harder. Vendors' libraries in the node role allocate
 // beside Go.
 const (
-	clusterMemoryShare = 0.9
-	nodeMemoryShare    = 2.0 / 3
+	ClusterMemoryShare = 0.9
+	NodeMemoryShare    = 2.0 / 3
 )
 
-// limitMemory sets Go's memory limit to a share of the cgroup's, unless
+// LimitMemory sets Go's memory limit to a share of the cgroup's, unless
 // GOMEMLIMIT is set or the cgroup has none.
-func limitMemory(share float64, log *slog.Logger) {
+func LimitMemory(share float64, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
