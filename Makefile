@@ -46,7 +46,7 @@ PROMTOOL := $(CURDIR)/test/.bin/prometheus/promtool
 KUSTOMIZATIONS := $(wildcard deploy/kustomize/base deploy/kustomize/overlays/*) dashboards
 # The modules whose code is ours; those that only pin a tool have none, and the
 # collector of test/otelcol has next to none, at the price of checking all of it.
-LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/helm/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
+LINTED := . $(patsubst %/go.mod,%,$(wildcard dashboards/gen/go.mod test/e2e/go.mod test/drivers/shapes/go.mod test/drivers/toolkit/go.mod test/prometheus/go.mod test/compose/go.mod test/examples/go.mod test/helm/go.mod test/house/go.mod test/image/go.mod test/release/go.mod test/otelcol/go.mod))
 
 ##@ Use
 .PHONY: help demo
@@ -110,7 +110,10 @@ e2e: ## the agent on a real Kubernetes node, built from Go modules (root, Linux)
 	$(MAKE) -C test e2e
 
 ##@ Check
-.PHONY: lint vuln manifests rules dashboards exported prometheusrule chart tools docs
+.PHONY: lint house vuln manifests rules dashboards exported prometheusrule chart tools docs
+house: ## the shape of the code: circles of files, methods per type, short files, names written twice (HOUSE=-v names them)
+	cd test/house && go run . $(HOUSE)
+
 lint: $(TOOLS)/.built $(RELEASE)/.built ## golangci-lint with our rules; staticcheck on the build without cgo; actionlint
 	@for module in $(LINTED); do \
 		echo "== golangci-lint $$module"; \

@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // podEvent is what an event of the Pods API says of a pod.
@@ -21,9 +24,17 @@ const (
 // static (pkg/kubelet/types, ConfigSourceAnnotationKey).
 const sourceAnnotation = "kubernetes.io/config.source"
 
+// How many bytes a pod's namespace and name, and its UID may have: more than
+// the API server accepts, and than the kubelet makes.
+const (
+	maxName = 253
+	maxUID  = 128
+)
+
 // decodeEvent reads an event. Its pod is the bytes of a v1.Pod; of one that has
 // ended they have only namespace, name and UID. A pod without a name or a UID
-// is an error: nothing could be said of it.
+// is an error: nothing could be said of it. One with more fields than an object
+// may have is not decoded.
 func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, error) {
 	var kind podEvent
 	switch event.GetType() {
@@ -34,6 +45,9 @@ func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, err
 	default:
 		return podNothing, nil, nil
 	}
+	if objectfields.Count(event.GetPod(), objectfields.Max+1) > objectfields.Max {
+		return podNothing, nil, tooLarge("it has more than %d fields", objectfields.Max)
+	}
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(event.GetPod()); err != nil {
 		return podNothing, nil, fmt.Errorf("decode the bytes of a pod: %w", err)
@@ -41,7 +55,14 @@ func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, err
 	if pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
 		return podNothing, nil, errors.New("decode the bytes of a pod: it has no namespace, no name or no UID")
 	}
+	if len(pod.Namespace) > maxName || len(pod.Name) > maxName || len(pod.UID) > maxUID {
+		return podNothing, nil, tooLarge("its names have more than %d bytes or its UID more than %d bytes", maxName, maxUID)
+	}
 	return kind, pod, nil
+}
+
+func tooLarge(text string, limits ...any) error {
+	return &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("decode the bytes of a pod: "+text, limits...)}
 }
 
 // isStatic reports whether the kubelet has the pod from a file or a URL. The

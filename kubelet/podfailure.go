@@ -31,6 +31,8 @@ func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	switch {
 	case errors.Is(err, errPatience):
 		return source.ReasonTimeout, fmt.Sprintf("no full answer within %s; see in its log whether the kubelet hangs", patience)
+	case errors.Is(err, errTooMany):
+		return source.ReasonResourceExhausted, "it is opened anew, and what was known before stays"
 	case errors.Is(err, io.EOF):
 		return source.ReasonUnavailable, "the kubelet ended the watch; it is opened anew"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 var (
 	errRenewal  = errors.New("the watch is opened anew")
 	errPatience = errors.New("not all pods were named in time")
+	errTooMany  = fmt.Errorf("the watch tells of more than %d pods", maxPods)
 )
 
 // podStream is one watch.
@@ -26,9 +28,10 @@ type podStream struct {
 	faults  int         // pods that could not be read
 	fault   error       // the first of them
 
-	// ended are the pods of which the kubelet has said so. It sends from
+	// named are the pods that this watch has told of, by UID, at most maxPods,
+	// and whether the kubelet has said that they have ended. It sends from
 	// several goroutines, so that an older word may come after that one.
-	ended map[string]bool
+	named map[string]bool
 }
 
 // follow opens a watch and hands on what it tells, until it is time to open
@@ -38,7 +41,7 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 	defer stop(nil)
 	late := time.AfterFunc(w.patience, func() { stop(errPatience) })
 	defer late.Stop()
-	s := &podStream{watcher: w, began: w.now(), end: w.tracker.Begin(), ended: make(map[string]bool)}
+	s := &podStream{watcher: w, began: w.now(), end: w.tracker.Begin(), named: make(map[string]bool)}
 	err := s.read(watch, func() {
 		late.Stop()
 		renewal := time.AfterFunc(w.renewal, func() { stop(errRenewal) })
@@ -88,27 +91,61 @@ func (s *podStream) read(ctx context.Context, synced func()) error {
 			}
 			continue
 		}
-		s.take(event)
+		if err := s.take(event); err != nil {
+			return err
+		}
 	}
 }
 
-// take hands one event on.
-func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) {
+// take hands one event on. Its error ends the watch.
+func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
 	kind, pod, err := decodeEvent(event)
+	if err != nil {
+		s.leaveOut(err)
+		return nil
+	}
+	if kind == podNothing {
+		return nil
+	}
+	uid := string(pod.UID)
+	ended, named := s.named[uid]
+	if !named && len(s.named) >= maxPods {
+		return errTooMany
+	}
 	switch {
-	case err != nil:
-		s.faults++
-		if s.fault == nil {
-			s.fault = err
-		}
-		if s.end == nil {
-			s.impair()
-		}
 	case kind == podEnded:
-		s.ended[string(pod.UID)] = true
-		s.watcher.to.Ended(string(pod.UID))
-	case kind == podPresent && (!s.ended[string(pod.UID)] || isStatic(pod)):
+		s.named[uid] = true
+		s.watcher.drop(uid)
+	case !ended || isStatic(pod):
+		s.named[uid] = ended
+		s.hold(uid)
 		s.watcher.to.Pod(pod)
+	}
+	return nil
+}
+
+// hold notes that the follower has a pod. What earlier watches have told that
+// broke off makes room, if there is no other.
+func (s *podStream) hold(uid string) {
+	w := s.watcher
+	if !w.held[uid] && len(w.held) >= maxPods {
+		for other := range w.held {
+			if _, named := s.named[other]; !named {
+				w.drop(other)
+			}
+		}
+	}
+	w.held[uid] = true
+}
+
+// leaveOut notes a pod that could not be read.
+func (s *podStream) leaveOut(fault error) {
+	s.faults++
+	if s.fault == nil {
+		s.fault = fault
+	}
+	if s.end == nil {
+		s.impair()
 	}
 }
 
@@ -117,6 +154,10 @@ func (s *podStream) sync() {
 	w := s.watcher
 	w.hungSince = clock.Instant{}
 	w.tracker.Hang(w.hungSince)
+	maps.DeleteFunc(w.held, func(uid string, _ bool) bool {
+		_, named := s.named[uid]
+		return !named
+	})
 	s.end(nil)
 	s.end = nil
 	if s.faults > 0 {
@@ -127,8 +168,12 @@ func (s *podStream) sync() {
 
 // impair says that the pods are told of, but not all could be read.
 func (s *podStream) impair() {
-	s.watcher.tracker.Impair(&source.Failure{Reason: source.ReasonInvalid, Err: fmt.Errorf(
-		"read %d pods that the kubelet told of over %s: they are left out; is this a kubelet newer than 1.37? %w", s.faults, s.watcher.socket, s.fault)})
+	reason, remedy := source.ReasonInvalid, "is this a kubelet newer than 1.37?"
+	if source.ReasonOf(s.fault) == source.ReasonResourceExhausted {
+		reason, remedy = source.ReasonResourceExhausted, "the first:"
+	}
+	s.watcher.tracker.Impair(&source.Failure{Reason: reason, Err: fmt.Errorf(
+		"read %d pods that the kubelet told of over %s: they are left out; %s %w", s.faults, s.watcher.socket, remedy, s.fault)})
 }
 
 func (w *PodWatcher) dialFailure() error {

@@ -69,8 +69,9 @@ type PodWatcher struct {
 	now               clock.Clock
 	tracker           *source.Tracker
 
-	connection *connection   // Run's alone; nil until needed and after a failure
-	hungSince  clock.Instant // Run's alone
+	connection *connection     // Run's alone; nil until needed and after a failure
+	hungSince  clock.Instant   // Run's alone
+	held       map[string]bool // Run's alone: pods that the follower may have, by UID, at most maxPods
 
 	mu    sync.Mutex
 	alive bool // all pods have been named, and changes are told
@@ -89,7 +90,7 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	}
 	common := Options{Log: options.Log, Clock: options.Clock}.complete()
 	return &PodWatcher{
-		socket: options.Socket, patience: options.Patience, renewal: options.Renewal, to: options.To, now: common.Clock,
+		socket: options.Socket, patience: options.Patience, renewal: options.Renewal, to: options.To, now: common.Clock, held: make(map[string]bool),
 		tracker: source.NewTracker(PodsSourceName, common.Log, common.Clock, options.Observe),
 	}
 }
@@ -149,6 +150,12 @@ func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	note(err)
 	w.turn(false)
 	w.disconnect()
+}
+
+// drop takes a pod from the follower.
+func (w *PodWatcher) drop(uid string) {
+	delete(w.held, uid)
+	w.to.Ended(uid)
 }
 
 func (w *PodWatcher) disconnect() {

@@ -46,6 +46,7 @@ type agent struct {
 	flags    *agentFlags
 	around   surroundings
 	clock    clock.Clock
+	log      *slog.Logger
 	registry *prometheus.Registry
 
 	sampler *device.Sampler
@@ -56,13 +57,14 @@ type agent struct {
 	pods    *kubelet.PodWatcher // nil: the API server tells of pods
 	runner  *node.Runner
 	push    *otlp.Pusher // nil: nothing is pushed
+	prices  *priceList   // nil: without
 	wake    chan struct{}
 
 	listingSince clock.Instant // since when sources may list processes; the runner's alone
 }
 
 func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent, error) {
-	a := &agent{flags: flags, around: around, clock: around.clock, wake: make(chan struct{}, 1)}
+	a := &agent{flags: flags, around: around, clock: around.clock, log: log, wake: make(chan struct{}, 1)}
 	if a.around.processes == nil {
 		a.around.processes = &gate{}
 	}
@@ -97,6 +99,11 @@ func newAgent(flags *agentFlags, around surroundings, log *slog.Logger) (*agent,
 	if err != nil {
 		return nil, err
 	}
+	if config.Prices != nil {
+		if a.prices, err = newPriceList(flags.prices, config.Prices, registry, a.clock, log); err != nil {
+			return nil, err
+		}
+	}
 	derive, err := flags.derive(config)
 	if err != nil {
 		return nil, err
@@ -119,6 +126,7 @@ func (a *agent) gather() node.Facts {
 		Sources:  a.statuses(),
 
 		Processes: a.processes(),
+		Prices:    a.prices.prices(),
 	}
 	if a.cluster != nil {
 		known := a.cluster.Latest()
@@ -242,6 +250,19 @@ func (a *agent) listen(ctx context.Context) {
 func (a *agent) tellListed() {
 	if listing, known := a.kubelet.Latest(); known && a.pods != nil {
 		a.cluster.PodFeed().Listed(listing.Resources.Assignments)
+	}
+}
+
+// reload reads again what can be read again.
+func (a *agent) reload() {
+	if a.prices == nil {
+		nothingToReload(a.log)
+		return
+	}
+	a.prices.reload()
+	select {
+	case a.wake <- struct{}{}:
+	default: // a step is due already
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,7 +27,7 @@ import (
 )
 
 // addDemo adds the subcommand that needs neither a GPU nor a cluster.
-func (c *commands) addDemo(stdout, stderr io.Writer) {
+func addDemo(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
@@ -48,6 +50,9 @@ type demoFlags struct {
 // runDemo wires the agent as on a real node; only what lies around it is
 // simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
+	// A terminal that is closed ends the demo, which then removes its files.
+	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
 		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", flags.second)
 	}

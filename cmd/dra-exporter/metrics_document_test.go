@@ -45,6 +45,7 @@ func documented() []metric.Chapter {
 			clusters = append(clusters, family)
 		}
 	}
+	nodes = append(nodes, self.NewReload().All()...)
 	both = append(append(both, self.AccessReviews()), self.NewPush().All()...)
 	itself := metric.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
 	pushing := metric.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}

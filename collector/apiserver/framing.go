@@ -1,6 +1,10 @@
 package apiserver
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
+)
 
 // framing finds out how large the events of a watch are while they come.
 type framing interface {
@@ -30,7 +34,7 @@ func (f *lengthFraming) largest(next []byte) int64 {
 			f.event = append(f.event, next[:taken]...)
 			next, f.left = next[taken:], f.left-taken
 			if f.left == 0 {
-				f.most = max(f.most, countFields(f.event, maxFields+1))
+				f.most = max(f.most, objectfields.Count(f.event, objectfields.Max+1))
 				f.event = nil // one may be large, and most are small
 			}
 			continue

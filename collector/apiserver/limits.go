@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 )
 
 // Limits bound what is accepted from an API server. A limit that is zero is
@@ -198,7 +200,7 @@ func (b *limitedBody) readAll() []byte {
 	case int64(len(whole)) > b.limit:
 		b.failed = largerThan(b.what, b.limit)
 		return nil
-	case b.fieldsOf(whole) > maxFields:
+	case b.fieldsOf(whole) > objectfields.Max:
 		b.failed = moreFields(b.what)
 		return nil
 	default:
@@ -209,7 +211,7 @@ func (b *limitedBody) readAll() []byte {
 
 func (b *limitedBody) fieldsOf(whole []byte) int {
 	if b.protobuf {
-		return countFields(whole, maxFields+1)
+		return objectfields.Count(whole, objectfields.Max+1)
 	}
 	var counted objectCounter
 	counted.count(whole)
@@ -217,7 +219,7 @@ func (b *limitedBody) fieldsOf(whole []byte) int {
 }
 
 func moreFields(what string) error {
-	return &limitError{what: what + " has more fields", limit: strconv.Itoa(maxFields)}
+	return &limitError{what: what + " has more fields", limit: strconv.Itoa(objectfields.Max)}
 }
 
 // eventBody is the body of a watch. It fails once an event has more bytes than
@@ -246,7 +248,7 @@ func (b *eventBody) Read(into []byte) (int, error) {
 	switch size := b.framing.largest(into[:n]); {
 	case size > b.limit:
 		b.beyond = largerThan("an event of the watch", b.limit)
-	case b.framing.fields() > maxFields:
+	case b.framing.fields() > objectfields.Max:
 		b.beyond = moreFields("an event of the watch")
 	default:
 		return n, err

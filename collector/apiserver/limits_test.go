@@ -19,11 +19,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/objectfields"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
@@ -250,7 +250,7 @@ func TestAnswersOfEmptyObjects(t *testing.T) {
 	}
 	kubernetes := func(kind string, raw []byte) []byte {
 		about := append(field(1, []byte("v1")), field(2, []byte(kind))...)
-		return append([]byte(protobufMagic), append(field(1, about), field(2, raw)...)...)
+		return append([]byte(objectfields.Magic), append(field(1, about), field(2, raw)...)...)
 	}
 	listMeta := field(1, field(2, []byte("1")))
 	pods := bytes.Repeat(field(2, nil), fill/2)
@@ -288,27 +288,6 @@ func TestAnswersOfEmptyObjects(t *testing.T) {
 	}}
 	if status, _, allocated := server.podStatus(t, Limits{}, failed); !strings.Contains(status.Message, "an event of the watch has more fields") || allocated > 100<<20 {
 		t.Errorf("an event: %+v, %d MiB", status, allocated>>20)
-	}
-}
-
-// What is counted of a large honest object is far from the limit, and text is
-// not taken for messages.
-func TestFieldsOfAnHonestSlice(t *testing.T) {
-	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"long": strings.Repeat("The quick brown fox. ", 10_000)}}}
-	for i := range 128 {
-		device := resourcev1.Device{Name: "gpu-" + strconv.Itoa(i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
-		for j := range 32 {
-			value := strings.Repeat("v", 60)
-			device.Attributes[resourcev1.QualifiedName("attribute-"+strconv.Itoa(j))] = resourcev1.DeviceAttribute{StringValue: &value}
-		}
-		slice.Spec.Devices = append(slice.Spec.Devices, device)
-	}
-	raw, err := slice.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := countFields(raw, maxFields); got < 128*32*3 || got > maxFields/8 {
-		t.Errorf("%d bytes have %d fields", len(raw), got)
 	}
 }
 

@@ -21,10 +21,19 @@ type devicePrice struct {
 type pricing struct {
 	classes []string // of the claims that hold the unit; one empty class where none does
 	asked   struct {
+		prices  *price.Prices
 		classes []string
 		device  price.Device
 	}
 	rows infoRows[devicePrice] // the past ones for the grace, as claims that have let go are priced by them
+}
+
+// takePrices takes in a price list that was reloaded. What was charged before
+// stays as it is.
+func (s *State) takePrices(prices *price.Prices) {
+	if s.config.Prices != nil && prices != nil {
+		s.config.Prices = prices
+	}
 }
 
 // priceDevices looks up what each device costs those who hold it. It comes
@@ -64,8 +73,8 @@ func (p *pricing) hold(class string) {
 func (s *State) price(u *unit, now clock.Instant) {
 	p := &u.pricing
 	device := price.Device{Model: u.model(), Profile: u.profile(), Partition: u.isPartition()}
-	if p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
-		p.asked.device, p.asked.classes = device, slices.Clone(p.classes)
+	if p.asked.prices != s.config.Prices || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
+		p.asked.prices, p.asked.device, p.asked.classes = s.config.Prices, device, slices.Clone(p.classes)
 		var prices []devicePrice
 		for _, device.DeviceClass = range p.classes {
 			if perHour, known := s.config.Prices.PerHour(device); known {

@@ -317,3 +317,36 @@ func TestCostOfWhatIsOverbooked(t *testing.T) {
 		t.Errorf("ten seconds cost %v, want 7.5 and 2.5", got)
 	}
 }
+
+// A price list that is reloaded is in force from the next step on: what was
+// charged before stays.
+func TestReloadedPrices(t *testing.T) {
+	s := newScene(t, gpu(0))
+	s.priced(price.Rule{Model: "NVIDIA H100", PerHour: 3600})
+	s.allocate("ml/train", "gpu-0")
+	s.run(1)
+	s.run(10)
+	cost := func() (total float64) {
+		for _, row := range s.last.Rows {
+			if row.Family.Name == "dra_namespace_cost_total" {
+				total += row.Value
+			}
+		}
+		return total
+	}
+	before := cost()
+	s.facts.Prices = &price.Prices{Currency: "EUR", Rules: []price.Rule{{Model: "NVIDIA H100", PerHour: 7200}}}
+	s.run(10)
+	if got := s.prices(); got != "GPU-0/gpu.nvidia.com=7200" {
+		t.Errorf("the prices are %q", got)
+	}
+	if grown := cost() - before; before != 10 || math.Abs(grown-20) > 0.001 {
+		t.Errorf("ten seconds cost %v before and %v after", before, grown)
+	}
+	unpriced := newScene(t, gpu(0))
+	unpriced.facts.Prices = s.facts.Prices
+	unpriced.run(1)
+	if got := unpriced.prices(); got != "" {
+		t.Errorf("without a price list at the start %q", got)
+	}
+}

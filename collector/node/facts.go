@@ -22,6 +22,7 @@ type Facts struct {
 	Sources  []source.Status
 
 	Processes Processes
+	Prices    *price.Prices // in force from now on, in the currency of Config.Prices; nil: those of before
 }
 
 // Processes is what is known of whose the processes are that samples name.
@@ -83,7 +84,7 @@ type Config struct {
 	MaxSeries     int           // per family; 0: no cap
 	HealthHold    time.Duration // for how long a signal must have been gone until a device is well again
 	PodLabels     []string      // labels of pods that dra_claim_consumer_info shows, as dra.Pod.Labels has their values
-	Prices        *price.Prices // nil: none are known
+	Prices        *price.Prices // at the start; nil: none are known, now or later
 	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device sick; 0: none does
 }
 

@@ -116,6 +116,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	}
 	events = s.warnOfStrangers(now, events)
 	s.splitUse(facts, joined, now)
+	s.takePrices(facts.Prices)
 	s.priceDevices(now)
 	s.keepLedger(now)
 	events = s.judge(facts.Cluster, now, events)

@@ -15,6 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// answerBytes is how many bytes an answer that takes an export may have: it has
+// one message in it. It is no round number, so that gRPC's words for an answer
+// that is too large are told from a collector's, which has a limit of its own.
+const answerBytes = 64<<10 - 1
+
 // answerText is how many bytes of a collector's answer are read for its
 // message.
 const answerText = 4 << 10
@@ -127,8 +132,9 @@ func answerMessage(response *http.Response) string {
 }
 
 // oneLine makes foreign text fit a log line: valid UTF-8, no control
-// characters, 200 bytes.
+// characters, 200 bytes. Only the beginning of the text is looked at.
 func oneLine(text string) string {
+	text = text[:min(len(text), answerText)]
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return r == ' ' || r < ' ' || r == 0x7f || r == 0x85
 	}), " ")

@@ -55,7 +55,7 @@ func (s Signal) dialOptions(agent string, asked *atomic.Bool) []grpc.DialOption 
 		grpc.WithUserAgent(agent),
 		grpc.WithMaxHeaderListSize(answerHeader),
 		grpc.WithTransportCredentials(trust),
-		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor), grpc.MaxCallRecvMsgSize(answerBytes)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialAfter},
 			MinConnectTimeout: dialTimeout,

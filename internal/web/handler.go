@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 // The paths of the probes, as the Prometheus family spells them.
@@ -26,35 +27,28 @@ func newHandler(config Config) (http.Handler, error) {
 	if admitted == nil {
 		admitted = func(next http.Handler) http.Handler { return next }
 	}
-	answers := &room{}
-	mux.Handle("GET "+exact(config.MetricsPath), admitted(answers.rendered(newShare(maxScrapes, maxScrapesEach), compressed(metricsHandler(config)))))
+	written := newWrites(maxWrites, maxWritesOfConnection, maxWrittenBytes)
+	scrapes := newBatches(newSlots(renderSlots(), maxScrapes, maxScrapesOfClient))
+	scrape := scrapes.buffered(written, scrapeKey, compressed(metricsHandler(config)))
+	if config.Registry != nil {
+		scrape = promhttp.InstrumentMetricHandler(config.Registry, scrape)
+	}
+	mux.Handle("GET "+exact(config.MetricsPath), admitted(scrape))
 	mux.Handle("GET "+healthyPath, probe(config.Healthy))
 	mux.Handle("GET "+readyPath, probe(config.Ready))
 
 	// One limit for all of them together: it is the process that is guarded.
-	places := newShare(maxRequests, maxRequestsEach)
+	pages := newSlots(renderSlots(), maxRequests, maxRequestsOfClient)
 	for path, page := range config.Pages {
-		mux.Handle("GET "+exact(path), admitted(answers.rendered(places, compressed(withPolicy(page)))))
+		mux.Handle("GET "+exact(path), admitted(pages.buffered(written, compressed(withPolicy(page)))))
 	}
 	if config.Pprof { // without the command line, which may have secrets, and which no profile needs
+		profiles := newSlots(maxProfiles, maxProfiles, maxProfiles)
 		for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
-			mux.Handle("GET "+pprofPath+path, admitted(limited(places, profile)))
+			mux.Handle("GET "+pprofPath+path, admitted(profiles.direct(profile)))
 		}
 	}
-	return knownHosts(config.Hosts, withoutSniffing(mux)), nil
-}
-
-// limited is a handler that writes while it works, in one of the places.
-func limited(places *share, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leave, ok := places.take(addressOf(r.RemoteAddr), 1)
-		if !ok {
-			busy(w)
-			return
-		}
-		defer leave()
-		next.ServeHTTP(w, r)
-	})
+	return knownHosts(config.Hosts, withoutSniffing(withoutBody(mux))), nil
 }
 
 // checkMetricsPath refuses what a user could get wrong; the other paths are
@@ -80,18 +74,26 @@ func exact(path string) string {
 }
 
 func metricsHandler(config Config) http.Handler {
-	handler := promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
+	return promhttp.HandlerFor(logging(config.Metrics, config.Log), promhttp.HandlerOpts{
 		// Half a page is better than none: what failed is in the log.
 		ErrorHandling:                       promhttp.ContinueOnError,
 		Registry:                            config.Registry,
 		DisableCompression:                  true, // ours costs less
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
+		AcceptedFormats:                     expfmt.DefaultOpenMetricsAcceptedFormats(),
 	})
-	if config.Registry == nil {
-		return handler
+}
+
+// scrapeKey is the same for scrapes that get the same page: what promhttp
+// negotiates, and the compression. There are few, whatever clients ask for.
+// Scrapes of some families alone (name[]) have none.
+func scrapeKey(r *http.Request) string {
+	if r.URL.RawQuery != "" {
+		return ""
 	}
-	return promhttp.InstrumentMetricHandler(config.Registry, handler)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	return fmt.Sprint(acceptsGzip(r.Header.Get("Accept-Encoding")), " ", format)
 }
 
 // probe answers 200, or 503 with the first line of the error.

@@ -170,7 +170,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			config.Pages["/"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
 			base, _ := serve(t, config)
 
-			const requests = 64
+			const requests = 48
 			statuses := make(chan int, requests)
 			var clients sync.WaitGroup
 			for range requests {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -31,6 +32,17 @@ func knownHosts(allowed []string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// checkHosts refuses what no request is ever compared with, so that a name with a
+// port or a scheme is not silently without effect.
+func checkHosts(allowed []string) error {
+	for _, name := range allowed {
+		if name != "*" && (name == "" || hostOf(name) != name || strings.Contains(name, "*")) {
+			return fmt.Errorf("--web.allowed-host=%s is no host name: give it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", name)
+		}
+	}
+	return nil
 }
 
 // hostOf is the host in a Host header, without port, in lower case.

@@ -4,64 +4,63 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
+	"runtime"
+	"time"
 )
 
 // Limits that keep slow, idle, greedy or many clients from holding the server.
 // One address may have a part of each alone, so that there is room for others.
 const (
-	maxConnections        = 1024
-	maxConnectionsEach    = 128
-	maxScrapes            = 16 // that are rendered at once
-	maxScrapesEach        = 8
-	maxRequests           = 32 // pages and JSON, that are rendered at once
-	maxRequestsEach       = 16
-	maxAnswers            = 256 // that are written at once
-	maxAnswersEach        = 64
-	maxAnswerBytes        = 32 << 20 // of them together
-	maxAnswerBytesEach    = 16 << 20
-	maxStreams            = 16 // of an HTTP/2 connection
-	maxFrameBytes         = 16 << 10
-	maxHeaderTableBytes   = 4 << 10
-	maxStreamBufferBytes  = 64 << 10 // that a client may send; bodies are not read
-	maxPasswordAddresses  = 1024     // whose attempts are counted
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 30 * time.Second // of answers that are not rendered into memory
+	stallTimeout      = 10 * time.Second // in which a client takes nothing of a page
+	sendTimeout       = time.Minute      // in which a client has taken all of it
+	idleTimeout       = 2 * time.Minute  // longer than a scrape interval, so that connections are kept
+	shutdownTimeout   = time.Second
+	maxHeaderBytes    = 64 << 10
+	maxBody           = 64 << 10
+
+	maxConnections         = 128
+	maxConnectionsOfClient = 64
+	socketWriteBuffer      = 64 << 10 // Linux takes twice as much
+
+	// Requests that wait to be rendered, or are. Scrapes are rendered
+	// together, so that it costs little to let many wait.
+	maxScrapes          = 512
+	maxScrapesOfClient  = 256
+	maxRequests         = 32
+	maxRequestsOfClient = 16
+	maxProfiles         = 4
+	maxRenders          = 4
+	renderWait          = 5 * time.Second
+
+	// Pages that are being written.
+	maxWrites             = 512
+	maxWritesOfConnection = 4
+	maxWrittenBytes       = 8 << 20
+
+	maxPasswordAddresses  = 1024 // whose attempts are counted
 	maxKnownCredentials   = 64
 	concurrentCredentials = 2 // of unknown credentials, that are checked at once
 )
 
-// share is a number of places of which one address may have a part.
-type share struct {
-	most, mostEach int64
+// renderSlots is how many pages are rendered at a time, of scrapes and of the
+// others each: what there are processors for.
+func renderSlots() int { return max(2, min(runtime.GOMAXPROCS(0), maxRenders)) }
 
-	mu        sync.Mutex
-	taken     int64
-	byAddress map[string]int64
-}
-
-func newShare(most, mostEach int64) *share {
-	return &share{most: most, mostEach: mostEach, byAddress: make(map[string]int64)}
-}
-
-// take takes places for an address, or reports that there are not so many.
-// Connections of this machine come from many clients: by a port-forward, or by
-// the proxy of a service mesh. They count in all alone.
-func (s *share) take(address string, places int64) (leave func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.taken+places > s.most || !isLoopback(address) && s.byAddress[address]+places > s.mostEach {
-		return nil, false
-	}
-	s.taken += places
-	s.byAddress[address] += places
-	return sync.OnceFunc(func() { s.leave(address, places) }), true
-}
-
-func (s *share) leave(address string, places int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken -= places
-	if s.byAddress[address] -= places; s.byAddress[address] <= 0 {
-		delete(s.byAddress, address)
+// http2Limits bound what one HTTP/2 connection may hold.
+func http2Limits() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          8,
+		MaxReadFrameSize:              16 << 10,
+		MaxReceiveBufferPerConnection: 64 << 10,
+		MaxReceiveBufferPerStream:     32 << 10, // bodies of requests are not read
+		MaxDecoderHeaderTableSize:     4 << 10,
+		MaxEncoderHeaderTableSize:     4 << 10,
+		SendPingTimeout:               30 * time.Second,
+		PingTimeout:                   stallTimeout,
+		WriteByteTimeout:              stallTimeout,
 	}
 }
 
@@ -79,49 +78,12 @@ func isLoopback(address string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// busy answers that there are too many requests. Nobody waits in a queue.
-func busy(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, "too many requests in flight, try again later", http.StatusServiceUnavailable)
-}
-
-// boundedListener closes connections beyond the limits as soon as they come.
-type boundedListener struct {
-	net.Listener
-	connections *share
-}
-
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		leave, ok := l.connections.take(addressOf(connection.RemoteAddr().String()), 1)
-		if !ok {
-			connection.Close()
-			continue
-		}
-		return &boundedConnection{Conn: connection, leave: leave}, nil
+// limitOf is the limit of one client's part. Connections of this machine come
+// from many clients, by a port-forward or by the proxy of a service mesh: they
+// count in all alone.
+func limitOf(client string, all, one int) int {
+	if isLoopback(client) {
+		return all
 	}
-}
-
-type boundedConnection struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection and gives its place back.
-func (c *boundedConnection) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}
-
-// CloseWrite ends what the server writes, so that a client which still sends
-// reads the answer first.
-func (c *boundedConnection) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
+	return one
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -8,6 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
+
+// withoutBody reads what a client sends as a body, which no request of ours has,
+// before the request is answered. Otherwise net/http would read it when the
+// answer is written, however slowly it comes.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) // a longer one ends the connection
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // contentPolicy lets a page load its own style and script and fetch itself,
 // and nothing else from anywhere; no other site may frame it.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ const (
 // Others are bounded: those of each address, and those that are checked at once.
 // It is safe for concurrent use.
 type passwords struct {
+	log      *slog.Logger
 	key      [sha256.Size]byte
 	checking chan struct{}
 
@@ -34,8 +36,9 @@ type passwords struct {
 	attempts map[string]*rate.Limiter // by address
 }
 
-func newPasswords() (*passwords, error) {
+func newPasswords(log *slog.Logger) (*passwords, error) {
 	p := &passwords{
+		log:      log,
 		checking: make(chan struct{}, concurrentCredentials),
 		known:    make(map[[sha256.Size]byte]bool),
 		attempts: make(map[string]*rate.Limiter),
@@ -58,7 +61,8 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		}
 		digest := p.digest(user, password)
 		known := p.isKnown(digest)
-		if !known && !p.mayTry(addressOf(r.RemoteAddr)) {
+		if address := addressOf(r.RemoteAddr); !known && !p.mayTry(address) {
+			p.log.Warn("an address tries too many passwords that are not known", "address", address)
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many attempts with wrong passwords, try again later", http.StatusTooManyRequests)
 			return
@@ -66,7 +70,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		leave := func() {}
 		if !known {
 			if !p.enter(r.Context()) {
-				busy(w)
+				refuse(w, errBusy)
 				return
 			}
 			leave = sync.OnceFunc(func() { <-p.checking })

@@ -8,15 +8,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // http.Server wants such a logger
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
@@ -41,19 +42,10 @@ type Config struct {
 	Hosts []string
 
 	// Admit stands before everything but the probes, and before all limits: it
-	// answers requests that it does not admit itself. Nil: all are admitted.
+	// answers requests that it does not admit itself. It cannot be used with the
+	// passwords of a web configuration. Nil: all are admitted.
 	Admit func(http.Handler) http.Handler
 }
-
-// Times that a client may take; limits.go has the numbers.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute // longer than a scrape interval, so that connections are kept
-	maxHeaderBytes    = 64 << 10
-	shutdownTimeout   = time.Second
-)
 
 // Server serves one Config on any number of listeners.
 type Server struct {
@@ -69,11 +61,17 @@ func Listen(config Config) (*Server, error) {
 	if err := CheckFile(config.Flags); err != nil {
 		return nil, err
 	}
+	if err := checkHosts(config.Hosts); err != nil {
+		return nil, err
+	}
+	if err := checkPasswords(config); err != nil {
+		return nil, err
+	}
 	handler, err := newHandler(config)
 	if err != nil {
 		return nil, err
 	}
-	passwords, err := newPasswords()
+	passwords, err := newPasswords(limited(config.Log, "passwords"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +94,29 @@ func CheckFile(flags *toolkit.FlagConfig) error {
 	return nil
 }
 
+// checkPasswords refuses passwords beside Admit: both read the Authorization
+// header, so that no request could pass.
+func checkPasswords(config Config) error {
+	file := *config.Flags.WebConfigFile
+	if file == "" || config.Admit == nil {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read --web.config.file: %w", err)
+	}
+	var users struct {
+		Passwords map[string]string `yaml:"basic_auth_users"`
+	}
+	if err := yaml.Unmarshal(text, &users); err != nil {
+		return fmt.Errorf("read --web.config.file %s: %w", file, err)
+	}
+	if len(users.Passwords) > 0 {
+		return fmt.Errorf("--web.config.file %s has basic_auth_users, which cannot be used with --web.kubernetes-auth: both need the Authorization header, so leave one out", file)
+	}
+	return nil
+}
+
 // Addresses are those that the server listens on, in the order of the flags,
 // with the ports that the system chose where a flag gives port 0.
 func (s *Server) Addresses() []net.Addr {
@@ -114,13 +135,13 @@ func (s *Server) Close() error { return closeAll(s.listeners) }
 // the listeners fails.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
-	connections := newShare(maxConnections, maxConnectionsEach)
+	connections := newConnections(maxConnections, maxConnectionsOfClient)
 	for _, listener := range s.listeners {
 		// A server of its own for each listener: the toolkit wraps the
 		// handler of the server that it is given, once a listener.
 		server := s.newServer()
 		serving.Go(func() error {
-			err := toolkit.Serve(&boundedListener{listener, connections}, server, s.config.Flags, s.limited("web configuration"))
+			err := toolkit.Serve(connections.limit(listener), server, s.config.Flags, limited(s.config.Log, "web configuration"))
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
@@ -141,15 +162,11 @@ func (s *Server) newServer() *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       -1, // connections have it
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(&errorLog{clients: s.limited("connections"), ours: s.config.Log}, "", 0),
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrameBytes,
-			MaxDecoderHeaderTableSize: maxHeaderTableBytes, MaxEncoderHeaderTableSize: maxHeaderTableBytes,
-			MaxReceiveBufferPerConnection: maxStreamBufferBytes, MaxReceiveBufferPerStream: maxStreamBufferBytes,
-			SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second, WriteByteTimeout: 2 * progressTimeout,
-		},
+		ErrorLog:          log.New(&errorLog{clients: limited(s.config.Log, "connections"), ours: s.config.Log}, "", 0),
+		HTTP2:             http2Limits(),
+		ConnContext:       withConnection,
 	}
 	// The toolkit has put its own handler before ours by the time at which the
 	// server asks for this, before it accepts anything.
@@ -168,7 +185,8 @@ type errorLog struct{ clients, ours *slog.Logger }
 
 func (e *errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimRight(string(line), "\n")
-	if strings.Contains(text, ": panic serving ") {
+	// At the beginning alone: what clients send is further back.
+	if strings.HasPrefix(text, "http: panic serving ") || strings.HasPrefix(text, "http2: panic serving ") {
 		e.ours.Error(text)
 	} else {
 		e.clients.Warn(text)
@@ -177,8 +195,8 @@ func (e *errorLog) Write(line []byte) (int, error) {
 }
 
 // limited is the log for lines of which a client can cause any number.
-func (s *Server) limited(kind string) *slog.Logger {
-	return slog.New(ratelog.Limit(s.config.Log.Handler(), kind))
+func limited(to *slog.Logger, kind string) *slog.Logger {
+	return slog.New(ratelog.Limit(to.Handler(), kind))
 }
 
 // shutDown waits for the requests in flight as long as they may take, and

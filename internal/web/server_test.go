@@ -101,6 +101,16 @@ func TestListenRefuses(t *testing.T) {
 		{"no socket of systemd", func(c *web.Config) { *c.Flags.WebSystemdSocket = true }, []string{"--web.systemd-socket"}},
 		{"a missing file", func(c *web.Config) { *c.Flags.WebConfigFile = folder + "/missing.yml" },
 			[]string{"--web.config.file", "missing.yml", "no such file"}},
+		{"passwords beside tokens", func(c *web.Config) {
+			*c.Flags.WebConfigFile = write("both.yml", "basic_auth_users: {a: $2a$04$CUSZ49Y1esfDGBeun2ujbOXmogUJ7iUc6fNSrL4b0j1BwCWrDKNie}\n")
+			c.Admit = func(next http.Handler) http.Handler { return next }
+		}, []string{"--web.config.file", "both.yml", "basic_auth_users", "--web.kubernetes-auth"}},
+		{"a host with a port", func(c *web.Config) { c.Hosts = []string{"gpus.example.com", "gpus.example.com:8443"} },
+			[]string{"--web.allowed-host=gpus.example.com:8443"}},
+		{"a host with a scheme", func(c *web.Config) { c.Hosts = []string{"https://gpus.example.com"} }, []string{"--web.allowed-host=https://"}},
+		{"a host in capitals", func(c *web.Config) { c.Hosts = []string{"GPUs.example.com"} }, []string{"--web.allowed-host=GPUs.", "lower case"}},
+		{"a pattern of hosts", func(c *web.Config) { c.Hosts = []string{"*.example.com"} }, []string{"--web.allowed-host=*."}},
+		{"an empty host", func(c *web.Config) { c.Hosts = []string{""} }, []string{"--web.allowed-host="}},
 		{"an unknown field", func(c *web.Config) { *c.Flags.WebConfigFile = write("field.yml", "tls_server: {}\n") },
 			[]string{"--web.config.file", "field.yml", "tls_server"}},
 		{"a missing certificate", func(c *web.Config) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
 // secured serves with the configuration, in a folder with tls.crt and tls.key,
@@ -241,4 +244,54 @@ func resets(t *testing.T, connection net.Conn, most int) int {
 		}
 	}
 	return most
+}
+
+// What a client writes into a handshake does not pass for a panic, which is
+// logged without a limit. A panic does, beside any number of such clients.
+func TestClientsForgeNoPanic(t *testing.T) {
+	path, pool := selfSigned(t)
+	if err := os.WriteFile(path, []byte("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	config := testConfig(t)
+	config.Flags.WebConfigFile = &path
+	config.Log = slog.New(slog.NewTextHandler(file, nil))
+	config.Pages["/"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("ours") })
+	base, _ := serve(t, config)
+	address := strings.TrimPrefix(base, "http://")
+	for range 50 {
+		if _, err := shaken(t, address, &tls.Config{RootCAs: pool, NextProtos: []string{": panic serving ", "http: panic serving "}}); err == nil {
+			t.Fatal("a protocol of no server is spoken")
+		}
+	}
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, NextProtos: []string{protocol}}, ForceAttemptHTTP2: protocol == "h2"}
+		if response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/"); err == nil {
+			response.Body.Close()
+			t.Errorf("a page that panics is answered with %d by %s", response.StatusCode, protocol)
+		}
+		transport.CloseIdleConnections()
+	}
+	written := func() string {
+		text, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, version := range []string{"http", "http2"} {
+		for begun := time.Now(); !strings.Contains(written(), `level=ERROR msg="`+version+": panic serving "); time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("no panic of %s is logged:\n%.2000s", version, written())
+			}
+		}
+	}
+	if forged := strings.Count(written(), "unsupported application protocols"); forged == 0 || forged > ratelog.PerMinute {
+		t.Errorf("%d handshakes are logged, want %d", forged, ratelog.PerMinute)
+	}
 }

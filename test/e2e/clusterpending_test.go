@@ -37,6 +37,7 @@ func wantedWaits() []wantedWait {
 		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"nobody-made-it"}},
 		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
 		{"no-matching-device", "device", "no-matching-device", "plain.pending", cannot, "no_matching_device", one(2, 0, 0, 0, 0), []string{"widen the selectors", "size >= 99"}},
+		{"undetermined", "device", "undetermined", "plain.pending", cannot, "undetermined", nil, []string{"make the selectors of the claim cheaper"}},
 		{"bad-selector", "device", "bad-selector", "plain.pending", "no such key: nosuch", "no_matching_device", one(2, 0, 0, 0, 0), []string{"no such key: nosuch", "CEL expression of request main"}},
 		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerate it"}},
 		{"insufficient", "device", "insufficient", "plain.pending", cannot, "insufficient_devices", one(2, 2, 2, 2, 1), []string{"asks for 3 devices"}},
@@ -91,11 +92,10 @@ func TestClusterPending(t *testing.T) {
 }
 
 // allReasons: each of the closed set is on the page, but the one for which a
-// test had to stop the scheduler, one that lasts until a claim is diagnosed, and
-// one that test/hostile provokes by claims that are made to be costly.
+// test had to stop the scheduler, and one that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	seen := map[string]bool{"unknown": true, "pending_diagnosis": true, "undetermined": true}
+	seen := map[string]bool{"unknown": true, "pending_diagnosis": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		seen[row.Labels["reason"]] = true
 	}

@@ -36,7 +36,10 @@ func (r release) testUpgrade(t *testing.T, jobs []object) {
 
 	r.run(t, "upgrade", append(valueFlags(t, []object{here(), helmChanges()}), chartFolder, "--wait")...)
 	r.hasChanged(t)
-	quick.settledSeries(t, before, []string{"dra_device_price_per_hour", "dra_namespace_cost_created", "dra_namespace_cost_total"})
+	quick.settledSeries(t, before, []string{
+		"dra_device_price_per_hour", "dra_namespace_cost_created", "dra_namespace_cost_total",
+		"dra_exporter_config_last_reload_successful", "dra_exporter_config_last_reload_success_timestamp_seconds",
+	})
 
 	r.run(t, "rollback", "--wait")
 	quick.settledSeries(t, before, nil)

@@ -67,9 +67,16 @@ func (n *sharingNode) testTwoClaims(t *testing.T) {
 
 // accrues: what a claim has at the moment is what its counters rise by, in the
 // time in which the device's own do, and what it is charged goes by the memory
-// that it consumes of 80 GiB.
-func (a *hostAgent) accrues(t *testing.T, before *scrape.Page, d division) {
+// that it consumes of 80 GiB. Counters are compared from the first measurement
+// after the device was divided: of the one before, claims have a part.
+func (a *hostAgent) accrues(t *testing.T, divided *scrape.Page, d division) {
 	t.Helper()
+	before := a.eventually(t, "another measurement", func(p *scrape.Page) error {
+		if risen(divided, p, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	after := a.eventually(t, "ten seconds of counters", func(p *scrape.Page) error {
 		if p.At.Sub(before.At) < 10*time.Second {
 			return errors.New("not yet")

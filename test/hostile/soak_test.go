@@ -96,11 +96,12 @@ type soaked struct {
 // footprint is what a process has at a time.
 type footprint struct {
 	descriptors, threads, goroutines int
-	anonymous                        int // KiB
+	memory                           int // of Go, in KiB
+	anonymous                        int // of the process, in KiB; the race detector's own grows as long as it runs
 }
 
 func (f footprint) String() string {
-	return fmt.Sprintf("%d descriptors, %d threads, %d goroutines, %d MiB anonymous", f.descriptors, f.threads, f.goroutines, f.anonymous>>10)
+	return fmt.Sprintf("%d descriptors, %d threads, %d goroutines, %d MiB of Go, %d MiB anonymous", f.descriptors, f.threads, f.goroutines, f.memory>>10, f.anonymous>>10)
 }
 
 const soakDevices = 8
@@ -345,9 +346,17 @@ func (r *soaked) page(t *testing.T) string {
 
 func (r *soaked) measure(t *testing.T, round int) {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^go_goroutines ([0-9]+)$`).FindStringSubmatch(r.page(t))
-	if found == nil {
-		t.Fatalf("the %s role does not tell its goroutines", r.name)
+	page := r.page(t)
+	of := func(name string) int {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("the page of the %s role has no %s", r.name, name)
+		}
+		value, err := strconv.ParseFloat(found[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(value)
 	}
 	proc := fmt.Sprintf("/proc/%d/", r.process.Process.Pid)
 	descriptors, err := os.ReadDir(proc + "fd")
@@ -358,7 +367,11 @@ func (r *soaked) measure(t *testing.T, round int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := footprint{descriptors: len(descriptors), goroutines: number(t, found[1]), threads: field(t, status, "Threads"), anonymous: field(t, status, "RssAnon")}
+	f := footprint{
+		descriptors: len(descriptors), threads: field(t, status, "Threads"), goroutines: of("go_goroutines"),
+		memory:    (of("go_memory_classes_total_bytes") - of("go_memory_classes_heap_released_bytes")) >> 10,
+		anonymous: field(t, status, "RssAnon"),
+	}
 	r.measured = append(r.measured, f)
 	t.Logf("round %d, %s: %s", round, r.name, f)
 }
@@ -393,7 +406,7 @@ func (r *soaked) judge(t *testing.T) {
 	third := max(1, len(measured)/3)
 	first, last := medians(measured[:third]), medians(measured[len(measured)-third:])
 	t.Logf("%s, first third: %s; last third: %s", r.name, first, last)
-	if last.descriptors > first.descriptors+8 || last.threads > first.threads+8 || last.goroutines > first.goroutines+20 || last.anonymous > first.anonymous*5/4+16<<10 {
+	if last.descriptors > first.descriptors+8 || last.threads > first.threads+8 || last.goroutines > first.goroutines+20 || last.memory > first.memory*5/4+8<<10 {
 		t.Errorf("the %s role grows: from %s to %s", r.name, first, last)
 	}
 	if err := r.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -419,6 +432,7 @@ func medians(all []footprint) footprint {
 	return footprint{
 		descriptors: median(func(f footprint) int { return f.descriptors }), threads: median(func(f footprint) int { return f.threads }),
 		goroutines: median(func(f footprint) int { return f.goroutines }), anonymous: median(func(f footprint) int { return f.anonymous }),
+		memory: median(func(f footprint) int { return f.memory }),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 
@@ -27,9 +26,10 @@ var taken atomic.Bool
 type engine struct {
 	library *library
 	version string
-	latest  unsafe.Pointer // dcgmEntitiesGetLatestValues
 	page    page
 	now     clock.Clock
+
+	functions functions
 }
 
 // connect makes the connection.
@@ -54,7 +54,7 @@ func connect(o Options) (*engine, error) {
 		taken.Store(false)
 		return nil, unreachable(o.HostEngine, err)
 	}
-	e := &engine{library: l, latest: l.symbol("dcgmEntitiesGetLatestValues"), now: o.Clock}
+	e := &engine{library: l, functions: l.functions(), now: o.Clock}
 	if err := e.greet(); err != nil {
 		e.close()
 		return nil, err
@@ -96,21 +96,29 @@ func (e *engine) greet() error {
 	if binding.connection == 0 {
 		return errors.New("connect to the DCGM host engine: the library's binding keeps its connection elsewhere than it did in v1.4611")
 	}
-	info, err := dcgm.GetHostengineVersionInfo()
+	build, err := e.build()
 	if err != nil {
-		reason := source.ReasonUnavailable
-		if codeOf(err) == statusVersionMismatch || codeOf(err) == statusFunctionNotFound {
-			reason = source.ReasonUnsupported
-		}
-		return &source.Failure{Reason: reason, Err: fmt.Errorf("ask the DCGM host engine for its version: %w", codeOf(err))}
+		return &source.Failure{Reason: reasonOf(err), Err: fmt.Errorf("ask the DCGM host engine for its version: %w", err)}
 	}
-	major, version := majorVersion(info.RawBuildInfoString)
+	major, version := majorVersion(build)
 	if major != 0 && major < oldestEngine {
 		return &source.Failure{Reason: source.ReasonUnsupported, Err: fmt.Errorf(
 			"the DCGM host engine has version %s: update it to %d.0 or later", version, oldestEngine)}
 	}
 	e.version = version
 	return nil
+}
+
+// reasonOf is why nothing can be read any more after a call has failed.
+func reasonOf(err error) source.Reason {
+	switch reason := source.ReasonOf(err); {
+	case errors.Is(err, statusVersionMismatch), errors.Is(err, statusFunctionNotFound):
+		return source.ReasonUnsupported
+	case reason == source.ReasonResourceExhausted:
+		return reason
+	default:
+		return source.ReasonUnavailable
+	}
 }
 
 // close ends the connection, and with it all groups and watches that were made

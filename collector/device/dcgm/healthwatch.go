@@ -26,13 +26,11 @@ func (s *session) watchHealth() error {
 // asks first: what a check has told is taken to last until the next one.
 func (s *session) checkHealth() (incidents []incident, err error) {
 	for _, group := range s.gpuGroups {
-		told, err := dcgm.HealthCheck(group)
+		found, err := s.incidents(group)
 		if err != nil {
-			return nil, coded("check the GPUs' health", err)
+			return nil, err
 		}
-		for _, i := range told.Incidents {
-			incidents = append(incidents, incident{ours(i.EntityInfo), uint(i.System), int(i.Health), uint(i.Error.Code)})
-		}
+		incidents = append(incidents, found...)
 	}
 	return incidents, nil
 }

@@ -27,7 +27,7 @@ typedef struct {
 typedef int (*latest_function)(uintptr_t connection, entity_pair *entities, unsigned entity_count,
 	uint16_t *fields, unsigned field_count, unsigned flags, field_value *values);
 
-static int latest(void *function, uintptr_t connection, entity_pair *entities, unsigned entity_count,
+static int call_dcgmEntitiesGetLatestValues(void *function, uintptr_t connection, entity_pair *entities, unsigned entity_count,
 	uint16_t *fields, unsigned field_count, unsigned flags, field_value *values) {
 	return ((latest_function)function)(connection, entities, entity_count, fields, field_count, flags, values);
 }
@@ -131,7 +131,7 @@ func (e *engine) ask(q *question, flags uint, take func(*value, *asking)) error 
 	for _, p := range q.parts {
 		told := e.page.reserve(len(p.entities) * len(p.fields))
 		a.began = e.now().Elapsed
-		code := status(C.latest(e.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
+		code := status(C.call_dcgmEntitiesGetLatestValues(e.functions.latest, binding.connection, &p.entities[0], C.unsigned(len(p.entities)),
 			&p.fields[0], C.unsigned(len(p.fields)), C.unsigned(flags), &told[0]))
 		a.ended = e.now()
 		if code != statusOK {

@@ -81,13 +81,14 @@ func (s *Source) askOnce(tier device.Tier) error {
 			return err
 		}
 	}
-	s.listen()
+	s.missed = s.listen()
 	return nil
 }
 
 // listen learns of new XIDs. Those that came between two reads are asked for
-// when the last one is new.
-func (s *Source) listen() {
+// when the last one is new. The error is that there are too many of them: an
+// engine that does not tell them at all is no less well.
+func (s *Source) listen() error {
 	var fresh []value
 	var oldest int64
 	for i := range s.xids {
@@ -101,18 +102,22 @@ func (s *Source) listen() {
 		fresh = append(fresh, s.xids[i])
 	}
 	if len(fresh) == 0 {
-		return
+		return nil
 	}
 	groups := slices.Concat(s.session.gpuGroups, s.session.instanceGroups)
 	all, err := s.session.xidsSince(groups, s.session.xid.handle, oldest)
 	s.log.report("the XIDs between two reads", err)
 	s.ear.hear(append(all, fresh...))
+	if source.ReasonOf(err) == source.ReasonResourceExhausted {
+		return err
+	}
+	return nil
 }
 
 // observe makes observations of the values that were told, and of what is
 // asked beside them.
 func (s *Source) observe(tier device.Tier, now time.Duration) ([]device.Observation, error) {
-	errs := []error{s.askLinks(now)}
+	errs := []error{s.missed, s.askLinks(now)}
 	var incidents []incident
 	checked, examined := false, device.Window{}
 	if tier == device.Slow && s.session.checks {

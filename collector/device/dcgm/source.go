@@ -32,6 +32,7 @@ type Source struct {
 	links     map[entity]links
 	linksAt   time.Duration // when, in elapsed time, the links were last asked for
 	xids      []value       // of the present read
+	missed    error         // why some XIDs before it are not known
 
 	linksMeasured device.Window // when the links were asked for
 }
@@ -201,11 +202,7 @@ func computeInstances(hierarchy []instance) (parts []entity) {
 func (s *Source) fail(err error) error {
 	s.session.close()
 	s.session = nil
-	reason := source.ReasonUnavailable
-	if errors.Is(err, statusVersionMismatch) || errors.Is(err, statusFunctionNotFound) {
-		reason = source.ReasonUnsupported
-	}
-	s.down = &source.Failure{Reason: reason, Err: err}
+	s.down = &source.Failure{Reason: reasonOf(err), Err: err}
 	return s.down
 }
 

@@ -102,7 +102,25 @@ func completenessPanels() []panel {
 			empty: "no claim is too large, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
 			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
+		notReloaded(),
 	}
+}
+
+// notReloaded has a row for each exporter whose price list is older than its
+// file.
+func notReloaded() panel {
+	failed := `max by (cluster, instance) (dra_exporter_config_last_reload_successful{@exporters}) == 0`
+	return listing(24, 4, about{
+		title: "Price lists that were not reloaded", unit: units.Short,
+		reads: "Node agents that refused the file of --cost.prices at the last SIGHUP, and go on with the list of before. Their logs say what is wrong with it.",
+		empty: "all were read, or no agent has a price list, or " + noAgent, none: noneSeen,
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "instance", title: "Node", links: []link{instanceNode()}},
+	},
+		column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "not reloaded", critical}))), expr: failed},
+		column{title: "Last read with success", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, instance) (dra_exporter_config_last_reload_success_timestamp_seconds{@exporters}) and on (cluster, instance) (` + failed + `)`},
+	)
 }
 
 func costPanels() []panel {

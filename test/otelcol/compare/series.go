@@ -60,13 +60,13 @@ func (a attributes) String() string {
 func (s *series) key() string { return s.metric + s.attributes.String() }
 
 // live reports whether a family is none of a snapshot: it is of the process, of
-// the pushing itself, or a histogram.
+// its configuration, of the pushing itself, or a histogram.
 func live(family, kind string) bool {
 	switch kind {
 	case histogram, exponential, summary:
 		return true
 	}
-	for _, prefix := range []string{"go_", "process_", "promhttp_", "dra_exporter_otlp_"} {
+	for _, prefix := range []string{"go_", "process_", "promhttp_", "dra_exporter_config_", "dra_exporter_otlp_"} {
 		if strings.HasPrefix(family, prefix) {
 			return true
 		}

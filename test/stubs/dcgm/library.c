@@ -92,6 +92,7 @@ dcgmReturn_t dcgmHostengineVersionInfo(dcgmHandle_t handle, dcgmVersionInfo_t *i
     dcgmReturn_t status = session_call(handle, CALL_VERSION, &request, &reply);
     if (status == DCGM_ST_OK)
         wire_string(&reply, info->rawBuildInfoString, sizeof info->rawBuildInfoString);
+    unterminate("dcgmHostengineVersionInfo", info->rawBuildInfoString, sizeof info->rawBuildInfoString);
     wire_free(&reply);
     return status;
 }

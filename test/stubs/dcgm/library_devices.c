@@ -8,6 +8,7 @@
 #include "dcgm_agent.h"
 #include "dcgm_errors.h"
 #include "dcgm_test_apis.h"
+#include "faults.h"
 #include "session.h"
 
 /* Asks for a structure that travels as it is: both ends are built from the
@@ -57,7 +58,9 @@ dcgmReturn_t dcgmGetEntityGroupEntities(dcgmHandle_t handle, dcgm_field_entity_g
     struct wire request = {0};
     wire_put_u32(&request, (uint32_t)group);
     wire_put_u32(&request, flags);
-    return ask_list(handle, CALL_ENTITIES, &request, entities, count, *count);
+    dcgmReturn_t status = ask_list(handle, CALL_ENTITIES, &request, entities, count, *count);
+    *count = (int)claimed("dcgmGetEntityGroupEntities", *count);
+    return status;
 }
 
 dcgmReturn_t dcgmGetGpuStatus(dcgmHandle_t handle, unsigned int gpu, DcgmEntityStatus_t *status)
@@ -91,7 +94,9 @@ dcgmReturn_t dcgmGetGpuInstanceHierarchy(dcgmHandle_t handle, dcgmMigHierarchy_v
     if (hierarchy->version != dcgmMigHierarchy_version2)
         return DCGM_ST_VER_MISMATCH;
     struct wire request = {0};
-    return ask_structure(handle, CALL_HIERARCHY, &request, hierarchy, sizeof *hierarchy);
+    dcgmReturn_t status = ask_structure(handle, CALL_HIERARCHY, &request, hierarchy, sizeof *hierarchy);
+    hierarchy->count = (unsigned)claimed("dcgmGetGpuInstanceHierarchy", hierarchy->count);
+    return status;
 }
 
 dcgmReturn_t dcgmGetNvLinkLinkStatus(dcgmHandle_t handle, dcgmNvLinkStatus_v5 *links)
@@ -101,7 +106,9 @@ dcgmReturn_t dcgmGetNvLinkLinkStatus(dcgmHandle_t handle, dcgmNvLinkStatus_v5 *l
     if (links->version != dcgmNvLinkStatus_version5)
         return DCGM_ST_VER_MISMATCH;
     struct wire request = {0};
-    return ask_structure(handle, CALL_NVLINK_STATUS, &request, links, sizeof *links);
+    dcgmReturn_t status = ask_structure(handle, CALL_NVLINK_STATUS, &request, links, sizeof *links);
+    links->numGpus = (unsigned)claimed("dcgmGetNvLinkLinkStatus", links->numGpus);
+    return status;
 }
 
 dcgmReturn_t dcgmProfGetSupportedMetricGroups(dcgmHandle_t handle, dcgmProfGetMetricGroups_t *groups)
@@ -159,6 +166,9 @@ dcgmReturn_t dcgmHealthCheck(dcgmHandle_t handle, dcgmGpuGrp_t group, dcgmHealth
         response->incidentCount = wire_u32(&reply);
         for (unsigned i = 0; i < response->incidentCount; i++)
             wire_get(&reply, &response->incidents[i], sizeof response->incidents[i]);
+        for (unsigned i = 0; i < DCGM_HEALTH_WATCH_MAX_INCIDENTS_V2; i++)
+            unterminate("dcgmHealthCheck", response->incidents[i].error.msg, sizeof response->incidents[i].error.msg);
+        response->incidentCount = (unsigned)claimed("dcgmHealthCheck", response->incidentCount);
     }
     wire_free(&reply);
     return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dcgm_agent.h"
+#include "faults.h"
 #include "session.h"
 
 /* One value as it travels. */
@@ -94,6 +95,8 @@ dcgmReturn_t dcgmEntitiesGetLatestValues(dcgmHandle_t handle, dcgmGroupEntityPai
         struct received received;
         receive(&reply, &received);
         to_v2(&received, &values[i]);
+        if (received.type == DCGM_FT_STRING)
+            unterminate("dcgmEntitiesGetLatestValues", values[i].value.blob, sizeof values[i].value.blob);
     }
     wire_free(&reply);
     return status;
@@ -134,10 +137,13 @@ dcgmReturn_t dcgmGetValuesSince_v2(dcgmHandle_t handle, dcgmGpuGrp_t group, dcgm
     dcgmReturn_t status = session_call(handle, CALL_SINCE, &request, &reply);
     if (status == DCGM_ST_OK) {
         *next = wire_i64(&reply);
-        for (uint32_t left = wire_u32(&reply); left; left--) {
-            struct received received;
-            dcgmFieldValue_v1 value;
-            receive(&reply, &received);
+        uint32_t there = wire_u32(&reply);
+        long long told = there ? claimed("dcgmGetValuesSince_v2", there) : 0;
+        dcgmFieldValue_v1 value;
+        struct received received;
+        for (long long i = 0; i < told; i++) {
+            if (i < there)
+                receive(&reply, &received);
             to_v1(&received, &value);
             if (visit(received.entity_group, received.entity, &value, 1, data) < 0)
                 break;

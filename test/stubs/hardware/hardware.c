@@ -277,6 +277,14 @@ bool hardware_fault(int gpu, const char *prefix, const char *name, char code[HAR
     store_leave();
     if (!possible)
         return false;
+    snprintf(key, sizeof key, "%scrash.%s", prefix, name);
+    volatile int *volatile nowhere = NULL;
+    if (hardware_flag(gpu, key))
+        *nowhere = 0;
+    snprintf(key, sizeof key, "%sslow.%s", prefix, name);
+    int64_t milliseconds;
+    if (hardware_integer(gpu, key, &milliseconds))
+        nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000}, NULL);
     snprintf(key, sizeof key, "%shang.%s", prefix, name);
     while (hardware_flag(gpu, key))
         nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY}, NULL);

@@ -66,7 +66,9 @@ bool hardware_set(int gpu, const char *key, const char *text);
 /* Writes a few words about this process for tests to read: "<name>.<pid>". */
 void hardware_tell(const char *name, const char *text);
 
-/* Faults: looks up "<prefix>hang.<name>" and blocks while it is set, then
+/* Faults: looks up "<prefix>crash.<name>" and accesses memory that is not
+ * there, then "<prefix>slow.<name>" and waits for so many milliseconds, then
+ * "<prefix>hang.<name>" and blocks while it is set, then
  * "<prefix>return.<name>", whose value it tells. False: no such fault. */
 bool hardware_fault(int gpu, const char *prefix, const char *name, char code[HARDWARE_TEXT]);
 

@@ -111,7 +111,7 @@ static void read_line(struct table *table, char *line)
     struct value parsed = value_parse(trim(value));
     parsed.scripted = true;
     put(table, gpu, key, parsed);
-    if (strstr(key, "return.") || strstr(key, "hang."))
+    if (strstr(key, "return.") || strstr(key, "hang.") || strstr(key, "slow.") || strstr(key, "crash."))
         table->faults = true;
     if (!strncmp(key, "nvlink.", 7) && isdigit((unsigned char)key[7]))
         table->links = true;

@@ -1,0 +1,129 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/stubs"
+)
+
+// A vendor's library that accesses memory that is not there ends the agent,
+// whatever it had to tell. What docs/troubleshooting.md says of that is what
+// happens.
+func TestCrashOfALibrary(t *testing.T) {
+	hardware := stubs.NewNode(t, 1)
+	libraries := stubs.Build(t)
+	start := func(sources ...string) *crashing {
+		return startCrashing(t, hardware, append([]string{"--nvml.library=" + libraries.NVML}, sources...)...)
+	}
+	agent := start("--device.source=nvml")
+	agent.waitFor(t, `dra_device_power_watts\{`)
+	hardware.Set(0, "crash.nvmlDeviceGetPowerUsage", "1")
+	report := agent.ended(t)
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "troubleshooting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"SIGSEGV: segmentation violation", "signal arrived during cgo execution", "go-nvml/pkg/nvml._Cfunc_nvmlDeviceGetPowerUsage"} {
+		if !strings.Contains(report, line) {
+			t.Errorf("the log does not have %q:\n%s", line, report)
+		}
+		if !strings.Contains(string(document), "`"+line+"`") {
+			t.Errorf("the document does not have %q", line)
+		}
+	}
+
+	// The kubelet starts it again, which ends in the same way; the flag of the
+	// document goes on without the library.
+	start("--device.source=nvml").ended(t)
+	flags := regexp.MustCompile("--device.source=amdgpu --device.source=rdma").FindString(string(document))
+	if flags == "" {
+		t.Fatal("the document has no flags")
+	}
+	start(strings.Fields(flags)...).waitFor(t, `dra_exporter_source_up\{source="rdma"`)
+}
+
+// crashing is an agent in a process of its own.
+type crashing struct {
+	command *exec.Cmd
+	file    string
+	done    chan error
+}
+
+func startCrashing(t *testing.T, hardware *stubs.Node, flags ...string) *crashing {
+	t.Helper()
+	folder := t.TempDir()
+	arguments := []string{
+		"node", "--node.name=n", "--kubernetes.disable", "--web.listen-address=127.0.0.1:0", "--device.interval=100ms",
+		"--kubelet.pod-resources-socket=" + filepath.Join(folder, "none.sock"), "--cdi.dir=" + folder,
+	}
+	c := &crashing{command: program(t.Context(), append(arguments, flags...)...), file: filepath.Join(folder, "log"), done: make(chan error, 1)}
+	log, err := os.Create(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	c.command.Stdout, c.command.Stderr = log, log
+	c.command.Env = append(c.command.Env, hardware.Env()...)
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.done <- c.command.Wait() }()
+	t.Cleanup(func() { _ = c.command.Process.Kill() })
+	return c
+}
+
+func (c *crashing) text() string {
+	text, err := os.ReadFile(c.file)
+	return fmt.Sprint(string(text), err)
+}
+
+// waitFor waits until the page of metrics has something.
+func (c *crashing) waitFor(t *testing.T, pattern string) {
+	t.Helper()
+	address, row := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`), regexp.MustCompile(pattern)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		found := address.FindStringSubmatch(c.text())
+		if found == nil {
+			continue
+		}
+		answer, err := http.Get("http://" + found[1] + "/metrics")
+		if err != nil {
+			continue
+		}
+		page, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if row.Match(page) {
+			return
+		}
+	}
+	t.Fatalf("the page never has %s:\n%s", pattern, c.text())
+}
+
+// ended waits for the end of the process, which must be a crash, and returns
+// its log.
+func (c *crashing) ended(t *testing.T) string {
+	t.Helper()
+	select {
+	case err := <-c.done:
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 {
+			t.Errorf("it ended with %v, want exit status 2:\n%s", err, c.text())
+		}
+		return c.text()
+	case <-time.After(time.Minute):
+		t.Fatalf("it goes on:\n%s", c.text())
+		return ""
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+)
+
+// startedProgram is the program in a process of its own, until the test ends.
+type startedProgram struct {
+	address string
+	log     *transcript
+	hangUp  func()
+}
+
+func startProgram(t *testing.T, args ...string) startedProgram {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	command, log := program(ctx, append(args, "--web.listen-address=127.0.0.1:0")...), &transcript{}
+	command.Stdout, command.Stderr = log, log
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := command.Wait(); err != nil && !strings.Contains(err.Error(), context.Canceled.Error()) {
+			t.Errorf("it did not end well: %v\n%s", err, log)
+		}
+	})
+	listens := log.wait(t, "address=127.0.0.1:")
+	return startedProgram{
+		address: "http://127.0.0.1:" + listens[:strings.IndexAny(listens, " \n")], log: log,
+		hangUp: func() {
+			if err := command.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+}
+
+// wait returns what comes after the text in the log, with a line's end.
+func (l *transcript) wait(t *testing.T, text string) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, after, found := strings.Cut(l.String(), text); found && strings.Contains(after, "\n") {
+			return after
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the log never has %q:\n%s", text, l)
+		}
+	}
+}
+
+// SIGHUP reloads the price list. A list that is wrong, or in another currency,
+// leaves the one of before in force, says so, and does not end the process.
+func TestSIGHUPReloadsPrices(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	prices := write("prices.yaml", "currency: EUR\nprices: [{model: A, perHour: 1}]\n")
+	devices := write("devices.yaml", "devices: [{uuid: GPU-0, vendor: nvidia, model: A}]")
+	node := startProgram(t, "node", "--node.name=n", "--kubernetes.disable", "--device.source=simulated", "--simulated.config="+devices, "--cost.prices="+prices)
+	const one, two, succeeded, failed = `currency="EUR",deviceclass="",node="n",uuid="GPU-0"} 1` + "\n", `currency="EUR",deviceclass="",node="n",uuid="GPU-0"} 2` + "\n",
+		"\ndra_exporter_config_last_reload_successful 1\n", "\ndra_exporter_config_last_reload_successful 0\n"
+	eventually(t, node.address+"/metrics", one, succeeded, "\ndra_exporter_config_last_reload_success_timestamp_seconds 1.")
+	for text, reason := range map[string]string{
+		"currency: EUR\nprices: [{model: A, perHour: two}]\n": "perHour",
+		"currency: USD\nprices: [{model: A, perHour: 2}]\n":   "the currency is USD now and was EUR",
+	} {
+		write("prices.yaml", text)
+		node.hangUp()
+		node.log.wait(t, reason)
+		eventually(t, node.address+"/metrics", one, failed)
+	}
+	write("prices.yaml", "currency: EUR\nprices: [{model: A, perHour: 2}]\n")
+	node.hangUp()
+	eventually(t, node.address+"/metrics", two, succeeded)
+}
+
+// Where there is nothing to reload, SIGHUP says so.
+func TestSIGHUPIsIgnored(t *testing.T) {
+	server, err := apiserver.Start(t.Context(), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, server.Config()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"node", "--node.name=n", "--kubernetes.disable"},
+		{"cluster", "--kubeconfig=" + kubeconfig},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			role := startProgram(t, args...)
+			for range 3 {
+				role.hangUp()
+			}
+			role.log.wait(t, "SIGHUP is ignored")
+			if code, page := get(t, role.address+"/metrics"); code != 200 || strings.Contains(page, "config_last_reload") {
+				t.Errorf("afterwards a scrape gets %d:\n%.500s", code, page)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowWriter takes each block after a while, unless its deadline is sooner.
+type slowWriter struct {
+	pause    time.Duration
+	deadline time.Time
+	taken    int
+}
+
+func (s *slowWriter) Header() http.Header { return http.Header{} }
+func (s *slowWriter) WriteHeader(int)     {}
+func (s *slowWriter) SetWriteDeadline(deadline time.Time) error {
+	s.deadline = deadline
+	return nil
+}
+
+func (s *slowWriter) Write(block []byte) (int, error) {
+	if left := s.deadline.Sub(now()); left < s.pause {
+		time.Sleep(left)
+		return 0, os.ErrDeadlineExceeded
+	}
+	time.Sleep(s.pause)
+	s.taken += len(block)
+	return len(block), nil
+}
+
+// A client that takes nothing is cut off soon; one that reads slowly and
+// steadily may finish, but has no more than sendTimeout.
+func TestDeadlinesOfWrites(t *testing.T) {
+	const blocks = 20
+	page := pageOf(blocks * blockSize)
+	for name, test := range map[string]struct {
+		pause, ends time.Duration
+		whole       bool
+	}{
+		"takes nothing":     {time.Hour, stallTimeout, false},
+		"slow and steady":   {2 * time.Second, time.Duration(len(page.blocks)) * 2 * time.Second, true},
+		"too slow in all":   {stallTimeout - time.Second, sendTimeout, false},
+		"takes all at once": {0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun, writer := time.Now(), &slowWriter{pause: test.pause}
+				newWrites(10, 10, 1<<20).send(writer, httptest.NewRequest(http.MethodGet, "/", nil), page)
+				if took := time.Since(begun); took != test.ends || (writer.taken == page.size) != test.whole {
+					t.Errorf("%d of %d bytes in %s, want it to end after %s", writer.taken, page.size, took, test.ends)
+				}
+			})
+		})
+	}
+}
+
+// A connection that asks nothing ends, and one that does ask goes on.
+func TestIdleConnectionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		limited := newConnections(10, 10).add(ours)
+		defer limited.Close()
+		if err := limited.SetReadDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			go func() { _, _ = theirs.Write([]byte("x")) }() // what fails, Read says
+			if _, err := limited.Read(make([]byte, 1)); err != nil {
+				t.Fatalf("a connection that asks: %v", err)
+			}
+			time.Sleep(idleTimeout - time.Second)
+		}
+		begun := time.Now()
+		_, err := limited.Read(make([]byte, 1))
+		if took := time.Since(begun); !errors.Is(err, os.ErrDeadlineExceeded) || took != idleTimeout {
+			t.Errorf("a connection that asks nothing ends after %s: %v", took, err)
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fakeConnection is of an address, and remembers that it was closed.
+type fakeConnection struct {
+	net.Conn
+	address string
+	closed  atomic.Bool
+}
+
+func (f *fakeConnection) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.ParseIP(f.address), Port: 1}
+}
+func (f *fakeConnection) Close() error { f.closed.Store(true); return nil }
+
+// openConnections opens one connection for each address.
+func openConnections(c *connections, addresses ...string) []*connection {
+	var opened []*connection
+	for _, address := range addresses {
+		opened = append(opened, c.add(&fakeConnection{address: address}))
+	}
+	return opened
+}
+
+func isClosed(c *connection) bool { return c.Conn.(*fakeConnection).closed.Load() }
+
+// Connections beyond the limits take the place of those that are least worth
+// keeping, and never of one that has taken a page while there is another.
+func TestConnectionsAreReplaced(t *testing.T) {
+	limit := newConnections(4, 2)
+	opened := openConnections(limit, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	opened[0].prove()
+	second := openConnections(limit, "10.0.0.1")[0]
+	if !isClosed(opened[1]) || isClosed(opened[0]) || isClosed(second) {
+		t.Error("the third connection of a client did not take the place of the one without a page")
+	}
+	opened[2].progressed(time.Unix(1, 0))
+	fifth := openConnections(limit, "10.0.0.4")[0]
+	if !isClosed(opened[3]) || isClosed(fifth) || isClosed(opened[2]) {
+		t.Error("the fifth connection did not take the place of the oldest that took nothing")
+	}
+	for _, one := range append(opened, second, fifth) {
+		_ = one.Close()
+		_ = one.Close()
+	}
+	if len(limit.open) != 0 || len(limit.ofClient) != 0 {
+		t.Errorf("%d connections and %d clients are kept", len(limit.open), len(limit.ofClient))
+	}
+}
+
+// pageOf renders a page of a size.
+func pageOf(size int) *rendered {
+	return render(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("x", size))
+	}), httptest.NewRequest(http.MethodGet, "/", nil))
+}
+
+// startWrites begins to write the page to each connection.
+func startWrites(t *testing.T, s *writes, page *rendered, to ...*connection) []*write {
+	t.Helper()
+	var started []*write
+	for i, connection := range to {
+		one, err := s.start(page, connection, time.Unix(int64(i), 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		started = append(started, one)
+	}
+	return started
+}
+
+// What unfinished pages keep in memory is bounded: clients of the address that
+// has most of it are cut off first. A page that several are sent counts once.
+func TestWritesAreBounded(t *testing.T) {
+	limit, bounded := newConnections(100, 100), newWrites(100, 4, 10_000)
+	shared := pageOf(5_000)
+	together := startWrites(t, bounded, shared, openConnections(limit, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3")...)
+	if bounded.bytes != 5_000 {
+		t.Errorf("four writes of one page count %d bytes", bounded.bytes)
+	}
+	bounded.end(together[0])
+	bounded.end(together[3])
+	startWrites(t, bounded, pageOf(2_000), openConnections(limit, "10.0.0.4")...)
+	startWrites(t, bounded, pageOf(2_000), openConnections(limit, "10.0.0.5")...)
+	newest := openConnections(limit, "10.0.0.6")
+	startWrites(t, bounded, pageOf(2_000), newest...)
+	if !isClosed(together[1].connection) || !isClosed(together[2].connection) || isClosed(newest[0]) {
+		t.Error("the client with the most bytes was not cut off")
+	}
+	if bounded.bytes > 10_000 {
+		t.Errorf("%d bytes are kept", bounded.bytes)
+	}
+	large := startWrites(t, bounded, pageOf(20_000), openConnections(limit, "10.0.0.7")...)
+	if bounded.bytes > pagesKept*20_000 || isClosed(large[0].connection) {
+		t.Errorf("a large page has no room: %d bytes", bounded.bytes)
+	}
+	for one := range bounded.open {
+		bounded.end(one)
+	}
+	if bounded.bytes != 0 || len(bounded.pages)+len(bounded.ofClient)+len(bounded.ofConnection) != 0 {
+		t.Errorf("%d bytes, %d pages, %d clients are kept", bounded.bytes, len(bounded.pages), len(bounded.ofClient))
+	}
+}
+
+// One HTTP/2 connection has a bound of its own, and a client that reads is not
+// cut off for one that does not.
+func TestWhoseWriteIsEnded(t *testing.T) {
+	limit, bounded := newConnections(100, 100), newWrites(3, 2, 1<<20)
+	several := openConnections(limit, "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.1")
+	several[0].prove()
+	page := pageOf(100)
+	begun := startWrites(t, bounded, page, several[0], several[1], several[2])
+	bounded.progressed(begun[1], time.Unix(100, 0))
+	startWrites(t, bounded, page, several[3])
+	if !isClosed(several[2]) || isClosed(several[0]) || isClosed(several[1]) {
+		t.Error("it was not the one that has taken nothing for longest")
+	}
+	bounded = newWrites(100, 2, 1<<20)
+	startWrites(t, bounded, page, several[3], several[3])
+	if _, err := bounded.start(page, several[3], time.Unix(200, 0)); err == nil {
+		t.Error("one connection has no bound")
+	}
+}
+
+// Requests that wait together get one page, and none that was begun before they
+// came.
+func TestBatches(t *testing.T) {
+	var (
+		rendering = make(chan struct{})
+		goOn      = make(chan struct{})
+		count     atomic.Int64
+	)
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		rendering <- struct{}{}
+		<-goOn
+		fmt.Fprint(w, count.Add(1))
+	})
+	shared := newBatches(newSlots(1, 100, 100))
+	handler := shared.buffered(newWrites(100, 100, 1<<20), func(r *http.Request) string { return r.URL.Path }, page)
+	ask := func(answers chan<- string) {
+		response := httptest.NewRecorder()
+		handler.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		answers <- response.Body.String()
+	}
+	first, later := make(chan string, 1), make(chan string, 50)
+	var clients sync.WaitGroup
+	clients.Go(func() { ask(first) })
+	<-rendering
+	for range cap(later) {
+		clients.Go(func() { ask(later) })
+	}
+	for { // all have joined
+		shared.slots.mu.Lock()
+		requests := shared.slots.requests
+		shared.slots.mu.Unlock()
+		if requests == 1+cap(later) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	goOn <- struct{}{}
+	<-rendering
+	goOn <- struct{}{}
+	clients.Wait()
+	close(later)
+	if got := <-first; got != "1" {
+		t.Errorf("the first gets page %s", got)
+	}
+	for got := range later {
+		if got != "2" {
+			t.Errorf("one that came later gets page %s", got)
+		}
+	}
+	if n := count.Load(); n != 2 || shared.slots.requests != 0 || len(shared.waiting) != 0 {
+		t.Errorf("%d pages were rendered, %d requests and %d batches are left", n, shared.slots.requests, len(shared.waiting))
+	}
+}
+
+// A page that takes long does not keep the requests behind it for ever, and one
+// client does not take all places.
+func TestSlots(t *testing.T) {
+	bounded := newSlots(1, 3, 2)
+	entered := ""
+	for _, client := range []string{"a", "a", "a", "b", "c"} {
+		if bounded.enter(client) {
+			entered += client
+		}
+	}
+	if entered != "aab" {
+		t.Errorf("%s entered, want aab", entered)
+	}
+	for _, client := range []string{"a", "a", "b"} {
+		bounded.leave(client)
+	}
+	// An address of this machine stands for many clients.
+	local := 0
+	for range 5 {
+		if bounded.enter("127.0.0.1") {
+			local++
+		}
+	}
+	if local != 3 {
+		t.Errorf("an address of the loopback interface enters %d times, want 3, as many as all may", local)
+	}
+	for range local {
+		bounded.leave("127.0.0.1")
+	}
+	if bounded.requests != 0 || len(bounded.ofClient) != 0 {
+		t.Errorf("%d requests of %d clients are left", bounded.requests, len(bounded.ofClient))
+	}
+}
+
+func TestAddressOf(t *testing.T) {
+	for peer, address := range map[string]string{"10.0.0.1:80": "10.0.0.1", "[::1]:80": "::1", "host(2):9420": "host(2)", "@": "@", "": ""} {
+		if got := addressOf(peer); got != address {
+			t.Errorf("%q is of %q", peer, got)
+		}
+	}
+	for address, loopback := range map[string]bool{"127.0.0.6": true, "::1": true, "::ffff:127.0.0.1": true, "10.0.0.1": false, "localhost": false, "": false} {
+		if isLoopback(address) != loopback {
+			t.Errorf("%q is taken for loopback: %v", address, !loopback)
+		}
+	}
+}

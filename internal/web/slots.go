@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// errBusy is why a request is answered with 503.
+var errBusy = errors.New("too many requests in flight, try again later")
+
+// slots bounds how many pages are rendered at a time. Requests wait for a slot
+// for renderWait at most.
+type slots struct {
+	free chan struct{}
+
+	most, mostOfClient int // requests that wait or are rendered
+
+	mu       sync.Mutex
+	requests int
+	ofClient map[string]int
+}
+
+func newSlots(slotCount, most, mostOfClient int) *slots {
+	return &slots{free: make(chan struct{}, slotCount), most: most, mostOfClient: mostOfClient, ofClient: map[string]int{}}
+}
+
+// enter counts a request of the client, and reports whether it is within the
+// bounds. It must leave if it is.
+func (s *slots) enter(client string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests >= s.most || s.ofClient[client] >= limitOf(client, s.most, s.mostOfClient) {
+		return false
+	}
+	s.requests++
+	s.ofClient[client]++
+	return true
+}
+
+func (s *slots) leave(client string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests--
+	if s.ofClient[client]--; s.ofClient[client] == 0 {
+		delete(s.ofClient, client)
+	}
+}
+
+// take waits for a slot, which must be given back.
+func (s *slots) take(ctx context.Context) error {
+	select {
+	case s.free <- struct{}{}:
+		return nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, renderWait)
+	defer cancel()
+	select {
+	case s.free <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errBusy
+	}
+}
+
+func (s *slots) giveBack() { <-s.free }
+
+// refuse answers that the server is busy.
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+// buffered renders each answer of a handler into memory while it has a slot,
+// and writes it afterwards.
+func (s *slots) buffered(to *writes, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, err := s.rendered(next, r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		to.send(w, r, page)
+	})
+}
+
+func (s *slots) rendered(next http.Handler, r *http.Request) (*rendered, error) {
+	client := addressOf(r.RemoteAddr)
+	if !s.enter(client) {
+		return nil, errBusy
+	}
+	defer s.leave(client)
+	if err := s.take(r.Context()); err != nil {
+		return nil, err
+	}
+	defer s.giveBack()
+	return render(next, r), nil
+}
+
+// direct has a handler write its answer itself while it has a slot.
+func (s *slots) direct(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		client := addressOf(r.RemoteAddr)
+		if !s.enter(client) {
+			refuse(w, errBusy)
+			return
+		}
+		defer s.leave(client)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// batches renders one page for all requests that are alike and wait for a slot
+// together. A request never gets a page whose rendering began before it came.
+type batches struct {
+	slots *slots
+
+	mu      sync.Mutex
+	waiting map[string]*batch // by what their requests have in common
+}
+
+type batch struct {
+	done chan struct{}
+	page *rendered // once done; nil where there was no slot
+}
+
+func newBatches(s *slots) *batches { return &batches{slots: s, waiting: map[string]*batch{}} }
+
+// buffered is slots.buffered for requests of which those with the same key get
+// the same answer. A request without a key is alone.
+func (b *batches) buffered(to *writes, key func(*http.Request) string, next http.Handler) http.Handler {
+	alone := b.slots.buffered(to, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		common := key(r)
+		if common == "" {
+			alone.ServeHTTP(w, r)
+			return
+		}
+		page, err := b.rendered(common, next, r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		to.send(w, r, page)
+	})
+}
+
+func (b *batches) rendered(key string, next http.Handler, r *http.Request) (*rendered, error) {
+	client := addressOf(r.RemoteAddr)
+	if !b.slots.enter(client) {
+		return nil, errBusy
+	}
+	defer b.slots.leave(client)
+	b.mu.Lock()
+	joined, others := b.waiting[key]
+	if !others {
+		joined = &batch{done: make(chan struct{})}
+		b.waiting[key] = joined
+	}
+	b.mu.Unlock()
+	if !others {
+		b.render(key, joined, next, r)
+	}
+	select {
+	case <-joined.done:
+	case <-r.Context().Done():
+		return nil, errBusy
+	}
+	if joined.page == nil {
+		return nil, errBusy
+	}
+	return joined.page, nil
+}
+
+// render is for the first request of a batch. It renders for the others, too,
+// when its own client has left.
+func (b *batches) render(key string, mine *batch, next http.Handler, r *http.Request) {
+	defer close(mine.done)
+	ctx := context.WithoutCancel(r.Context())
+	err := b.slots.take(ctx)
+	b.mu.Lock()
+	delete(b.waiting, key)
+	b.mu.Unlock()
+	if err != nil {
+		return
+	}
+	defer b.slots.giveBack()
+	mine.page = render(next, r.WithContext(ctx))
+}

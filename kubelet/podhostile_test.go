@@ -1,0 +1,188 @@
+package kubelet
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// telling is a kubelet whose Pods API tells what a function sends, one watch
+// after another.
+type telling struct {
+	podsv1alpha1.UnimplementedPodsServer
+	tell atomic.Pointer[func(tell func(kind podsv1alpha1.EventType, pod []byte) bool)]
+}
+
+func (s *telling) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
+	(*s.tell.Load())(func(kind podsv1alpha1.EventType, pod []byte) bool {
+		return stream.Send(&podsv1alpha1.WatchPodsEvent{Type: kind, Pod: pod}) == nil
+	})
+	<-stream.Context().Done()
+	return nil
+}
+
+const (
+	added    = podsv1alpha1.EventType_ADDED
+	modified = podsv1alpha1.EventType_MODIFIED
+	deleted  = podsv1alpha1.EventType_DELETED
+	synced   = podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE
+)
+
+// startTelling serves on a socket until the test ends.
+func startTelling(t *testing.T, tell func(func(podsv1alpha1.EventType, []byte) bool)) (s *telling, socket string) {
+	t.Helper()
+	socket = freshSocket(t)
+	listener, err := net.Listen("unix", socket)
+	must(t, err)
+	s = &telling{}
+	s.tell.Store(&tell)
+	server := grpc.NewServer(grpc.MaxSendMsgSize(64 << 20))
+	podsv1alpha1.RegisterPodsServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return s, socket
+}
+
+func podBytes(t *testing.T, uid string) []byte {
+	t.Helper()
+	raw, err := aPod(uid, "pod-"+uid[:min(len(uid), 20)], "Running").Marshal()
+	must(t, err)
+	return raw
+}
+
+// A pod that would take gigabytes once it is decoded is left out, with the
+// limit in the message, and the others are told.
+func TestPodOfEmptyEntries(t *testing.T) {
+	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
+		tell(added, append(podBytes(t, "1"), field(2, bytes.Repeat(field(2, nil), 15<<19))...))
+		tell(added, podBytes(t, "2"))
+		tell(synced, nil)
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "2=pod-2 Running")
+	runtime.ReadMemStats(&after)
+	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "250000 fields") {
+		t.Errorf("status %+v", s)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 160 {
+		t.Errorf("it took %d MiB", took)
+	}
+}
+
+// An event of more bytes than are accepted ends the watch.
+func TestPodLargerThanAMessage(t *testing.T) {
+	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
+		tell(added, append(podBytes(t, "1"), field(2, make([]byte, 17<<20))...))
+		tell(synced, nil)
+	})
+	w, _ := watchPods(t, PodsOptions{Socket: socket})
+	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	if s := w.Status(); s.Up || !strings.Contains(s.Message, "16 MiB") {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// Pods without end are taken up to the limit, however often the watch is
+// opened anew, and room is made for those that are there afterwards.
+func TestPodsWithoutEnd(t *testing.T) {
+	kinds := map[string]podsv1alpha1.EventType{"of a list": added, "that come": modified, "that end": deleted}
+	for what, kind := range kinds {
+		t.Run(what, func(t *testing.T) {
+			var named atomic.Int64
+			flood := func(tell func(podsv1alpha1.EventType, []byte) bool) {
+				if kind != added && !tell(synced, nil) {
+					return
+				}
+				for tell(kind, podBytes(t, fmt.Sprint(named.Add(1)))) {
+				}
+			}
+			server, socket := startTelling(t, flood)
+			w, told := watchPods(t, PodsOptions{Socket: socket})
+			eventually(t, "three watches are ended", func() bool {
+				told.mu.Lock()
+				defer told.mu.Unlock()
+				if len(told.pods) > maxPods {
+					t.Fatalf("%d pods are known", len(told.pods))
+				}
+				return w.Status().Errors >= 3
+			})
+			if s := w.Status(); s.Up || s.Reason != source.ReasonResourceExhausted || !strings.Contains(s.Message, "10000 pods") {
+				t.Errorf("status %+v", s)
+			}
+			honest := func(tell func(podsv1alpha1.EventType, []byte) bool) {
+				tell(added, podBytes(t, "honest"))
+				tell(synced, nil)
+			}
+			server.tell.Store(&honest)
+			becomes(t, told, "honest=pod-honest Running")
+		})
+	}
+}
+
+// What a pod is known by is limited, so that what is kept of ten thousand is.
+func TestPodsWithLongNames(t *testing.T) {
+	long := strings.Repeat("long-", 1<<18)
+	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
+		tell(added, podBytes(t, long))
+		tell(deleted, podBytes(t, long))
+		tell(added, podBytes(t, "1"))
+		tell(synced, nil)
+	})
+	w, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "1=pod-1 Running")
+	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
+	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, "128 bytes") {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// A list that goes on and on without an end is given up, however much comes.
+func TestListOfPodsThatDoesNotEnd(t *testing.T) {
+	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
+		for tell(added, podBytes(t, "1")) {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	w, _ := watchPods(t, PodsOptions{Socket: socket, Patience: 300 * time.Millisecond})
+	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
+}
+
+// Changes without end of one pod are taken in as they come and keep nothing.
+func TestChangesWithoutEnd(t *testing.T) {
+	var sent atomic.Int64
+	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
+		tell(synced, nil)
+		for tell(modified, podBytes(t, "1")) {
+			sent.Add(1)
+		}
+	})
+	w, told := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, told, "1=pod-1 Running")
+	use := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, from := use(), sent.Load()
+	eventually(t, "20,000 changes", func() bool { return sent.Load() > from+20_000 })
+	if after := use(); after > before+(8<<20) {
+		t.Errorf("the heap grew from %d to %d KiB", before>>10, after>>10)
+	}
+	if s := w.Status(); !s.Up || s.Reason != source.ReasonNone {
+		t.Errorf("status %+v", s)
+	}
+}
