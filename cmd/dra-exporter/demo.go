@@ -48,8 +48,7 @@ type demoFlags struct {
 	push   *otlp.Flags
 }
 
-// runDemo wires the agent as on a real node; only what lies around it is
-// simulated.
+// runDemo runs both roles as they are; only what surrounds them is simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
 	// A terminal that is closed ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -87,7 +86,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
-	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
+	printAddresses(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
 	var running errgroup.Group
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
@@ -185,9 +184,9 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// tellWhere prints commands that can be copied: with the program's name as it
+// printAddresses prints commands that can be copied: with the program's name as it
 // was called.
-func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
+func printAddresses(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
 	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
 
   the node     http://%[1]s/

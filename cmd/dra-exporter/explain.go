@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// explainFlags are those of a person who asks, as kubectl has them.
+// explainFlags are named as in kubectl.
 type explainFlags struct {
 	personFlags
 	output  string
@@ -58,12 +58,12 @@ func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, hel
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
 }
 
-// runExplain fails where the question could not be answered.
+// runExplain fails if there is no such object, or if that is unknown.
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
 		return fmt.Errorf("--timeout=%s is no time to read a cluster in", flags.timeout)
 	}
-	// A wrong name is told before a missing kubeconfig.
+	// A wrong name is reported before a missing kubeconfig.
 	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeO
 	if f.alone && f.podsAPI != "" {
 		return options, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
 	}
-	err := f.open(&options, agent, log) // what is given and wrong is told before what is missing
+	err := f.open(&options, agent, log) // what is wrong is reported before what is missing
 	if err != nil {
 		return options, err
 	}

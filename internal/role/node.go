@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,7 +66,7 @@ type Node struct {
 	prices  *priceList   // nil: without
 	wake    chan struct{}
 
-	listingSince clock.Instant // since when sources may list processes; the runner's alone
+	processes processes
 }
 
 // NewNode wires the role and starts nothing.
@@ -84,10 +83,11 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 		Sources: options.Sources, Optional: options.Optional, Interval: config.Interval, SlowInterval: options.SlowInterval, Clock: now, Log: log,
 		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
 	})
+	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
 	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
 	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: observe.WithLabelValues(cdi.SourceName).Observe})
 	if options.Processes {
-		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.pids, Log: log, Clock: now, Observe: observe.WithLabelValues(cgroup.SourceName).Observe})
+		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: observe.WithLabelValues(cgroup.SourceName).Observe})
 	}
 	if options.API != nil {
 		cluster, err := apiserver.New(apiserver.Options{
@@ -105,6 +105,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.PodsSourceName).Observe,
 		})
 	}
+	n.processes.kubelet, n.processes.cgroup, n.processes.cluster = n.kubelet, n.cgroup, n.cluster
 	var err error
 	if config.Prices != nil {
 		if n.prices, err = newPriceList(options.PriceFile, config.Prices, registry, now, log); err != nil {
@@ -128,7 +129,7 @@ func (n *Node) gather() node.Facts {
 		CDI:      n.cdi.Latest(),
 		Sources:  n.statuses(),
 
-		Processes: n.processes(),
+		Processes: n.processes.known(),
 		Prices:    n.prices.prices(),
 	}
 	if n.cluster != nil {
@@ -175,7 +176,7 @@ func (n *Node) settled() bool {
 			return false
 		}
 	}
-	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processesSettled()
+	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processes.settled()
 }
 
 // Known is what the parts of a Node have read, for a check of the role.
@@ -357,92 +358,4 @@ func (n *Node) healthy() error {
 		}
 	}
 	return nil
-}
-
-// Gate says whether sources are to list processes, which is not known when they are
-// opened. It is safe for concurrent use.
-type Gate struct{ open atomic.Bool }
-
-// Open reports whether processes are listed.
-func (g *Gate) Open() bool { return g.open.Load() }
-
-// processState says whether the pods of processes can be found now. A kubelet that
-// has not been reached is not known to be visible.
-func (n *Node) processState() node.ProcessState {
-	switch {
-	case !n.options.Processes:
-		return node.ProcessesDisabled
-	case !n.podsRead():
-		return node.ProcessesNoPods
-	}
-	if visible, known := n.kubelet.Visible(); !known || !visible {
-		return node.ProcessesPIDNamespace
-	}
-	if procfs := n.cgroup.Status(); !procfs.Up && procfs.Errors > 0 {
-		return node.ProcessesNoProcfs
-	}
-	return node.ProcessesOK
-}
-
-// podsRead reports whether the pods have ever been read from the API server, which
-// alone has their UIDs. They are used while it cannot be reached.
-func (n *Node) podsRead() bool {
-	return n.cluster != nil && slices.ContainsFunc(n.cluster.Statuses(), func(s source.Status) bool {
-		return s.Name == node.SourcePods && !s.LastSuccess.IsZero()
-	})
-}
-
-// processes returns what is known of them, and opens or closes the gate.
-func (n *Node) processes() node.Processes {
-	state := n.processState()
-	n.options.Gate.open.Store(state == node.ProcessesOK)
-	if state != node.ProcessesOK {
-		return node.Processes{State: state}
-	}
-	return node.Processes{State: state, Owners: n.cgroup.Latest()}
-}
-
-// processesSettled reports whether processes have been listed and looked up
-// once, or would have been within two reads: before that, what is split later
-// would be shared for a moment.
-func (n *Node) processesSettled() bool {
-	if n.processes().State != node.ProcessesOK {
-		return true
-	}
-	if n.listingSince.IsZero() {
-		n.listingSince = n.options.Clock()
-	}
-	return n.lookedUp() || n.options.Clock().Since(n.listingSince) > 2*n.options.Config.Interval
-}
-
-// lookedUp reports whether processes have been listed, and all of them looked
-// up.
-func (n *Node) lookedUp() bool {
-	owners, listed := n.cgroup.Latest(), false
-	for _, sample := range n.sampler.Latest() {
-		listed = listed || !sample.ProcessesAt.IsZero()
-		for _, process := range sample.Processes {
-			if _, known := owners[process.PID]; !known {
-				return false
-			}
-		}
-	}
-	return listed
-}
-
-// pids returns the processes of the newest samples, without lists that are stale: a
-// device whose reads hang would keep pids that other processes have by now, and
-// claim that those existed before.
-func (n *Node) pids() []cgroup.Seen {
-	var seen []cgroup.Seen
-	now, limit := n.options.Clock(), device.StaleAfter(n.options.Config.Interval)
-	for _, sample := range n.sampler.Latest() {
-		if now.Since(sample.ProcessesAt) > limit {
-			continue
-		}
-		for _, process := range sample.Processes {
-			seen = append(seen, cgroup.Seen{PID: process.PID, At: sample.ProcessesAt})
-		}
-	}
-	return seen
 }

@@ -56,18 +56,18 @@ func TestOldListsAreNotLookedUp(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); n.sampler.Run(ctx) }()
 	defer func() { stop(); <-ended }()
-	for deadline := time.Now().Add(10 * time.Second); len(n.pids()) != 1; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); len(n.processes.pids()) != 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("listed %d times, and %v is looked up", source.listed.Load(), n.pids())
+			t.Fatalf("listed %d times, and %v is looked up", source.listed.Load(), n.processes.pids())
 		}
 	}
 	gate.open.Store(false)
 	time.Sleep(2 * interval)
-	if len(n.pids()) != 1 {
+	if len(n.processes.pids()) != 1 {
 		t.Error("a list that still counts is not looked up")
 	}
 	later.Store(int64(device.StaleAfter(interval) + time.Second))
-	if old := n.pids(); len(old) != 0 {
+	if old := n.processes.pids(); len(old) != 0 {
 		t.Errorf("%v is looked up", old)
 	}
 }
