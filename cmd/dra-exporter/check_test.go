@@ -19,14 +19,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/config"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/check"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
@@ -482,15 +485,18 @@ func TestCheckAsksEachAddressOfAName(t *testing.T) {
 		go func() { _ = server.Serve(listener) }() // until it is closed
 		t.Cleanup(func() { _ = server.Close() })
 	}
-	flags := &checkAgentFlags{
-		stderr: io.Discard,
-		urls:   []string{"exporters.lab:" + port},
-		lookup: func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", "::1", "127.0.0.1"}, nil },
+	reader := check.AgentReader{
+		HTTP:     config.DefaultHTTPClientConfig,
+		Resolve:  func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", "::1", "127.0.0.1"}, nil },
+		Clock:    clock.System(),
+		Progress: terminal.Progress{To: io.Discard},
 	}
-	report, err := flags.examine(t.Context(), time.Minute)
+	agents, err := reader.Read(t.Context(), []string{"exporters.lab:" + port})
 	if err != nil {
 		t.Fatal(err)
 	}
+	report := check.Report{}
+	report.Add(check.Agents(agents)...)
 	found := checked{Findings: report.Findings}
 	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.1", check.OK, "version one")
 	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.2", check.OK, "version two")

@@ -18,7 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
@@ -35,7 +35,7 @@ type clusterFlags struct {
 }
 
 // addCluster adds the subcommand that runs once in a cluster.
-func (c *commands) addCluster(stderr io.Writer) {
+func addCluster(c *commands, stderr io.Writer) {
 	command := c.app.Command("cluster", "Run once in a cluster: how long do claims wait, why are they pending, what is left, what is stuck?")
 	flags := &clusterFlags{}
 	flags.add(command)
@@ -120,7 +120,7 @@ type watcher struct {
 
 	cluster   *apiserver.Cluster
 	inventory *inventory.Inventory
-	judge     *funnel.Judge
+	judge     *diagnosis.Diagnoser
 	runner    *cluster.Runner
 	push      *otlp.Pusher // nil: nothing is pushed
 	wake      chan struct{}
@@ -138,7 +138,7 @@ func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, no
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the API server: %w", err)
 	}
-	w.judge = funnel.New(funnel.Options{Inventory: w.inventory, Clock: now, Log: log, Budget: flags.budget})
+	w.judge = diagnosis.New(diagnosis.Options{Inventory: w.inventory, Clock: now, Log: log, Budget: flags.budget})
 	w.runner, err = cluster.NewRunner(
 		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries, Traces: push.Traces.On},
 		cluster.Inputs{

@@ -27,7 +27,7 @@ import (
 )
 
 // addDemo adds the subcommand that needs neither a GPU nor a cluster.
-func (c *commands) addDemo(stdout, stderr io.Writer) {
+func addDemo(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)

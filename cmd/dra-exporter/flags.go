@@ -80,6 +80,13 @@ func (f *webFlags) logger() *slog.Logger {
 	return log
 }
 
+// discardLogs silences this process: what fails is in the report.
+func discardLogs() *slog.Logger {
+	log := slog.New(slog.DiscardHandler)
+	klog.SetSlogLogger(log)
+	return log
+}
+
 // agentFlags say what the node role reads and how long it remembers.
 type agentFlags struct {
 	interval     time.Duration

@@ -32,7 +32,7 @@ type nodeFlags struct {
 const podsAPIHelp = "Follow the pods of this node by the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of watching them at the API server: usually " + kubelet.DefaultPodsSocket + "."
 
 // addNode adds the subcommand that runs on every node.
-func (c *commands) addNode(stderr io.Writer) {
+func addNode(c *commands, stderr io.Writer) {
 	command := c.app.Command("node", "Run on a node: who holds which device, and what is each claim doing with it?")
 	flags := addNodeFlags(command)
 	agent := addAgentFlags(command)

@@ -7,9 +7,9 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// sayUsage makes --help tell of each command what it is for. Kingpin's compact
-// template lists their names alone, its others also all flags of all commands.
-func sayUsage(app *kingpin.Application) {
+// setUsage makes --help show the help of each command. Kingpin's compact template
+// lists their names alone, the others also all flags of all commands.
+func setUsage(app *kingpin.Application) {
 	app.UsageFuncs(template.FuncMap{"CommandsToTwoColumns": commandRows})
 	app.UsageTemplate(strings.NewReplacer(
 		`{{template "FormatCommandList" .App.Commands}}`, `{{.App.Commands|CommandsToTwoColumns|FormatTwoColumns}}`,

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -96,8 +97,8 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 	c.followRules()
 	c.followTemplates()
 	c.followGroups()
-	c.followEvents(reasonPreparation, false)
-	c.followEvents(reasonCreation, true)
+	c.followEvents(decode.ReasonPreparation, false)
+	c.followEvents(decode.ReasonCreation, true)
 	return c, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -23,13 +24,13 @@ func (c *Cluster) followClaims() {
 		offers: []offer{{c.client.resource, func() runtime.Object { return &resourcev1.ResourceClaimList{} }}},
 		known:  sameVersion[*resourcev1.ResourceClaim, dra.ClaimLife],
 		decode: func(claim *resourcev1.ResourceClaim) (item[dra.ClaimLife], bool) {
-			life := decodeClaimLife(claim)
+			life := decode.ClaimLife(claim)
 			words.claim(&life)
 			return item[dra.ClaimLife]{version: claim.ResourceVersion, value: &life}, true
 		},
 		changed: teller.tell,
 		handed: func(name objectName, claim *resourcev1.ResourceClaim, kept bool) {
-			c.options.Keeper.Claim(clean(name.namespace), clean(name.name), lightClaim(claim, kept))
+			c.options.Keeper.Claim(decode.Text(name.namespace), decode.Text(name.name), decode.StripClaim(claim))
 		},
 	})
 	c.claims = c.kinds[len(c.kinds)-1]
@@ -44,7 +45,7 @@ func (c *Cluster) followTemplates() {
 		decode:  versionOf[*resourcev1.ResourceClaimTemplate],
 		changed: silently,
 		handed: func(name objectName, template *resourcev1.ResourceClaimTemplate, kept bool) {
-			c.options.Keeper.Template(clean(name.namespace), clean(name.name), lightTemplate(template, kept))
+			c.options.Keeper.Template(decode.Text(name.namespace), decode.Text(name.name), decode.StripTemplate(template))
 		},
 	})
 }
@@ -59,10 +60,10 @@ func (c *Cluster) followGroups() {
 	follow(c, kind[*schedulingv1beta1.PodGroup, item[dra.Group]]{
 		resource: "podgroups", scoped: true, optional: true,
 		offers:  groupOffers(c.client),
-		convert: convertGroup,
+		convert: decode.PodGroup,
 		known:   sameVersion[*schedulingv1beta1.PodGroup, dra.Group],
 		decode: func(group *schedulingv1beta1.PodGroup) (item[dra.Group], bool) {
-			decoded := decodeGroup(group)
+			decoded := decode.Group(group)
 			return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0
 		},
 		changed: teller.tell,
@@ -83,7 +84,7 @@ func (c *Cluster) followEvents(reason string, silent bool) {
 		offers:   []offer{{c.client.core, func() runtime.Object { return &corev1.EventList{} }}},
 		known:    sameVersion[*corev1.Event, dra.Trouble],
 		decode: func(event *corev1.Event) (item[dra.Trouble], bool) {
-			trouble, ok := decodeTrouble(event)
+			trouble, ok := decode.Trouble(event)
 			return item[dra.Trouble]{version: event.ResourceVersion, value: &trouble}, ok
 		},
 		changed: teller.tell,

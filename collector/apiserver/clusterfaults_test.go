@@ -8,6 +8,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -64,7 +65,7 @@ func TestAnExpiredVersionIsNoLiveEventAndNoFailure(t *testing.T) {
 func TestWhatAPermissionLacksDoesNotStopTheOthers(t *testing.T) {
 	objects := []simulated.Object{
 		user("train", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
-		deviceClass("c", ""), node("node-a", "v1.37.1"), event("e", reasonPreparation, "train"),
+		deviceClass("c", ""), node("node-a", "v1.37.1"), event("e", decode.ReasonPreparation, "train"),
 	}
 	for resource, clear := range map[string]func(*Synced){
 		"pods":           func(s *Synced) { s.Pods = false },

@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -65,7 +66,7 @@ func (c *Cluster) followPods() {
 			return before.version != "" && before.version == pod.ResourceVersion
 		},
 		decode: func(pod *corev1.Pod) (podItem, bool) {
-			life := decodePodLife(pod)
+			life := decode.PodLife(pod)
 			words.pod(&life)
 			return podItem{version: pod.ResourceVersion, asked: &life}, len(life.Claims) > 0 || len(life.Extended) > 0
 		},

@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -23,7 +24,7 @@ func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
 	plain.Spec.ResourceClaims = nil
 	f := startAudience(t, nil, user("train", "pod-1", "gpu"), plain, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"),
 		publish("s", "node-a", "node-a", 1, 1, "gpu-3"), deviceClass("c", ""), template, node("node-a", "v1.37.1"),
-		event("e", reasonPreparation, "train"), event("other", "Started", "train"))
+		event("e", decode.ReasonPreparation, "train"), event("other", "Started", "train"))
 	f.untilSynced()
 	if want, got := "claim lab/gpu, class c, node node-a, slice s, template lab/t", f.shelf.content(); got != want {
 		t.Errorf("the keeper has %s, want %s", got, want)
@@ -43,7 +44,7 @@ func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
 		}
 	}
 	before := len(f.changes)
-	f.put(claim("gpu", "claim-1", "node-a", "gpu-3"), event("f", reasonCreation, "train"))
+	f.put(claim("gpu", "claim-1", "node-a", "gpu-3"), event("f", decode.ReasonCreation, "train"))
 	f.until("both are told", func() bool { return len(f.changes) >= before+2 })
 	f.delete(claim("gpu", "", "", ""), user("train", "", ""))
 	f.put(node("node-a", "v1.37.1"), node("node-b", "v1.35.4"))

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -33,7 +34,7 @@ func (c *Cluster) followSlices() {
 		decode:  versionOf[*resourcev1.ResourceSlice],
 		changed: silently,
 		handed: func(name objectName, slice *resourcev1.ResourceSlice, kept bool) {
-			c.options.Keeper.Slice(clean(name.name), lightSlice(slice, kept))
+			c.options.Keeper.Slice(decode.Text(name.name), decode.StripSlice(slice))
 		},
 	})
 }
@@ -48,11 +49,11 @@ func (c *Cluster) followClasses() {
 			return before.version != "" && before.version == class.ResourceVersion
 		},
 		decode: func(class *resourcev1.DeviceClass) (classItem, bool) {
-			return classItem{version: class.ResourceVersion, extended: cleanOr(class.Spec.ExtendedResourceName)}, true
+			return classItem{version: class.ResourceVersion, extended: decode.OptionalText(class.Spec.ExtendedResourceName)}, true
 		},
 		changed: func(before, after *classItem, _ bool) { c.classDiffers(before.name(), after.name()) },
 		handed: func(name objectName, class *resourcev1.DeviceClass, kept bool) {
-			c.options.Keeper.Class(clean(name.name), lightClass(class, kept))
+			c.options.Keeper.Class(decode.Text(name.name), decode.StripClass(class))
 		},
 	})
 }
@@ -61,12 +62,12 @@ func (c *Cluster) followRules() {
 	follow(c, kind[*resourcev1.DeviceTaintRule, item[struct{}]]{
 		resource: "devicetaintrules", ofDRA: true, optional: true,
 		offers:  ruleOffers(c.client),
-		convert: convertRule,
+		convert: decode.TaintRule,
 		known:   sameVersion[*resourcev1.DeviceTaintRule, struct{}],
 		decode:  versionOf[*resourcev1.DeviceTaintRule],
 		changed: silently,
 		handed: func(name objectName, rule *resourcev1.DeviceTaintRule, kept bool) {
-			c.options.Keeper.Rule(clean(name.name), lightRule(rule, kept))
+			c.options.Keeper.Rule(decode.Text(name.name), decode.StripRule(rule))
 		},
 	})
 }
@@ -85,12 +86,12 @@ func (c *Cluster) followNodes() {
 		resource: "nodes",
 		offers:   []offer{{c.client.core, func() runtime.Object { return &corev1.NodeList{} }}},
 		decode: func(node *corev1.Node) (item[dra.NodeLife], bool) {
-			life := decodeNodeLife(node)
-			return item[dra.NodeLife]{version: fingerprint(seed, lightNode(node, true)), value: &life}, true
+			life := decode.NodeLife(node)
+			return item[dra.NodeLife]{version: fingerprint(seed, decode.StripNode(node)), value: &life}, true
 		},
 		changed: teller.tell,
 		handed: func(name objectName, node *corev1.Node, kept bool) {
-			c.options.Keeper.Node(clean(name.name), lightNode(node, kept))
+			c.options.Keeper.Node(decode.Text(name.name), decode.StripNode(node))
 		},
 	})
 }

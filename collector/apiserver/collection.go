@@ -23,7 +23,7 @@ type collection[O metav1.Object, V any] struct {
 
 	// Of a list, either all objects are held until it is over, stripped to
 	// lighter ones that decode to the same, or each is taken in as it comes.
-	strip func(O) any
+	strip func(O) O
 	early bool
 
 	known   func(V, O) bool           // optional: what decodes to nothing new

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -47,10 +48,10 @@ func (s *scripted) follow(ctx context.Context) (w *watched, ended chan struct{})
 			return nil, apierrors.NewGenericServerResponse(http.StatusInternalServerError, "list", schema.GroupResource{}, "", "", 0, true)
 		},
 	}
-	pods := newCollection[*corev1.Pod, podRecord](&sync.Mutex{}, w)
-	pods.strip = func(pod *corev1.Pod) any { return stripPod(pod) }
-	pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod) }
-	pods.changed, pods.settled = func(_, _ *podRecord) {}, func() {}
+	pods := newCollection[*corev1.Pod, decode.PodRecord](&sync.Mutex{}, w)
+	pods.strip = func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod) }
+	pods.decode = func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod) }
+	pods.changed, pods.settled = func(_, _ *decode.PodRecord) {}, func() {}
 	ended = make(chan struct{})
 	go func() { defer close(ended); w.run(ctx, &corev1.Pod{}, pods) }()
 	return w, ended

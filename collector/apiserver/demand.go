@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -21,7 +22,7 @@ type demand struct {
 	users map[dra.ClaimRef]map[string]int
 
 	// devices are those that known claims were given, by how many results.
-	devices map[poolID]map[string]int
+	devices map[decode.PoolID]map[string]int
 
 	looks int // at single pods so far
 }
@@ -36,7 +37,7 @@ type podWant struct {
 func newDemand() demand {
 	return demand{
 		due: make(map[objectName]bool), pods: make(map[objectName]podWant),
-		users: make(map[dra.ClaimRef]map[string]int), devices: make(map[poolID]map[string]int),
+		users: make(map[dra.ClaimRef]map[string]int), devices: make(map[decode.PoolID]map[string]int),
 	}
 }
 
@@ -50,10 +51,10 @@ func (n *Node) podChangedTo(name objectName, _ *corev1.Pod, known bool) {
 		return
 	}
 	record := n.pods.items[name]
-	if pod := record.claims(); pod != nil {
+	if pod := record.UsingClaims(); pod != nil {
 		n.withClaims[name] = *pod
 	}
-	if pod := record.plugins(); pod != nil {
+	if pod := record.UsingPlugins(); pod != nil {
 		n.withPlugins[name] = *pod
 	}
 }
@@ -95,17 +96,17 @@ func (n *Node) wantClaims() {
 // wantOf is what a pod makes necessary now.
 func (n *Node) wantOf(name objectName) podWant {
 	record, known := n.pods.items[name]
-	if !known || record.pod.Terminal {
+	if !known || record.Pod.Terminal {
 		return podWant{}
 	}
-	want := podWant{uid: record.pod.UID}
-	for _, claim := range record.pod.Claims {
+	want := podWant{uid: record.Pod.UID}
+	for _, claim := range record.Pod.Claims {
 		if claim.Claim != "" {
-			want.claims = append(want.claims, dra.ClaimRef{Namespace: record.pod.Ref.Namespace, Name: claim.Claim})
+			want.claims = append(want.claims, dra.ClaimRef{Namespace: record.Pod.Ref.Namespace, Name: claim.Claim})
 		}
 	}
 	if n.fed != nil {
-		want.claims = append(want.claims, n.fed.candidates(&record.pod)...)
+		want.claims = append(want.claims, n.fed.candidates(&record.Pod)...)
 		want.hidden = n.fed.hides(name)
 	}
 	return want

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -60,14 +61,14 @@ func (n *Node) behind() {
 // The kubelet need not be asked about what it has itself just said. Pods with
 // device plugins alone are facts by themselves: the lists of all else stay the
 // same lists, so that nobody looks at them again.
-func (n *Node) podDiffers(before, after *podRecord) {
-	if !sameToKubelet(before, after) {
+func (n *Node) podDiffers(before, after *decode.PodRecord) {
+	if !decode.SameToKubelet(before, after) {
 		signal(n.podChanged)
 	}
-	if !reflect.DeepEqual(before.claims(), after.claims()) {
+	if !reflect.DeepEqual(before.UsingClaims(), after.UsingClaims()) {
 		n.touch()
 	}
-	if !reflect.DeepEqual(before.plugins(), after.plugins()) {
+	if !reflect.DeepEqual(before.UsingPlugins(), after.UsingPlugins()) {
 		n.stalePlugins = true
 		n.behind()
 		signal(n.changed)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -18,8 +19,8 @@ const (
 // pools whose driver is down. Of each only the devices that are allocated
 // here are kept. It does no I/O and is not safe for concurrent use.
 type farPools struct {
-	agenda *agenda[poolID]
-	known  map[poolID]*farPool
+	agenda *agenda[decode.PoolID]
+	known  map[decode.PoolID]*farPool
 	spread func(limit time.Duration) time.Duration // random, in [0, limit)
 }
 
@@ -30,11 +31,11 @@ type farPool struct {
 }
 
 func newFarPools(spread func(time.Duration) time.Duration) *farPools {
-	return &farPools{agenda: newAgenda(func(poolID) bool { return false }), known: make(map[poolID]*farPool), spread: spread}
+	return &farPools{agenda: newAgenda(func(decode.PoolID) bool { return false }), known: make(map[decode.PoolID]*farPool), spread: spread}
 }
 
 // want says that a device is wanted. Its pool is due at once.
-func (f *farPools) want(now clock.Instant, pool poolID, device string) {
+func (f *farPools) want(now clock.Instant, pool decode.PoolID, device string) {
 	record, found := f.known[pool]
 	if !found {
 		record = &farPool{wanted: make(map[string]bool)}
@@ -49,7 +50,7 @@ func (f *farPools) want(now clock.Instant, pool poolID, device string) {
 // release says that a device is not wanted any more, and reports whether that
 // changes what is known: the devices of a pool stay until it is listed again,
 // or until none of them is wanted.
-func (f *farPools) release(pool poolID, device string) (changed bool) {
+func (f *farPools) release(pool decode.PoolID, device string) (changed bool) {
 	record, found := f.known[pool]
 	if !found {
 		return false
@@ -61,7 +62,7 @@ func (f *farPools) release(pool poolID, device string) (changed bool) {
 }
 
 // drop forgets a pool, and reports whether devices that were known are gone.
-func (f *farPools) drop(pool poolID) (changed bool) {
+func (f *farPools) drop(pool decode.PoolID) (changed bool) {
 	record, found := f.known[pool]
 	delete(f.known, pool)
 	f.agenda.drop(pool)
@@ -72,7 +73,7 @@ func (f *farPools) drop(pool poolID) (changed bool) {
 // newest generation are missing, or more than there should be, its driver is
 // at work: soon there is news. It reports whether the wanted devices are
 // others than were known.
-func (f *farPools) listed(now clock.Instant, pool poolID, present []poolSlice) (changed bool) {
+func (f *farPools) listed(now clock.Instant, pool decode.PoolID, present []decode.SliceRecord) (changed bool) {
 	record := f.known[pool]
 	newest := newestGeneration(present)
 	if newest.missing {
@@ -98,7 +99,7 @@ func (f *farPools) listed(now clock.Instant, pool poolID, present []poolSlice) (
 
 // broken notes a list that failed or was not the last word; what is known of
 // the pool stays.
-func (f *farPools) broken(now clock.Instant, pool poolID) {
+func (f *farPools) broken(now clock.Instant, pool decode.PoolID) {
 	record := f.known[pool]
 	wait := farPoolRefresh
 	if record.retries < 7 { // 5 s doubled seven times is past the refresh

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -31,8 +32,8 @@ type Node struct {
 	claims    *source.Tracker
 	claimTook func(seconds float64) // one read
 
-	pods        *collection[*corev1.Pod, podRecord]
-	slices      *collection[*resourcev1.ResourceSlice, poolSlice]
+	pods        *collection[*corev1.Pod, decode.PodRecord]
+	slices      *collection[*resourcev1.ResourceSlice, decode.SliceRecord]
 	podWatch    *watched // nil: the pods are fed
 	fed         *PodFeed // nil: the pods are watched
 	sliceWatch  *watched
@@ -116,21 +117,23 @@ func (n *Node) follow(options Options) {
 	} else {
 		pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
 		n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
-		n.podWatch.list = light(n.podWatch.list, func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) })
+		n.podWatch.list = light(n.podWatch.list, func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) })
 		n.podWatch.turned = n.podsTurned
 	}
-	n.pods = newCollection[*corev1.Pod, podRecord](&n.mu, n.podWatch)
-	n.pods.strip = func(pod *corev1.Pod) any { return stripPod(pod, options.PodLabels...) }
-	n.pods.decode = func(pod *corev1.Pod) (podRecord, bool) { return recordPod(pod, options.PodLabels...) }
+	n.pods = newCollection[*corev1.Pod, decode.PodRecord](&n.mu, n.podWatch)
+	n.pods.strip = func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
+	n.pods.decode = func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod, options.PodLabels...) }
 	n.pods.changed, n.pods.handed, n.pods.settled = n.podDiffers, n.podChangedTo, n.wantClaims
 
 	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
 	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
-	n.sliceWatch.list = light(n.sliceWatch.list, stripSlice)
+	n.sliceWatch.list = light(n.sliceWatch.list, decode.StripNodeSlice)
 	n.sliceWatch.turned = n.slicesTurned
-	n.slices = newCollection[*resourcev1.ResourceSlice, poolSlice](&n.mu, n.sliceWatch)
-	n.slices.strip, n.slices.decode = stripSlice, recordSlice
-	n.slices.changed, n.slices.settled = func(_, _ *poolSlice) {}, n.slicesDiffer
+	n.slices = newCollection[*resourcev1.ResourceSlice, decode.SliceRecord](&n.mu, n.sliceWatch)
+	n.slices.strip, n.slices.decode = decode.StripNodeSlice, func(slice *resourcev1.ResourceSlice) (decode.SliceRecord, bool) {
+		return decode.NewSliceRecord(slice), true
+	}
+	n.slices.changed, n.slices.settled = func(_, _ *decode.SliceRecord) {}, n.slicesDiffer
 }
 
 // newWatched is the part of a collection that the selector picks.
@@ -154,7 +157,7 @@ func (n *Node) newWatched(options Options, group rest.Interface, resource string
 }
 
 // light is a list of which no page is held whole until the last has come.
-func light[O runtime.Object](list lister, strip func(O) any) lister {
+func light[O runtime.Object](list lister, strip func(O) O) lister {
 	return func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
 		page, err := list(ctx, query)
 		if err != nil {
@@ -169,7 +172,7 @@ func light[O runtime.Object](list lister, strip func(O) any) lister {
 		}}
 		err = meta.EachListItem(page, func(object runtime.Object) error {
 			if typed, ok := object.(O); ok {
-				stripped.Items = append(stripped.Items, strip(typed).(runtime.Object))
+				stripped.Items = append(stripped.Items, strip(typed))
 			}
 			return nil
 		})

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
@@ -19,7 +20,7 @@ func TestGathersAMomentOfARealCluster(t *testing.T) {
 	named := map[dra.ClaimRef]bool{}
 	for i := range captured.pods {
 		objects = append(objects, &captured.pods[i])
-		if pod := decodePod(&captured.pods[i], "team"); pod.Node == "node-a" {
+		if pod := decode.Pod(&captured.pods[i], "team"); pod.Node == "node-a" {
 			want.Pods = append(want.Pods, pod)
 			for _, claim := range pod.Claims {
 				named[dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: claim.Claim}] = true
@@ -28,7 +29,7 @@ func TestGathersAMomentOfARealCluster(t *testing.T) {
 	}
 	for i := range captured.claims {
 		objects = append(objects, &captured.claims[i])
-		if claim := decodeClaim(&captured.claims[i]); named[claim.Ref] {
+		if claim := decode.Claim(&captured.claims[i]); named[claim.Ref] {
 			want.Claims = append(want.Claims, claim)
 		}
 	}

@@ -65,7 +65,7 @@ func (p *pendingReferences) admit(item *podItem) {
 		return
 	}
 	trimmed := *told
-	trimmed.Claims = atMost(told.Claims, room)
+	trimmed.Claims = slices.Clone(told.Claims[:min(room, len(told.Claims))])
 	trimmed.Extended = firstExtended(told.Extended, room-len(trimmed.Claims))
 	asked := *item.asked
 	asked.Claims = trimmed.Claims

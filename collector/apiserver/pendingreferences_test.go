@@ -67,11 +67,11 @@ func TestPendingReferencesOfANamespace(t *testing.T) {
 		update(pendingPod("hostile", strconv.Itoa(i), 1000))
 	}
 	all, sum := references(c.Take())
-	if sum != namespaceReferences || all["hostile/0"] != maxReferences || all["hostile/299"] != 0 {
+	if sum != namespaceReferences || all["hostile/0"] != 64 || all["hostile/299"] != 0 {
 		t.Fatalf("%d references are followed; %v", sum, all)
 	}
 	well := source.Status{Name: "pods", Up: true}
-	wantLeftOut := 300*maxReferences - namespaceReferences
+	wantLeftOut := 300*64 - namespaceReferences
 	if status := c.pending.note(well); status.Reason != source.ReasonResourceExhausted || !strings.HasPrefix(status.Message, fmt.Sprintf("%d references", wantLeftOut)) {
 		t.Errorf("status %+v", status)
 	}

@@ -8,50 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
-
-func TestIDsOfContainers(t *testing.T) {
-	for written, want := range map[string]string{
-		"containerd://0a1b": "0a1b", "cri-o://2c": "2c", "docker://3d": "3d",
-		"": "", "0a1b": "", "containerd://": "", "containerd://\xff": "\uFFFD",
-	} {
-		pod := user("train", "pod-1", "gpu")
-		pod.Spec.InitContainers = []corev1.Container{{Name: "sidecar"}, {Name: "init"}}
-		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "containerd://of-init"}, {Name: "main", ContainerID: "containerd://wrong"}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "other", ContainerID: "containerd://wrong"}, {
-			Name: "main", ContainerID: written,
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://before"}},
-		}}
-		got := []string{}
-		for _, container := range decodePod(pod).Containers {
-			got = append(got, container.Name+"="+container.ID)
-		}
-		if text := strings.Join(got, " "); text != "sidecar= init=of-init main="+want {
-			t.Errorf("%q: %s", written, text)
-		}
-	}
-}
-
-func TestValuesOfTheWantedLabels(t *testing.T) {
-	pod := user("train", "pod-1", "gpu")
-	pod.Labels = map[string]string{"team": "vision", "app.kubernetes.io/name": "a\xffb", "pod-template-hash": "5d6f"}
-	wanted := []string{"app.kubernetes.io/name", "nobody", "team"}
-	want := []string{"a\uFFFDb", "", "vision"}
-	if got := decodePod(pod, wanted...).Labels; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	light := stripPod(pod, wanted...).(*corev1.Pod)
-	if got := decodePod(light, wanted...).Labels; !reflect.DeepEqual(got, want) || len(light.Labels) != 2 {
-		t.Errorf("stripped: got %q of %q, want %q", got, light.Labels, want)
-	}
-	if got := decodePod(pod).Labels; got != nil {
-		t.Errorf("unasked for: %q", got)
-	}
-}
 
 func TestRefusesWhatIsNoLabelOfPods(t *testing.T) {
 	for key, want := range map[string]bool{"team": true, "example.com/cost-center": true, "*": false, "": false, "a b": false, "a/b/c": false} {
@@ -119,7 +83,7 @@ func TestStaticPods(t *testing.T) {
 	if got := facts.PluginPods[0].UID; got != static {
 		t.Errorf("its processes are looked for under %q, and are those of %q", got, static)
 	}
-	if light := stripPod(mirror).(*corev1.Pod); len(light.Annotations) != 1 {
+	if light := decode.StripPod(mirror); len(light.Annotations) != 1 {
 		t.Errorf("annotations are kept: %q", light.Annotations)
 	}
 }
@@ -166,3 +130,16 @@ func TestWhatTheKubeletNeedNotBeAskedAbout(t *testing.T) {
 		t.Error("the end of a container is not told")
 	}
 }
+
+func quantities(asks map[string]string) corev1.ResourceList {
+	list := make(corev1.ResourceList)
+	for name, amount := range asks {
+		list[corev1.ResourceName(name)] = resource.MustParse(amount)
+	}
+	return list
+}
+
+// second is a time as the API server writes it.
+func second(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
+
+func on(n int) time.Time { return second(n).UTC() }

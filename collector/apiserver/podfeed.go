@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -63,7 +64,7 @@ func (f *PodFeed) Pod(pod *corev1.Pod) {
 	if f.seen != nil {
 		f.seen[pod.UID] = true
 	}
-	if _, keep := recordPod(pod); !keep {
+	if _, keep := decode.NewPodRecord(pod); !keep {
 		return
 	}
 	known, found := f.pods[pod.UID]
@@ -89,7 +90,7 @@ func (f *PodFeed) Pod(pod *corev1.Pod) {
 // strip keeps what the API server's watch would, and what tells whose a claim
 // is, which containers are listed and which of two pods is the newer one.
 func (f *PodFeed) strip(pod *corev1.Pod) *corev1.Pod {
-	light := stripPod(pod, f.labels...).(*corev1.Pod)
+	light := decode.StripPod(pod, f.labels...)
 	light.CreationTimestamp = pod.CreationTimestamp
 	light.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
 	for i := range light.Spec.InitContainers {
@@ -190,7 +191,7 @@ func (p *fedPod) group() (name objectName, has bool) {
 }
 
 func refOf(pod *corev1.Pod) dra.PodRef {
-	return dra.PodRef{Namespace: clean(pod.Namespace), Name: clean(pod.Name)}
+	return dra.PodRef{Namespace: decode.Text(pod.Namespace), Name: decode.Text(pod.Name)}
 }
 
 func (p *fedPod) newerThan(other *fedPod) bool {

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 )
 
 // learned are the names of claims that a pod's spec does not tell.
@@ -25,7 +27,7 @@ type learned struct {
 // fromStatus learns what the status tells, if it does.
 func (l *learned) fromStatus(pod *corev1.Pod) {
 	for _, status := range pod.Status.ResourceClaimStatuses {
-		if cleanOr(status.ResourceClaimName) != "" {
+		if decode.OptionalText(status.ResourceClaimName) != "" {
 			l.name(status.Name, *status.ResourceClaimName)
 		}
 	}

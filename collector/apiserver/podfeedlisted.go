@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -44,7 +45,7 @@ func (f *PodFeed) Listed(assignments []dra.Assignment) {
 	before := f.listed
 	f.listed = listed
 	for name := range f.names {
-		ref := dra.PodRef{Namespace: clean(name.namespace), Name: clean(name.name)}
+		ref := dra.PodRef{Namespace: decode.Text(name.namespace), Name: decode.Text(name.name)}
 		if !reflect.DeepEqual(before[ref], listed[ref]) {
 			f.show(name)
 		}
@@ -78,7 +79,7 @@ func (f *PodFeed) learn(claim *resourcev1.ResourceClaim) {
 func (l listedClaims) without(pod *fedPod) listedClaims {
 	rest := maps.Clone(l)
 	for _, reference := range pod.light.Spec.ResourceClaims {
-		delete(rest, cleanOr(reference.ResourceClaimName))
+		delete(rest, decode.OptionalText(reference.ResourceClaimName))
 		delete(rest, pod.learned.names[reference.Name])
 	}
 	return rest
@@ -123,7 +124,7 @@ func rivals(pod *corev1.Pod, within string, users []string) bool {
 // special finds the claim for extended resources before it can be read: what is
 // listed for a pod that uses some, once all its other claims are known.
 func (l listedClaims) special(pod *corev1.Pod) *resourcev1.ResourceClaim {
-	if len(l) != 1 || !usesPlugins(pod) {
+	if len(l) != 1 || !decode.UsesExtendedResources(pod) {
 		return nil
 	}
 	claim := &resourcev1.ResourceClaim{}
@@ -141,7 +142,7 @@ func usersOf(pod *corev1.Pod, within string) []string {
 		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 		uses := slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == within })
 		if uses && (sidecar || i >= len(pod.Spec.InitContainers)) {
-			users = append(users, clean(container.Name))
+			users = append(users, decode.Text(container.Name))
 		}
 	}
 	slices.Sort(users)

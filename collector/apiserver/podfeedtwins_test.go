@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/kubelet"
@@ -92,7 +93,7 @@ func (w *twins) end(pod *corev1.Pod) {
 func (w *twins) list() {
 	var listed []dra.Assignment
 	for _, pod := range w.pods {
-		decoded := decodePod(pod)
+		decoded := decode.Pod(pod)
 		for _, container := range decoded.Containers {
 			init := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name && c.RestartPolicy == nil })
 			for _, use := range container.Uses {
@@ -100,8 +101,8 @@ func (w *twins) list() {
 				if claim == nil || init || decoded.Terminal {
 					continue
 				}
-				for _, result := range decodeClaim(claim).Results {
-					listed = append(listed, dra.Assignment{Pod: decoded.Ref, Container: container.Name, Claim: decodeClaim(claim).Ref, Device: result.Device})
+				for _, result := range decode.Claim(claim).Results {
+					listed = append(listed, dra.Assignment{Pod: decoded.Ref, Container: container.Name, Claim: decode.Claim(claim).Ref, Device: result.Device})
 				}
 			}
 		}
@@ -124,8 +125,8 @@ func (w *twins) alike(what string) Facts {
 // known is how many pods the API server's watch has something to tell of.
 func (w *twins) known() (n int) {
 	for _, pod := range w.pods {
-		record, keep := recordPod(pod)
-		if keep && (record.claims() != nil || record.plugins() != nil) {
+		record, keep := decode.NewPodRecord(pod)
+		if keep && (record.UsingClaims() != nil || record.UsingPlugins() != nil) {
 			n++
 		}
 	}

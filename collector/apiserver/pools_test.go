@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func slice(name string, generation, count int64, devices ...string) poolSlice {
-	made := poolSlice{name: name, pool: poolID{"d", "p"}, generation: generation, count: count}
+func slice(name string, generation, count int64, devices ...string) decode.SliceRecord {
+	made := decode.SliceRecord{Name: name, Pool: decode.PoolID{Driver: "d", Name: "p"}, Generation: generation, Count: count}
 	for _, device := range devices {
-		made.devices = append(made.devices, dra.PublishedDevice{ID: dra.DeviceID{Driver: "d", Pool: "p", Name: device}})
+		made.Devices = append(made.Devices, dra.PublishedDevice{ID: dra.DeviceID{Driver: "d", Pool: "p", Name: device}})
 	}
 	return made
 }
@@ -26,28 +27,28 @@ func names(devices []dra.PublishedDevice) string {
 func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
 	known := make(pools)
 	for i, step := range []struct {
-		present []poolSlice
+		present []decode.SliceRecord
 		want    string
 	}{
-		{[]poolSlice{slice("s1", 1, 2, "a")}, ""},
-		{[]poolSlice{slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c")}, "ab"},
-		{[]poolSlice{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s4", 2, 2, "d")}, "cd"},
-		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "d")}, "ed"},
-		{[]poolSlice{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "e")}, "e"},
+		{[]decode.SliceRecord{slice("s1", 1, 2, "a")}, ""},
+		{[]decode.SliceRecord{slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
+		{[]decode.SliceRecord{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s2", 1, 2, "b")}, "ab"},
+		{[]decode.SliceRecord{slice("s3", 2, 2, "c")}, "ab"},
+		{[]decode.SliceRecord{slice("s3", 2, 2, "c"), slice("s1", 1, 2, "a"), slice("s4", 2, 2, "d")}, "cd"},
+		{[]decode.SliceRecord{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "d")}, "ed"},
+		{[]decode.SliceRecord{slice("s3", 2, 2, "e"), slice("s4", 2, 2, "e")}, "e"},
 		{nil, ""},
-		{[]poolSlice{slice("s5", 1, 1, "z")}, "z"},
+		{[]decode.SliceRecord{slice("s5", 1, 1, "z")}, "z"},
 	} {
 		known.update(step.present)
-		if got := names(known[poolID{"d", "p"}]); got != step.want {
+		if got := names(known[decode.PoolID{Driver: "d", Name: "p"}]); got != step.want {
 			t.Errorf("step %d: devices %q, want %q", i, got, step.want)
 		}
 	}
 }
 
 func TestListsFarPoolsAtNeed(t *testing.T) {
-	pool := poolID{"d", "p"}
+	pool := decode.PoolID{Driver: "d", Name: "p"}
 	far := newFarPools(middle)
 	far.want(at(0), pool, "b")
 	_, taken := due(t, far.agenda, 0)
@@ -56,7 +57,7 @@ func TestListsFarPoolsAtNeed(t *testing.T) {
 	now := farPoolFirstRetry + farPoolFirstRetry/10
 	_, taken = due(t, far.agenda, now)
 	far.agenda.done(pool, taken)
-	if far.listed(at(now), pool, []poolSlice{slice("s1", 3, 2, "a", "b")}) || names(far.devices()) != "" {
+	if far.listed(at(now), pool, []decode.SliceRecord{slice("s1", 3, 2, "a", "b")}) || names(far.devices()) != "" {
 		t.Error("an incomplete generation is taken over")
 	}
 	now += 2 * now
@@ -65,7 +66,7 @@ func TestListsFarPoolsAtNeed(t *testing.T) {
 		t.Fatal("an incomplete generation is not listed again soon")
 	}
 	far.agenda.done(pool, taken)
-	whole := []poolSlice{slice("s1", 3, 2, "a", "b"), slice("s2", 3, 2, "c")}
+	whole := []decode.SliceRecord{slice("s1", 3, 2, "a", "b"), slice("s2", 3, 2, "c")}
 	if !far.listed(at(now), pool, whole) || names(far.devices()) != "b" {
 		t.Errorf("devices %q, want the wanted one", names(far.devices()))
 	}
@@ -83,18 +84,18 @@ func TestListsFarPoolsAtNeed(t *testing.T) {
 }
 
 func TestTheNewerOfTwoSlicesStands(t *testing.T) {
-	made := func(name string, seconds int64, version, device, model string) poolSlice {
+	made := func(name string, seconds int64, version, device, model string) decode.SliceRecord {
 		made := slice(name, 1, 1, device)
-		made.created, made.version = time.Unix(seconds, 0), version
-		made.devices[0].Model = model
+		made.Created, made.Version = time.Unix(seconds, 0), version
+		made.Devices[0].Model = model
 		return made
 	}
-	for name, c := range map[string]struct{ old, young poolSlice }{
+	for name, c := range map[string]struct{ old, young decode.SliceRecord }{
 		"by the time of creation": {made("a", 1, "9", "x", "old"), made("b", 2, "8", "x", "young")},
 		"by the resource version": {made("a", 1, "9", "x", "old"), made("b", 1, "10", "x", "young")},
 		"by the name":             {made("b", 1, "9", "x", "old"), made("a", 1, "9", "x", "young")},
 	} {
-		for _, present := range [][]poolSlice{{c.old, c.young}, {c.young, c.old}} {
+		for _, present := range [][]decode.SliceRecord{{c.old, c.young}, {c.young, c.old}} {
 			newest := newestGeneration(present)
 			if len(newest.devices) != 1 || newest.devices[0].Model != "young" || newest.missing || !newest.surplus {
 				t.Errorf("%s: %+v", name, newest)
@@ -104,12 +105,12 @@ func TestTheNewerOfTwoSlicesStands(t *testing.T) {
 }
 
 func TestListsAFarPoolSoonAgainWhileItHasSlicesTooMany(t *testing.T) {
-	pool := poolID{"d", "p"}
+	pool := decode.PoolID{Driver: "d", Name: "p"}
 	far := newFarPools(middle)
 	far.want(at(0), pool, "a")
 	_, taken := due(t, far.agenda, 0)
 	far.agenda.done(pool, taken)
-	if !far.listed(at(0), pool, []poolSlice{slice("s1", 1, 1, "a"), slice("s2", 1, 1, "a")}) || names(far.devices()) != "a" {
+	if !far.listed(at(0), pool, []decode.SliceRecord{slice("s1", 1, 1, "a"), slice("s2", 1, 1, "a")}) || names(far.devices()) != "a" {
 		t.Errorf("devices %q", names(far.devices()))
 	}
 	due(t, far.agenda, farPoolFirstRetry+farPoolFirstRetry/10)

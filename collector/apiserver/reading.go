@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
@@ -86,7 +87,7 @@ func (n *Node) noteClaim(ref dra.ClaimRef, claim *resourcev1.ResourceClaim, err 
 	case err != nil:
 		return n.book.broken(n.now(), ref, failure(err))
 	default:
-		return n.book.found(n.now(), ref, decodeClaim(claim), claim.ResourceVersion)
+		return n.book.found(n.now(), ref, decode.Claim(claim), claim.ResourceVersion)
 	}
 }
 
@@ -101,7 +102,7 @@ func (n *Node) nextPool() (read func(context.Context), wait time.Duration) {
 	return func(ctx context.Context) { n.readPool(ctx, pool, taken) }, 0
 }
 
-func (n *Node) readPool(ctx context.Context, pool poolID, taken *appointment) {
+func (n *Node) readPool(ctx context.Context, pool decode.PoolID, taken *appointment) {
 	present, err := n.listPool(ctx, pool)
 	if ctx.Err() == nil {
 		n.sliceWatch.aside(err)
@@ -120,22 +121,22 @@ func (n *Node) readPool(ctx context.Context, pool poolID, taken *appointment) {
 	}
 }
 
-func (n *Node) listPool(ctx context.Context, pool poolID) ([]poolSlice, error) {
+func (n *Node) listPool(ctx context.Context, pool decode.PoolID) ([]decode.SliceRecord, error) {
 	options := metav1.ListOptions{
 		ResourceVersion: "0",
 		FieldSelector: fields.AndSelectors(
-			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorDriver, pool.driver),
-			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorPoolName, pool.name),
+			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorDriver, pool.Driver),
+			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorPoolName, pool.Name),
 		).String(),
 	}
-	var present []poolSlice
+	var present []decode.SliceRecord
 	for {
 		list := &resourcev1.ResourceSliceList{}
 		if err := n.client.list(ctx, place{group: n.client.resource, resource: "resourceslices"}, options, list); err != nil {
-			return nil, fmt.Errorf("read pool %s of %s: %w", pool.name, pool.driver, err)
+			return nil, fmt.Errorf("read pool %s of %s: %w", pool.Name, pool.Driver, err)
 		}
 		for i := range list.Items {
-			present = append(present, decodePoolSlice(&list.Items[i]))
+			present = append(present, decode.NewSliceRecord(&list.Items[i]))
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			return present, nil

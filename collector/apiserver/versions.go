@@ -2,8 +2,6 @@ package apiserver
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,7 +9,6 @@ import (
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
@@ -58,55 +55,6 @@ func ruleOffers(c *client) []offer {
 	}
 }
 
-func convertRule(object any) (*resourcev1.DeviceTaintRule, bool) {
-	switch rule := object.(type) {
-	case *resourcev1beta2.DeviceTaintRule:
-		return ruleOfBeta(rule), true
-	case *resourcev1alpha3.DeviceTaintRule:
-		return ruleOfAlpha(rule), !selectsFurther(rule)
-	default:
-		return nil, false
-	}
-}
-
-func ruleOfBeta(rule *resourcev1beta2.DeviceTaintRule) *resourcev1.DeviceTaintRule {
-	converted := &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta}
-	converted.Spec.Taint = resourcev1.DeviceTaint{
-		Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, TimeAdded: rule.Spec.Taint.TimeAdded,
-		Effect: resourcev1.DeviceTaintEffect(rule.Spec.Taint.Effect),
-	}
-	if selector := rule.Spec.DeviceSelector; selector != nil {
-		converted.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: selector.Driver, Pool: selector.Pool, Device: selector.Device}
-	}
-	return converted
-}
-
-// selectsFurther reports whether a rule selects by class or by CEL, which
-// v1alpha3 could until Kubernetes 1.34. Its type does not have these fields any
-// more, so without them the rule would seem to taint more than it does; that
-// they are set shows in who manages them.
-func selectsFurther(rule *resourcev1alpha3.DeviceTaintRule) bool {
-	return slices.ContainsFunc(rule.ManagedFields, func(managed metav1.ManagedFieldsEntry) bool {
-		if managed.FieldsV1 == nil {
-			return false
-		}
-		fields := managed.FieldsV1.GetRawString()
-		return strings.Contains(fields, `"f:deviceClassName"`) || strings.Contains(fields, `"f:selectors"`)
-	})
-}
-
-func ruleOfAlpha(rule *resourcev1alpha3.DeviceTaintRule) *resourcev1.DeviceTaintRule {
-	converted := &resourcev1.DeviceTaintRule{ObjectMeta: rule.ObjectMeta}
-	converted.Spec.Taint = resourcev1.DeviceTaint{
-		Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, TimeAdded: rule.Spec.Taint.TimeAdded,
-		Effect: resourcev1.DeviceTaintEffect(rule.Spec.Taint.Effect),
-	}
-	if selector := rule.Spec.DeviceSelector; selector != nil {
-		converted.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: selector.Driver, Pool: selector.Pool, Device: selector.Device}
-	}
-	return converted
-}
-
 // groupOffers: PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both
 // are off unless somebody has turned them on.
 func groupOffers(c *client) []offer {
@@ -114,24 +62,4 @@ func groupOffers(c *client) []offer {
 		{c.older[schedulingv1beta1.SchemeGroupVersion], func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
 		{c.older[schedulingv1alpha3.SchemeGroupVersion], func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
 	}
-}
-
-func convertGroup(object any) (*schedulingv1beta1.PodGroup, bool) {
-	group, ok := object.(*schedulingv1alpha3.PodGroup)
-	if !ok {
-		return nil, false
-	}
-	return groupOfAlpha(group), true
-}
-
-// groupOfAlpha takes over what decodeGroup reads.
-func groupOfAlpha(group *schedulingv1alpha3.PodGroup) *schedulingv1beta1.PodGroup {
-	converted := &schedulingv1beta1.PodGroup{ObjectMeta: group.ObjectMeta}
-	for _, claim := range group.Spec.ResourceClaims {
-		converted.Spec.ResourceClaims = append(converted.Spec.ResourceClaims, schedulingv1beta1.PodGroupResourceClaim(claim))
-	}
-	for _, status := range group.Status.ResourceClaimStatuses {
-		converted.Status.ResourceClaimStatuses = append(converted.Status.ResourceClaimStatuses, schedulingv1beta1.PodGroupResourceClaimStatus(status))
-	}
-	return converted
 }

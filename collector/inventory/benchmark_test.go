@@ -117,12 +117,12 @@ func BenchmarkMemory(b *testing.B) {
 					claim := waiting(i)
 					inv.Claim(claim.Namespace, claim.Name, claim)
 				}
-				settled(inv)
+				supplyOf(inv)
 				after := heap()
 				b.ReportMetric(float64(after-before)/(1<<20), "MiB")
 				b.ReportMetric(float64(after-before)/float64(c.slices*c.each), "B/device")
 				packed := 0
-				for _, s := range inv.slices {
+				for _, s := range inv.slices.byName {
 					packed += len(s.packed)
 				}
 				b.ReportMetric(float64(packed)/(1<<20), "MiB-packed")
@@ -134,7 +134,7 @@ func BenchmarkMemory(b *testing.B) {
 
 func BenchmarkSupply(b *testing.B) {
 	inv := big(benchNodes)
-	settled(inv)
+	supplyOf(inv)
 	b.Run("slice", func(b *testing.B) {
 		i := 0
 		for b.Loop() {
@@ -142,7 +142,7 @@ func BenchmarkSupply(b *testing.B) {
 			s := nvidiaSlice(i % benchNodes)
 			s.Spec.Devices[0].Attributes["driverVersion"] = resourcev1.DeviceAttribute{VersionValue: new(fmt.Sprintf("580.65.%d", i))}
 			inv.Slice(s.Name, s)
-			settled(inv)
+			supplyOf(inv)
 		}
 	})
 	b.Run("claim", func(b *testing.B) {
@@ -151,7 +151,7 @@ func BenchmarkSupply(b *testing.B) {
 			i++
 			c := heldBy(i%benchNodes, i%8)
 			inv.Claim(c.Namespace, c.Name, c)
-			settled(inv)
+			supplyOf(inv)
 		}
 	})
 	b.Run("500claims", func(b *testing.B) {
@@ -162,16 +162,16 @@ func BenchmarkSupply(b *testing.B) {
 				c := heldBy(i%benchNodes, i%7)
 				inv.Claim(c.Namespace, c.Name, c)
 			}
-			settled(inv)
+			supplyOf(inv)
 		}
 	})
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			for _, p := range inv.order {
-				inv.dirty[p] = struct{}{}
+			for _, p := range inv.pools.sorted {
+				inv.pools.outdated[p] = struct{}{}
 			}
 			inv.version++
-			settled(inv)
+			supplyOf(inv)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func BenchmarkSelect(b *testing.B) {
 			for b.Loop() {
 				i++
 				request := Request{Class: "gpu.nvidia.com", Selectors: selectors(fmt.Sprintf(expression, i))}
-				if err := inv.Select(b.Context(), nil, request); err != nil {
+				if err := inv.EvaluateRequest(b.Context(), nil, request); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -200,7 +200,7 @@ func BenchmarkSelect(b *testing.B) {
 			i++
 			for j := range 50 {
 				request := Request{Class: "gpu.nvidia.com", Selectors: selectors(fmt.Sprintf(`device.attributes["gpu.nvidia.com"].productName == "H%d-%d"`, i, j))}
-				if err := inv.Select(b.Context(), nil, request); err != nil {
+				if err := inv.EvaluateRequest(b.Context(), nil, request); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -208,7 +208,7 @@ func BenchmarkSelect(b *testing.B) {
 	})
 	b.Run("count", func(b *testing.B) {
 		request := Request{Class: "gpu.nvidia.com", Selectors: selectors(`device.attributes["gpu.nvidia.com"].productName == "NVIDIA H200"`)}
-		if err := inv.Select(b.Context(), nil, request); err != nil {
+		if err := inv.EvaluateRequest(b.Context(), nil, request); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {

@@ -8,13 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// capacityFits says whether the device's capacities suffice for a request, with
-// what is consumed of them already. A capacity that the request does not name
-// is consumed by its default, else as a whole (KEP-5075). What cannot be
-// computed does not fit; the allocator reports it as an error.
-func capacityFits(published capacities, consumed amounts, asked *resourcev1.CapacityRequirements) bool {
-	if asked != nil {
-		for name := range asked.Requests {
+// capacities are what a device has, by name.
+type capacities map[resourcev1.QualifiedName]resourcev1.DeviceCapacity
+
+// amounts are what is consumed of capacities.
+type amounts map[resourcev1.QualifiedName]resource.Quantity
+
+// capacityFits reports whether the device's capacities suffice for a request
+// beside what is consumed of them. If the request does not name a capacity, it
+// consumes the default amount, or everything if there is no default (KEP-5075).
+// An amount that cannot be computed does not fit; the allocator reports it as an
+// error.
+func capacityFits(published capacities, consumed amounts, requested *resourcev1.CapacityRequirements) bool {
+	if requested != nil {
+		for name := range requested.Requests {
 			if _, known := published[name]; !known {
 				return false
 			}
@@ -22,60 +29,59 @@ func capacityFits(published capacities, consumed amounts, asked *resourcev1.Capa
 	}
 	for name, capacity := range published {
 		var amount *resource.Quantity
-		if asked != nil {
-			if value, named := asked.Requests[name]; named {
+		if requested != nil {
+			if value, named := requested.Requests[name]; named {
 				amount = &value
 			}
 		}
-		takes, ok := portion(&capacity, amount)
-		if !ok || takes.Sign() < 0 || !allowed(capacity.RequestPolicy, takes) {
+		total, ok := consumption(&capacity, amount)
+		if !ok || total.Sign() < 0 || !allowed(capacity.RequestPolicy, total) {
 			return false
 		}
 		if already, some := consumed[name]; some {
-			takes.Add(already)
+			total.Add(already)
 		}
-		if takes.Cmp(capacity.Value) > 0 {
+		if total.Cmp(capacity.Value) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// amounts are what is consumed of capacities.
-type amounts map[resourcev1.QualifiedName]resource.Quantity
-
-// portion is what a request for an amount, or for none, consumes: rounded up to
-// what the policy allows. It is false for what has no number.
-func portion(of *resourcev1.DeviceCapacity, asked *resource.Quantity) (resource.Quantity, bool) {
+// consumption returns what a request for an amount, or for none (nil),
+// consumes: rounded up to what the policy allows. It is false if that has no
+// number.
+func consumption(of *resourcev1.DeviceCapacity, requested *resource.Quantity) (resource.Quantity, bool) {
 	policy := of.RequestPolicy
 	switch {
-	case asked == nil && policy != nil && policy.Default != nil:
+	case requested == nil && policy != nil && policy.Default != nil:
 		return policy.Default.DeepCopy(), true
-	case asked == nil:
+	case requested == nil:
 		return of.Value.DeepCopy(), true
 	case policy == nil:
-		return asked.DeepCopy(), true
+		return requested.DeepCopy(), true
 	case policy.ValidRange != nil && policy.ValidRange.Min != nil:
-		return stepUp(policy.ValidRange, asked)
+		return roundUp(policy.ValidRange, requested)
 	}
 	for _, valid := range policy.ValidValues {
-		if asked.Cmp(valid) <= 0 {
+		if requested.Cmp(valid) <= 0 {
 			return valid.DeepCopy(), true
 		}
 	}
-	return asked.DeepCopy(), true
+	return requested.DeepCopy(), true
 }
 
-// stepUp is the smallest amount of the range that is not below what is asked.
-func stepUp(within *resourcev1.CapacityRequestPolicyRange, asked *resource.Quantity) (resource.Quantity, bool) {
-	if asked.Cmp(*within.Min) < 0 {
+// roundUp returns the smallest amount of the range that is not below the
+// requested one.
+func roundUp(within *resourcev1.CapacityRequestPolicyRange, requested *resource.Quantity) (resource.Quantity, bool) {
+	if requested.Cmp(*within.Min) < 0 {
 		return within.Min.DeepCopy(), true
 	}
 	if within.Step == nil {
-		return asked.DeepCopy(), true
+		return requested.DeepCopy(), true
 	}
 	unit := unitOf(within)
-	value, known := unit.of(*asked)
+	value, known := unit.of(*requested)
 	least, _ := unit.of(*within.Min)
 	step, _ := unit.of(*within.Step)
 	if !known || step <= 0 || least < 0 {
@@ -91,7 +97,7 @@ func stepUp(within *resourcev1.CapacityRequestPolicyRange, asked *resource.Quant
 	return unit.quantity(least + steps*step), true
 }
 
-// allowed says whether the policy lets a request consume the amount.
+// allowed reports whether the policy lets a request consume the amount.
 func allowed(policy *resourcev1.CapacityRequestPolicy, amount resource.Quantity) bool {
 	switch {
 	case policy == nil, policy.Default != nil && amount.Cmp(*policy.Default) == 0:
@@ -118,8 +124,8 @@ func inRange(within *resourcev1.CapacityRequestPolicyRange, amount resource.Quan
 	return known && step > 0 && (value-least)%step == 0
 }
 
-// unit is what amounts of a range are counted in: thousandths where all of its
-// limits are whole thousandths, else ones.
+// unit is the unit in which the amounts of a range are computed: thousandths if
+// all limits of the range are whole thousandths, else ones.
 type unit int64
 
 func unitOf(within *resourcev1.CapacityRequestPolicyRange) unit {
@@ -138,8 +144,8 @@ func unitOf(within *resourcev1.CapacityRequestPolicyRange) unit {
 	return thousandths
 }
 
-// of is the amount in the unit, and false where it has no such number. An amount
-// in ones is rounded up, as Quantity does.
+// of returns the amount in the unit, and false if it has no such number. An
+// amount in ones is rounded up, as Quantity does.
 func (u unit) of(amount resource.Quantity) (int64, bool) {
 	if u == 1 {
 		return amount.Value(), amount.CmpInt64(math.MaxInt64) <= 0

@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unique"
@@ -12,58 +14,61 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claim is a ResourceClaim: what it holds if it is allocated, else what it asks
-// for.
+// claim is a ResourceClaim: what is allocated to it, else what it requests.
 type claim struct {
 	ref       dra.ClaimRef
 	allocated bool
-	holds     []hold
+	devices   []deviceAllocation
 	pods      []string // that it is reserved for, by name
-	spec      *book[specification]
+	spec      *interned[claimSpec]
 	node      unique.Handle[string] // the only one where the allocation can be used; zero: see selector
-	selector  *corev1.NodeSelector  // of the allocation, where it is another; nil: anywhere
+	selector  *corev1.NodeSelector  // of the allocation, if it is another; nil: anywhere
 }
 
-// Claim takes a claim as it is from now on; nil: it is gone.
-func (inv *Inventory) Claim(namespace, name string, published *resourcev1.ResourceClaim) {
-	ref := dra.ClaimRef{Namespace: namespace, Name: name}
-	var asked measured
-	var failed error
-	if published != nil && published.Status.Allocation == nil {
-		asked, failed = measure(namespace, &published.Spec)
-	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	old := inv.claims[ref]
-	if published == nil {
-		inv.dropClaim(old)
-		return
-	}
-	if old != nil && old.holdsThe(published.Status.Allocation) {
-		old.reserve(published.Status.ReservedFor)
-		return
-	}
-	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(namespace).Value(), Name: strings.Clone(name)}}
-	made.reserve(published.Status.ReservedFor)
-	if published.Status.Allocation == nil && failed == nil {
-		made.spec = inv.keepSpec(asked) // before the old one is given back, so that an equal one is the same
-	}
-	inv.dropClaim(old)
-	if published.Status.Allocation != nil {
-		inv.allocate(made, published.Status.Allocation)
-	}
-	inv.claims[made.ref] = made
+// deviceAllocation is one device of an allocation.
+type deviceAllocation struct {
+	claim    *claim
+	pool     *poolID
+	device   unique.Handle[string]
+	shareID  string // of a device that may be shared; empty: the whole device
+	admin    bool   // admin access: consumes nothing
+	consumed amounts
+	next     *deviceAllocation // of the same device
 }
 
-// holdsThe says whether the claim is known with the very same allocation.
-func (c *claim) holdsThe(allocation *resourcev1.AllocationResult) bool {
-	if !c.allocated || allocation == nil || len(c.holds) != len(allocation.Devices.Results) {
+func newClaim(ref dra.ClaimRef, status *resourcev1.ResourceClaimStatus) *claim {
+	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(ref.Namespace).Value(), Name: strings.Clone(ref.Name)}}
+	made.reserve(status.ReservedFor)
+	if status.Allocation == nil {
+		return made
+	}
+	made.allocated = true
+	made.node, made.selector = onlyNode(status.Allocation.NodeSelector)
+	results := status.Allocation.Devices.Results
+	made.devices = make([]deviceAllocation, len(results))
+	for i := range results {
+		result := &results[i]
+		made.devices[i] = deviceAllocation{
+			claim:    made,
+			pool:     &poolID{strings.Clone(validUTF8(result.Driver)), strings.Clone(validUTF8(result.Pool))},
+			device:   unique.Make(validUTF8(result.Device)),
+			shareID:  strings.Clone(shareIDOf(result)),
+			admin:    isAdmin(result),
+			consumed: consumedBy(result),
+		}
+	}
+	return made
+}
+
+// hasAllocation reports whether the claim is known with the same allocation.
+func (c *claim) hasAllocation(allocation *resourcev1.AllocationResult) bool {
+	if !c.allocated || allocation == nil || len(c.devices) != len(allocation.Devices.Results) {
 		return false
 	}
-	for i := range c.holds {
-		have, result := &c.holds[i], &allocation.Devices.Results[i]
+	for i := range c.devices {
+		have, result := &c.devices[i], &allocation.Devices.Results[i]
 		if have.pool.driver != result.Driver || have.pool.name != result.Pool || have.device.Value() != result.Device ||
-			have.share != shareOf(result) || have.admin != isAdmin(result) || !equality.Semantic.DeepEqual(have.consumed, amountsOf(result)) {
+			have.shareID != shareIDOf(result) || have.admin != isAdmin(result) || !equality.Semantic.DeepEqual(have.consumed, consumedBy(result)) {
 			return false
 		}
 	}
@@ -74,39 +79,23 @@ func (c *claim) reserve(consumers []resourcev1.ResourceClaimConsumerReference) {
 	c.pods = c.pods[:0]
 	for i := range consumers {
 		if consumers[i].Resource == "pods" {
-			c.pods = append(c.pods, clean(consumers[i].Name))
+			c.pods = append(c.pods, validUTF8(consumers[i].Name))
 		}
 	}
 	c.pods = slices.Clip(c.pods)
 }
 
-// allocate notes what the claim holds.
-func (inv *Inventory) allocate(c *claim, allocation *resourcev1.AllocationResult) {
-	inv.version++
-	c.allocated = true
-	c.node, c.selector = onlyNode(allocation.NodeSelector)
-	c.holds = make([]hold, len(allocation.Devices.Results))
-	for i := range allocation.Devices.Results {
-		result := &allocation.Devices.Results[i]
-		h := &c.holds[i]
-		*h = hold{
-			claim:    c,
-			pool:     inv.placeOf(result),
-			device:   unique.Make(clean(result.Device)),
-			share:    strings.Clone(shareOf(result)),
-			admin:    isAdmin(result),
-			consumed: amountsOf(result),
-		}
-		if !h.admin {
-			h.next = h.pool.held[h.device]
-			h.pool.held[h.device] = h
-			inv.touch(h.pool)
-		}
+// nodeName returns the only node where the allocation can be used; empty: there
+// are others.
+func (c *claim) nodeName() string {
+	if c.node == (unique.Handle[string]{}) {
+		return ""
 	}
+	return c.node.Value()
 }
 
-// onlyNode is the node of a selector that names one and nothing else, as the
-// scheduler writes it for devices of one node.
+// onlyNode returns the node of a selector that names one and nothing else, as
+// the scheduler writes it for devices of one node.
 func onlyNode(selector *corev1.NodeSelector) (unique.Handle[string], *corev1.NodeSelector) {
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
 		return unique.Handle[string]{}, selector
@@ -122,60 +111,116 @@ func onlyNode(selector *corev1.NodeSelector) (unique.Handle[string], *corev1.Nod
 	return unique.Make(field.Values[0]), nil
 }
 
-// dropClaim forgets a claim and what it holds; none is fine.
-func (inv *Inventory) dropClaim(gone *claim) {
-	if gone == nil {
-		return
-	}
-	delete(inv.claims, gone.ref)
-	inv.dropSpec(gone.spec)
-	if gone.allocated {
-		inv.version++
-	}
-	for i := range gone.holds {
-		h := &gone.holds[i]
-		if h.admin {
-			continue
-		}
-		h.release()
-		inv.touch(h.pool)
-		if len(h.pool.held) == 0 && len(h.pool.slices) == 0 {
-			inv.removePool(h.pool)
-		}
-	}
-}
-
-// nodeName is the only node where the allocation can be used; empty: there are
-// others.
-func (c *claim) nodeName() string {
-	if c.node == (unique.Handle[string]{}) {
+func shareIDOf(result *resourcev1.DeviceRequestAllocationResult) string {
+	if result.ShareID == nil {
 		return ""
 	}
-	return c.node.Value()
+	return string(*result.ShareID)
+}
+
+func isAdmin(result *resourcev1.DeviceRequestAllocationResult) bool {
+	return result.AdminAccess != nil && *result.AdminAccess
+}
+
+// consumedBy returns what a share consumes. It is nil for a device that is
+// allocated whole, of which nothing is left.
+func consumedBy(result *resourcev1.DeviceRequestAllocationResult) amounts {
+	if result.ShareID == nil || len(result.ConsumedCapacity) == 0 {
+		return nil
+	}
+	return maps.Clone(result.ConsumedCapacity)
+}
+
+// total reports whether the device is allocated whole, and what all shares of it
+// consume. The receiver is the first allocation of the device.
+func (a *deviceAllocation) total() (exclusive bool, consumed amounts) {
+	for one := a; one != nil; one = one.next {
+		exclusive = exclusive || one.shareID == ""
+		for name, amount := range one.consumed {
+			if consumed == nil {
+				consumed = amounts{}
+			}
+			total := consumed[name].DeepCopy()
+			total.Add(amount)
+			consumed[name] = total
+		}
+	}
+	return exclusive, consumed
 }
 
 // Allocation is what is known of an allocated claim.
 type Allocation struct {
 	Node     string               // the only one where it can be used
-	Selector *corev1.NodeSelector // of nodes, where it is not one; nil: all
-	Devices  []dra.DeviceID
+	Selector *corev1.NodeSelector // of nodes, if it is not one; nil: all
 }
 
-// Allocation is that of a claim, and false for a claim that is not allocated.
-func (inv *Inventory) Allocation(namespace, name string) (Allocation, bool) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	found := inv.claims[dra.ClaimRef{Namespace: namespace, Name: name}]
+// claimStore keeps claims, and what claims and templates request.
+type claimStore struct {
+	claims    map[dra.ClaimRef]*claim
+	templates map[dra.ClaimRef]*interned[claimSpec]
+	specs     *specStore
+}
+
+func newClaimStore(specs *specStore) *claimStore {
+	return &claimStore{claims: map[dra.ClaimRef]*claim{}, templates: map[dra.ClaimRef]*interned[claimSpec]{}, specs: specs}
+}
+
+// set applies the present state of a claim; nil: it is gone. It returns the
+// states whose allocations end and begin, nil for none.
+func (s *claimStore) set(ref dra.ClaimRef, published *resourcev1.ResourceClaim, requested *measuredSpec) (ended, begun *claim) {
+	old := s.claims[ref]
+	switch {
+	case published == nil:
+		delete(s.claims, ref)
+	case old != nil && old.hasAllocation(published.Status.Allocation):
+		old.reserve(published.Status.ReservedFor)
+		return nil, nil
+	default:
+		begun = newClaim(ref, &published.Status)
+		if requested != nil {
+			begun.spec = s.specs.acquire(*requested) // before the old one is released, so that an equal one is the same
+		}
+		delete(s.claims, ref) // with the old key
+		s.claims[begun.ref] = begun
+	}
+	if old != nil {
+		s.specs.release(old.spec)
+	}
+	return old, begun
+}
+
+// setTemplate applies the present state of a template; nil: it is gone.
+func (s *claimStore) setTemplate(ref dra.ClaimRef, requested *measuredSpec) {
+	old := s.templates[ref]
+	delete(s.templates, ref)
+	if requested != nil {
+		s.templates[ref] = s.specs.acquire(*requested)
+	}
+	s.specs.release(old) // at the end, so that an equal one is the same
+}
+
+// requested returns what a claim that is not allocated requests, or, if the
+// claim is "", a template; nil if that is not known.
+func (s *claimStore) requested(namespace, claim, template string) *claimSpec {
+	if claim == "" {
+		if found := s.templates[dra.ClaimRef{Namespace: namespace, Name: template}]; found != nil {
+			return &found.value
+		}
+	} else if found := s.claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; found != nil && found.spec != nil {
+		return &found.spec.value
+	}
+	return nil
+}
+
+// allocation returns false for a claim that is not allocated.
+func (s *claimStore) allocation(ref dra.ClaimRef) (Allocation, bool) {
+	found := s.claims[ref]
 	if found == nil || !found.allocated {
 		return Allocation{}, false
 	}
-	made := Allocation{Selector: found.selector}
-	if found.selector == nil {
-		made.Node = found.nodeName()
-	}
-	for i := range found.holds {
-		h := &found.holds[i]
-		made.Devices = append(made.Devices, dra.DeviceID{Driver: h.pool.driver, Pool: h.pool.name, Name: h.device.Value()})
-	}
-	return made, true
+	return Allocation{Node: found.nodeName(), Selector: found.selector}, true
+}
+
+func compareClaims(a, b dra.ClaimRef) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

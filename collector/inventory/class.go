@@ -2,35 +2,31 @@ package inventory
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// class is a device class with what it selects.
+// class is a device class with the devices that it selects.
 type class struct {
 	published *resourcev1.DeviceClass
 	selectors []*selector
-	upTo      uint64                  // stamp of the last block about which the selectors have been asked
-	counted   bool                    // the figures are right but for the pools counted anew since
-	counts    [][dra.DeviceStates]int // by the pool's slot
+	upTo      uint64                  // stamp of the last block for which the selectors have been evaluated
+	counted   bool                    // counts are right, but for the pools updated since
+	counts    [][dra.DeviceStates]int // by slot of the pool
 	total     [dra.DeviceStates]int
 }
 
-// counted reports whether the selectors of the class have been asked about all
-// devices.
-func (inv *Inventory) counted(c *class) bool {
-	for _, b := range inv.blocks[inv.after(c.upTo):] {
+// evaluated reports whether the selectors have been evaluated for all devices.
+func (c *class) evaluated(index *blockIndex) bool {
+	for _, b := range index.after(c.upTo) {
 		if b.slice != nil {
-			if _, _, open := narrow(b, b.all, c.selectors); open != 0 {
+			if _, _, open := filter(b, b.all, c.selectors); open != 0 {
 				return false
 			}
 		}
@@ -39,16 +35,26 @@ func (inv *Inventory) counted(c *class) bool {
 	return true
 }
 
-// broken reports whether a selector of the class cannot be asked.
-func (c *class) broken() bool {
-	return slices.ContainsFunc(c.selectors, func(s *selector) bool { return s.broken != "" })
+// broken returns why a selector of the class cannot be evaluated; empty: all can.
+func (c *class) broken() string {
+	var reason string
+	for _, s := range c.selectors {
+		reason = cmp.Or(reason, s.broken)
+	}
+	return reason
 }
 
-// forget takes a pool that is gone out of the counts.
-func (c *class) forget(slot int) { c.put(slot, [dra.DeviceStates]int{}) }
+// count counts the devices of a pool that the class selects.
+func (c *class) count(p *pool) {
+	var counts [dra.DeviceStates]int
+	for _, b := range p.blocks {
+		mask, _, _ := filter(b, b.all, c.selectors)
+		addStates(&counts, b, mask)
+	}
+	c.setCounts(p.slot, counts)
+}
 
-// put sets what the class selects in one pool.
-func (c *class) put(slot int, counts [dra.DeviceStates]int) {
+func (c *class) setCounts(slot int, counts [dra.DeviceStates]int) {
 	if slot >= len(c.counts) {
 		c.counts = append(c.counts, make([][dra.DeviceStates]int, slot+1-len(c.counts))...)
 	}
@@ -58,103 +64,131 @@ func (c *class) put(slot int, counts [dra.DeviceStates]int) {
 	c.counts[slot] = counts
 }
 
-// Class takes a device class as it is from now on; nil: it is gone.
-func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
-	var compiled []*selector
-	if published != nil {
-		compiled = inv.compile(published.Spec.Selectors)
-	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	old := inv.classes[name]
-	if old != nil && published != nil && equality.Semantic.DeepEqual(old.published.Spec, published.Spec) &&
-		old.published.CreationTimestamp.Equal(&published.CreationTimestamp) {
-		return // nothing that matters is different
-	}
-	inv.version++
-	inv.reshaped = inv.version
-	if published != nil {
-		made := &class{published: published}
-		made.selectors = inv.pin(compiled)
-		inv.classes[strings.Clone(name)] = made
-	} else {
-		delete(inv.classes, name)
-	}
-	if old != nil {
-		inv.unpin(old.selectors)
-	}
-}
-
-// ClassNamed is the class of that name. It must not be changed.
-func (inv *Inventory) ClassNamed(name string) (*resourcev1.DeviceClass, bool) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	found := inv.classes[name]
-	if found == nil {
-		return nil, false
-	}
-	return found.published, true
-}
-
-// ClassFor is the class by which an extended resource is allocated: where
-// several name the same one, the youngest, then the first by name, as the
-// scheduler chooses; each class has an implicit name besides.
-func (inv *Inventory) ClassFor(extendedResource string) (*resourcev1.DeviceClass, bool) {
-	if name, implicit := strings.CutPrefix(extendedResource, resourcev1.ResourceDeviceClassPrefix); implicit {
-		return inv.ClassNamed(name)
-	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	var best *resourcev1.DeviceClass
-	for _, c := range inv.classes {
-		named := c.published.Spec.ExtendedResourceName
-		if named != nil && *named == extendedResource && (best == nil || prefer(c.published, best) < 0) {
-			best = c.published
-		}
-	}
-	return best, best != nil
-}
-
-func prefer(a, b *resourcev1.DeviceClass) int {
-	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-}
-
-// Classes lists the device classes for upstream's allocator.
-func (inv *Inventory) Classes() structured.DeviceClassLister { return lister{inv} }
-
-type lister struct{ inv *Inventory }
-
-// List returns all classes, sorted by name.
-func (l lister) List() ([]*resourcev1.DeviceClass, error) {
-	l.inv.mu.Lock()
-	defer l.inv.mu.Unlock()
-	var all []*resourcev1.DeviceClass
-	for _, name := range slices.Sorted(maps.Keys(l.inv.classes)) {
-		all = append(all, l.inv.classes[name].published)
-	}
-	return all, nil
-}
-
-// Get returns the class of that name, or an error that says "not found".
-func (l lister) Get(name string) (*resourcev1.DeviceClass, error) {
-	found, known := l.inv.ClassNamed(name)
-	if !known {
-		return nil, fmt.Errorf("get device class: %w", apierrors.NewNotFound(resourcev1.Resource("deviceclasses"), name))
-	}
-	return found, nil
-}
-
-// classSupply is what of a class goes into a Supply.
-func (c *class) classSupply(name string) dra.ClassSupply {
-	made := dra.ClassSupply{Class: clean(name), Counted: c.counted}
+// supply returns the part of a Supply about the class.
+func (c *class) supply(name string) dra.ClassSupply {
+	made := dra.ClassSupply{Class: validUTF8(name), Counted: c.counted, Error: validUTF8(c.broken())}
 	if extended := c.published.Spec.ExtendedResourceName; extended != nil {
-		made.ExtendedResource = clean(*extended)
-	}
-	for _, s := range c.selectors {
-		made.Error = cmp.Or(made.Error, clean(s.broken))
+		made.ExtendedResource = validUTF8(*extended)
 	}
 	if c.counted {
 		made.Devices = c.total
 	}
 	return made
+}
+
+// classStore keeps the device classes.
+type classStore struct {
+	byName    map[string]*class
+	selectors *selectorStore
+}
+
+func newClassStore(selectors *selectorStore) *classStore {
+	return &classStore{byName: map[string]*class{}, selectors: selectors}
+}
+
+// set applies the present state of a class; nil: it is gone. It reports whether
+// something that matters has changed.
+func (cs *classStore) set(name string, published *resourcev1.DeviceClass, compiled []*selector) bool {
+	old := cs.byName[name]
+	if old != nil && published != nil && equality.Semantic.DeepEqual(old.published.Spec, published.Spec) &&
+		old.published.CreationTimestamp.Equal(&published.CreationTimestamp) {
+		return false
+	}
+	if published != nil {
+		cs.byName[strings.Clone(name)] = &class{published: published, selectors: cs.selectors.retain(compiled)}
+	} else {
+		delete(cs.byName, name)
+	}
+	if old != nil {
+		cs.selectors.release(old.selectors)
+	}
+	return true
+}
+
+// forExtendedResource returns the class by which an extended resource is
+// allocated, nil if there is none. If several classes name the same resource,
+// it is the youngest, then the first by name, as the scheduler chooses. Each
+// class has an implicit name besides.
+func (cs *classStore) forExtendedResource(resource string) *resourcev1.DeviceClass {
+	if name, implicit := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); implicit {
+		return cs.get(name)
+	}
+	var best *resourcev1.DeviceClass
+	for _, c := range cs.byName {
+		named := c.published.Spec.ExtendedResourceName
+		if named != nil && *named == resource && (best == nil || compareAge(c.published, best) < 0) {
+			best = c.published
+		}
+	}
+	return best
+}
+
+func compareAge(a, b *resourcev1.DeviceClass) int {
+	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// get returns nil for a class that does not exist.
+func (cs *classStore) get(name string) *resourcev1.DeviceClass {
+	if found := cs.byName[name]; found != nil {
+		return found.published
+	}
+	return nil
+}
+
+// names returns the names of all classes, sorted.
+func (cs *classStore) names() []string { return slices.Sorted(maps.Keys(cs.byName)) }
+
+// supplies returns the part of a Supply about classes, sorted by name.
+func (cs *classStore) supplies() []dra.ClassSupply {
+	var all []dra.ClassSupply
+	for _, name := range cs.names() {
+		all = append(all, cs.byName[name].supply(name))
+	}
+	return all
+}
+
+// selectorsOf returns the selectors of a class, and false if it does not exist.
+func (cs *classStore) selectorsOf(name string) ([]*selector, bool) {
+	if found := cs.byName[name]; found != nil {
+		return found.selectors, true
+	}
+	return nil, false
+}
+
+// open returns the selectors of each class that have not been evaluated for all
+// devices.
+func (cs *classStore) open(index *blockIndex) [][]*selector {
+	var chains [][]*selector
+	for _, c := range cs.byName {
+		if !c.evaluated(index) {
+			chains = append(chains, c.selectors)
+		}
+	}
+	return chains
+}
+
+// count brings the counts of all classes up to date whose selectors have been
+// evaluated for all devices. It reports whether a class has become countable, or
+// is not any more.
+func (cs *classStore) count(pools *poolStore, index *blockIndex) (changed bool) {
+	updated, removed := pools.takeChanges()
+	for _, c := range cs.byName {
+		for _, slot := range removed {
+			c.setCounts(slot, [dra.DeviceStates]int{})
+		}
+		before := c.counted
+		c.counted = c.evaluated(index) && c.broken() == ""
+		changed = changed || before != c.counted
+		switch {
+		case c.counted && before:
+			for p := range updated {
+				c.count(p)
+			}
+		case c.counted:
+			for _, p := range pools.all() {
+				c.count(p)
+			}
+		}
+	}
+	return changed
 }

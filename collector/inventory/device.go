@@ -8,37 +8,36 @@ import (
 	"github.com/blang/semver/v4"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
 )
 
-// device is a published device in a compact form: what selectors can look at
-// as numbers of the table, and the rest only where there is any.
+// device is a published device in a compact form.
 type device struct {
-	name  unique.Handle[string]
-	facts []fact // attributes and capacities, sorted by name
-	more  *extras
+	name       unique.Handle[string]
+	properties []property // sorted by name
+	extras     *extras    // nil: none
 }
 
-// fact is an attribute or a capacity: numbers of its name and its value.
-type fact struct {
+// property is an attribute or a capacity: the numbers of its name and its value
+// in the textTable.
+type property struct {
 	name, value uint32
 }
 
 // extras is what most devices do not have.
 type extras struct {
-	multi    bool // several claims may share it
-	odd      bool // has an attribute that cannot be read, or one twice: selectors are asked with the published object
-	taints   []resourcev1.DeviceTaint
-	consumes []*book[consumption]
-	capacity *book[capacities] // as published, where the facts do not tell all of it, or it may be shared
-	reach    *book[*reach]     // where the slice leaves it to each device
+	shareable bool // several claims may share the device
+	irregular bool // has an attribute that CEL cannot read, or one twice: selectors are evaluated for the published object
+	taints    []resourcev1.DeviceTaint
+	consumes  []*interned[counterConsumption]
+	capacity  *interned[capacities]     // as published, if the properties do not have all of it, or the device may be shared
+	selection *interned[*nodeSelection] // nil: that of the slice
 }
 
-type capacities map[resourcev1.QualifiedName]resourcev1.DeviceCapacity
-
-// consumption is what a device takes of a counter set.
-type consumption struct {
+// counterConsumption is what a device consumes of a counter set.
+type counterConsumption struct {
 	set      string
-	groups   []string
+	groups   []string // compatibility groups
 	counters []counter
 }
 
@@ -47,81 +46,114 @@ type counter struct {
 	value resource.Quantity
 }
 
-func (d *device) multi() bool { return d.more != nil && d.more.multi }
-func (d *device) odd() bool   { return d.more != nil && d.more.odd }
+func (d *device) shareable() bool { return d.extras != nil && d.extras.shareable }
+func (d *device) irregular() bool { return d.extras != nil && d.extras.irregular }
 
-// sameFacts says whether no selector can tell the two apart.
-func (d *device) sameFacts(other *device) bool {
-	return d.name == other.name && d.multi() == other.multi() && !d.odd() && !other.odd() && slices.Equal(d.facts, other.facts)
+// consumes returns what the device consumes of counter sets.
+func (d *device) consumes() []*interned[counterConsumption] {
+	if d.extras == nil {
+		return nil
+	}
+	return d.extras.consumes
 }
 
-// fact finds the value of a name.
-func (d *device) fact(name uint32) (value uint32, published bool) {
-	for _, f := range d.facts {
-		if f.name == name {
-			return f.value, true
+// sharesCounters reports whether both devices consume from the same counter set.
+func (d *device) sharesCounters(other *device) bool {
+	return slices.ContainsFunc(d.consumes(), func(a *interned[counterConsumption]) bool {
+		return slices.ContainsFunc(other.consumes(), func(b *interned[counterConsumption]) bool { return a.value.set == b.value.set })
+	})
+}
+
+// capacity is what is kept of the published capacity: that of devices that may
+// be shared, and of those whose properties do not have all of it.
+func (d *device) capacity() capacities {
+	if d.extras == nil || d.extras.capacity == nil {
+		return nil
+	}
+	return d.extras.capacity.value
+}
+
+// sameProperties reports whether both devices have the same results of all
+// selectors.
+func (d *device) sameProperties(other *device) bool {
+	return d.name == other.name && d.shareable() == other.shareable() && !d.irregular() && !other.irregular() &&
+		slices.Equal(d.properties, other.properties)
+}
+
+// property returns the number of the value of an attribute or capacity.
+func (d *device) property(name uint32) (value uint32, published bool) {
+	for _, p := range d.properties {
+		if p.name == name {
+			return p.value, true
 		}
 	}
 	return 0, false
 }
 
-// shelve makes the compact form of a device of the driver.
-func (inv *Inventory) shelve(driver string, published *resourcev1.Device, reach *book[*reach]) device {
-	made := device{name: unique.Make(clean(published.Name))}
-	more := extras{
-		multi:  published.AllowMultipleAllocations != nil && *published.AllowMultipleAllocations,
-		reach:  reach,
-		taints: slices.Clone(published.Taints),
-	}
-	made.facts, more.odd = inv.factsOf(driver, published)
-	for i := range published.ConsumesCounters {
-		if lent := inv.consumptionOf(&published.ConsumesCounters[i]); lent != nil {
-			more.consumes = append(more.consumes, lent)
-		}
-	}
-	if len(published.Capacity) > 0 && (more.multi || peculiar(published.Capacity)) {
-		more.capacity = inv.capacityOf(published.Capacity)
-	}
-	if more.multi || more.odd || more.reach != nil || more.capacity != nil || more.taints != nil || more.consumes != nil {
-		made.more = &more
-	}
-	return made
+// deviceStore keeps what devices have in common: each value once.
+type deviceStore struct {
+	texts        *textTable
+	consumptions *internPool[counterConsumption]
+	capacities   *internPool[capacities]
 }
 
-// factsOf holds the texts of all that selectors can see. Odd is what cannot be
-// told by them.
-func (inv *Inventory) factsOf(driver string, published *resourcev1.Device) (facts []fact, odd bool) {
-	facts = make([]fact, 0, len(published.Attributes)+len(published.Capacity))
+func newDeviceStore(texts *textTable) *deviceStore {
+	return &deviceStore{texts: texts, consumptions: newInternPool[counterConsumption](), capacities: newInternPool[capacities]()}
+}
+
+// encode returns the compact form of a device of the driver. The device needs
+// one release. A selection of nodes that is not nil is the device's own.
+func (s *deviceStore) encode(driver string, published *resourcev1.Device, selection *interned[*nodeSelection]) device {
+	encoded := device{name: unique.Make(validUTF8(published.Name))}
+	more := extras{
+		shareable: published.AllowMultipleAllocations != nil && *published.AllowMultipleAllocations,
+		selection: selection,
+		taints:    slices.Clone(published.Taints),
+	}
+	encoded.properties, more.irregular = s.properties(driver, published)
+	for i := range published.ConsumesCounters {
+		consumption := &published.ConsumesCounters[i]
+		consumed := s.consumptions.acquireFor(consumption, func() counterConsumption {
+			return counterConsumption{
+				set:      strings.Clone(consumption.CounterSet),
+				groups:   slices.Clone(consumption.CompatibilityGroups),
+				counters: countersOf(consumption.Counters),
+			}
+		})
+		if consumed != nil {
+			more.consumes = append(more.consumes, consumed)
+		}
+	}
+	if len(published.Capacity) > 0 && (more.shareable || needsPublished(published.Capacity)) {
+		object := &resourcev1.Device{Capacity: published.Capacity}
+		more.capacity = s.capacities.acquireFor(object, func() capacities { return object.DeepCopy().Capacity })
+	}
+	if more.shareable || more.irregular || more.selection != nil || more.capacity != nil || more.taints != nil || more.consumes != nil {
+		encoded.extras = &more
+	}
+	return encoded
+}
+
+// properties acquires the texts of all that selectors can see. Irregular
+// devices have something that these texts do not have.
+func (s *deviceStore) properties(driver string, published *resourcev1.Device) (properties []property, irregular bool) {
+	properties = make([]property, 0, len(published.Attributes)+len(published.Capacity))
 	for name, attribute := range published.Attributes {
 		text, known := attributeText(&attribute)
 		if !known || !readable(&attribute) {
-			odd = true // CEL refuses the whole device
+			irregular = true // CEL refuses the whole device
 			continue
 		}
-		facts = append(facts, fact{inv.texts.hold(attributeName(driver, name)), inv.texts.hold(text)})
+		properties = append(properties, property{s.texts.acquire(nameAttribute + qualified(driver, name)), s.texts.acquire(text)})
 	}
 	for name, capacity := range published.Capacity {
-		facts = append(facts, fact{inv.texts.hold(capacityName(driver, name)), inv.texts.hold(quantityText(capacity.Value))})
+		properties = append(properties, property{s.texts.acquire(nameCapacity + qualified(driver, name)), s.texts.acquire(quantityText(capacity.Value))})
 	}
-	slices.SortFunc(facts, func(a, b fact) int { return int(a.name) - int(b.name) })
-	for i := 1; i < len(facts); i++ {
-		odd = odd || facts[i].name == facts[i-1].name // with the driver's domain, and without
+	slices.SortFunc(properties, func(a, b property) int { return int(a.name) - int(b.name) })
+	for i := 1; i < len(properties); i++ {
+		irregular = irregular || properties[i].name == properties[i-1].name // with the driver's domain, and without
 	}
-	return facts, odd
-}
-
-func (inv *Inventory) consumptionOf(published *resourcev1.DeviceCounterConsumption) *book[consumption] {
-	key, err := published.Marshal()
-	if err != nil {
-		return nil // not one that came over the wire
-	}
-	return inv.consumptions.lend(key, func() consumption {
-		return consumption{
-			set:      strings.Clone(published.CounterSet),
-			groups:   slices.Clone(published.CompatibilityGroups),
-			counters: countersOf(published.Counters),
-		}
-	})
+	return properties, irregular
 }
 
 func countersOf(published map[string]resourcev1.Counter) []counter {
@@ -133,18 +165,9 @@ func countersOf(published map[string]resourcev1.Counter) []counter {
 	return counters
 }
 
-func (inv *Inventory) capacityOf(published capacities) *book[capacities] {
-	key, err := (&resourcev1.Device{Capacity: published}).Marshal()
-	if err != nil {
-		return nil
-	}
-	return inv.capacities.lend(key, func() capacities {
-		return (&resourcev1.Device{Capacity: published}).DeepCopy().Capacity
-	})
-}
-
-// peculiar says whether capacities have policies, or a domain in their names.
-func peculiar(published capacities) bool {
+// needsPublished reports whether capacities have policies, or a domain in their
+// names, which properties do not have.
+func needsPublished(published capacities) bool {
 	for name, capacity := range published {
 		if capacity.RequestPolicy != nil || strings.Contains(string(name), "/") {
 			return true
@@ -153,23 +176,7 @@ func peculiar(published capacities) bool {
 	return false
 }
 
-// discard gives back all that the device holds.
-func (inv *Inventory) discard(d *device) {
-	for _, f := range d.facts {
-		inv.texts.drop(f.name)
-		inv.texts.drop(f.value)
-	}
-	if d.more == nil {
-		return
-	}
-	for _, lent := range d.more.consumes {
-		inv.consumptions.giveBack(lent)
-	}
-	inv.capacities.giveBack(d.more.capacity)
-	inv.leave(d.more.reach)
-}
-
-// readable says whether CEL accepts the attribute: versions have to parse.
+// readable reports whether CEL accepts the attribute: versions have to parse.
 func readable(attribute *resourcev1.DeviceAttribute) bool {
 	versions := attribute.VersionValues
 	if attribute.VersionValue != nil {
@@ -179,4 +186,60 @@ func readable(attribute *resourcev1.DeviceAttribute) bool {
 		_, err := semver.Parse(version)
 		return err != nil
 	})
+}
+
+// release ends the use of all that encode acquired for the device.
+func (s *deviceStore) release(d *device) {
+	for _, p := range d.properties {
+		s.texts.release(p.name)
+		s.texts.release(p.value)
+	}
+	for _, consumed := range d.consumes() {
+		s.consumptions.release(consumed)
+	}
+	if d.extras != nil {
+		s.capacities.release(d.extras.capacity)
+	}
+}
+
+// capacity returns the capacity of any device of the driver.
+func (s *deviceStore) capacity(driver string, d *device) capacities {
+	if kept := d.capacity(); kept != nil {
+		return kept
+	}
+	published := capacities{}
+	for _, p := range d.properties {
+		name, found := strings.CutPrefix(s.texts.text(p.name), nameCapacity+driver+"/")
+		if !found {
+			continue
+		}
+		if quantity, err := quantityOf(s.texts.text(p.value)); err == nil {
+			published[resourcev1.QualifiedName(name)] = resourcev1.DeviceCapacity{Value: quantity}
+		}
+	}
+	return published
+}
+
+// celDevice returns a device that is not irregular in the form that CEL
+// evaluates, with the properties that read reports true for.
+func (s *deviceStore) celDevice(driver string, d *device, read func(name uint32) bool) dracel.Device {
+	shareable := d.shareable()
+	made := dracel.Device{
+		Driver:                   driver,
+		AllowMultipleAllocations: &shareable,
+		Attributes:               map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{},
+		Capacity:                 map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{},
+	}
+	for _, p := range d.properties {
+		if !read(p.name) {
+			continue
+		}
+		name, value := s.texts.text(p.name), s.texts.text(p.value)
+		if attribute, found := strings.CutPrefix(name, nameAttribute); found {
+			made.Attributes[resourcev1.QualifiedName(attribute)] = attributeOf(value)
+		} else if quantity, err := quantityOf(value); err == nil {
+			made.Capacity[resourcev1.QualifiedName(name[len(nameCapacity):])] = resourcev1.DeviceCapacity{Value: quantity}
+		}
+	}
+	return made
 }

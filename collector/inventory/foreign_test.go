@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// All at once: as the informers write, the reducer and the judge read.
+// Informers write while the reducer and the diagnoser read.
 func TestMayBeUsedFromManyGoroutines(t *testing.T) {
-	w := newWorld(t, 7)
+	w := newTestCluster(t, 7)
 	w.populate()
 	var readers sync.WaitGroup
 	stop := make(chan struct{})
@@ -19,14 +19,13 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 	for _, read := range []func(){
 		func() { w.inv.Supply() },
 		func() {
-			_ = w.inv.Select(t.Context(), nil, request)
+			_ = w.inv.EvaluateRequest(t.Context(), nil, request)
 			w.inv.Count(request)
-			w.inv.Holders(request, 3)
-			w.inv.Causes(request, 3, 3)
+			w.inv.Explain(request, Limits{Taints: 3, Examples: 3, Holders: 3})
 		},
 		func() {
 			_, _, _ = w.inv.OnNode("n0")
-			w.inv.Concerns(request, w.inv.Version())
+			w.inv.ChangedFor(request, w.inv.Version())
 			w.inv.Nodes()
 			_, _ = w.inv.Classes().List()
 			_ = w.inv.Settle(t.Context(), nil)
@@ -48,13 +47,13 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	compareSupply(t, 7, settled(w.inv), settled(w.told()))
+	compareSupply(t, 7, supplyOf(w.inv), supplyOf(w.rebuilt()))
 }
 
 // What comes over the wire, whatever it is, neither stops the inventory nor
 // makes an old state show through, and a slice is kept as it was.
 func FuzzTakesWhateverComes(f *testing.F) {
-	w := newWorld(f, 3)
+	w := newTestCluster(f, 3)
 	w.populate()
 	w.allocate("c9")
 	claim, err := w.claims["c9"].Marshal()
@@ -79,14 +78,14 @@ func FuzzTakesWhateverComes(f *testing.F) {
 		}
 		if slice.Unmarshal(rawSlice) == nil {
 			inv.Slice("s", slice.DeepCopy())
-			if kept, err := unpack(inv.slices["s"].packed); err != nil || !equality.Semantic.DeepEqual(kept.Spec, slice.Spec) {
+			if kept, err := unpack(inv.slices.byName["s"].packed); err != nil || !equality.Semantic.DeepEqual(kept.Spec, slice.Spec) {
 				t.Errorf("%v: kept\n%v\nof\n%v", err, kept, slice)
 			}
 		}
 		if claim.Unmarshal(rawClaim) == nil {
 			inv.Claim("lab", "c", claim.DeepCopy())
 		}
-		supply := settled(inv)
+		supply := supplyOf(inv)
 		for _, p := range supply.Pools {
 			if p.Slices > 0 && p.Devices[0]+p.Devices[1]+p.Devices[2] != len(slice.Spec.Devices) {
 				t.Errorf("%d devices are published, %v counted", len(slice.Spec.Devices), p.Devices)
@@ -99,10 +98,10 @@ func FuzzTakesWhateverComes(f *testing.F) {
 		if _, _, err := inv.OnNode("n0"); err != nil {
 			t.Error(err)
 		}
-		inv.Causes(request, 3, 100)
+		inv.Explain(request, Limits{Taints: 3, Examples: 100})
 		inv.Slice("s", nil)
 		inv.Claim("lab", "c", nil)
-		if len(inv.pools)+len(inv.reaches.books)+len(inv.consumptions.books)+len(inv.capacities.books)+len(inv.counters.books)+len(inv.widely) != 0 {
+		if len(inv.pools.byID)+len(inv.nodes.selections.values)+len(inv.devices.consumptions.values)+len(inv.devices.capacities.values)+len(inv.slices.counterSets.values)+len(inv.nodes.broad) != 0 {
 			t.Error("something is kept of what is gone")
 		}
 	})

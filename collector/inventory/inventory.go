@@ -1,92 +1,469 @@
+// Package inventory indexes the devices that are published in the cluster, their
+// allocations, and the device classes. It counts the devices that are free, and
+// those that each stage of a request leaves. Why a claim cannot be allocated is
+// found out by collector/diagnosis.
+//
+// The rules are those of the scheduler's allocator (package structured of
+// k8s.io/dynamic-resource-allocation), with all of its features: only the
+// newest generation of a pool counts, nothing can be allocated from a pool that
+// is incomplete or invalid, counters are consumed once, admin access consumes
+// nothing, and a selector that fails for a device ends the allocation.
+//
+// The stages, each with a file and a type of its own, in the direction of the
+// data:
+//
+//	textTable, internPool    equal texts and values are kept once
+//	nodeIndex                nodes, and from which of them devices can be used
+//	deviceStore, sliceStore  published slices in a compact form, in blocks of 64 devices
+//	claimStore, taintRules   allocations; what claims and templates request; DeviceTaintRules
+//	poolStore                per pool: what is allocated, tainted, left of counters and capacity
+//	selectorStore            CEL expressions with their results for each block
+//	classStore               device classes, and how many devices of each pool they select
+//	query                    what each stage leaves of all devices for one request, and why
+//	Inventory                the lock, the version and the exported methods
+//
+// Returned values are shared and must not be changed.
 package inventory
 
 import (
-	"hash/maphash"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Inventory keeps what the package comment says. Its methods may be called
-// from any goroutine.
-type Inventory struct {
-	mu sync.Mutex // guards all below; never held while CEL runs
+// poolsPerUpdate is how many pools are updated under the lock at once.
+const poolsPerUpdate = 256
 
-	version  uint64 // moves with every change that an answer can depend on
+// Inventory is safe for concurrent use. The lock is never held for more than a
+// few milliseconds: CEL runs without it.
+type Inventory struct {
+	mu sync.Mutex // guards the rest
+
+	version  uint64 // grows with every change that an answer can depend on
 	reshaped uint64 // version at which devices, classes or nodes last changed, not only what is allocated or tainted
 
-	slices    map[string]*slice
-	pools     map[poolKey]*pool
-	order     []*pool // sorted by driver and pool
-	poolSlots []int   // free ones
-	claims    map[dra.ClaimRef]*claim
-	templates map[dra.ClaimRef]*book[specification]
-	classes   map[string]*class
-	rules     map[string]*resourcev1.DeviceTaintRule
-	nodes     map[string]*corev1.Node
-
-	texts        *table
-	sweeps       int // of texts: numbers from before one are not to be trusted after it
-	reaches      *library[*reach]
-	widely       map[*reach]struct{} // those that are not one node's
-	consumptions *library[consumption]
-	capacities   *library[capacities]
-	counters     *library[[]counterSet]
-	specs        *library[specification]
-	budget       specBudget
-
-	blocks    []*block // by stamp; some are gone
-	gone      int      // how many of them
-	stamp     uint64
-	slots     int
-	vacant    []int // slots
-	selectors map[string]*selector
-	asked     uint64 // evaluations whose outcome was kept
-	uses      uint64 // of selectors, so that the least recently used can go
-
-	seeds   [2]maphash.Seed // of memo keys
-	scratch []byte          // for one of them
-
-	dirty     map[*pool]struct{} // to be counted anew
-	recounted map[*pool]struct{} // since the supply before
-	supply    *dra.Supply        // the last
-	unpacked  map[*slice]*resourcev1.ResourceSlice
-	unpacking int // devices in them
+	texts     *textTable
+	nodes     *nodeIndex
+	devices   *deviceStore
+	slices    *sliceStore
+	specs     *specStore
+	claims    *claimStore
+	rules     taintRules
+	pools     *poolStore
+	selectors *selectorStore
+	classes   *classStore
+	supply    *dra.Supply // the last one
 }
 
-// New makes an empty inventory.
+// New returns an empty inventory.
 func New() *Inventory {
-	return &Inventory{
-		slices:       map[string]*slice{},
-		pools:        map[poolKey]*pool{},
-		claims:       map[dra.ClaimRef]*claim{},
-		templates:    map[dra.ClaimRef]*book[specification]{},
-		classes:      map[string]*class{},
-		rules:        map[string]*resourcev1.DeviceTaintRule{},
-		nodes:        map[string]*corev1.Node{},
-		texts:        newTable(),
-		reaches:      newLibrary[*reach](),
-		widely:       map[*reach]struct{}{},
-		consumptions: newLibrary[consumption](),
-		capacities:   newLibrary[capacities](),
-		counters:     newLibrary[[]counterSet](),
-		specs:        newLibrary[specification](),
-		budget:       newSpecBudget(),
-		selectors:    map[string]*selector{},
-		seeds:        [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		dirty:        map[*pool]struct{}{},
-		recounted:    map[*pool]struct{}{},
-		unpacked:     map[*slice]*resourcev1.ResourceSlice{},
-	}
+	inv := &Inventory{texts: newTextTable(), nodes: newNodeIndex(), specs: newSpecStore(), rules: taintRules{}, pools: newPoolStore()}
+	inv.devices = newDeviceStore(inv.texts)
+	inv.slices = newSliceStore(inv.devices, inv.nodes)
+	inv.claims = newClaimStore(inv.specs)
+	inv.selectors = newSelectorStore(inv.devices)
+	inv.classes = newClassStore(inv.selectors)
+	return inv
 }
 
-// Version tells one state from another: it moves with every change that an
-// answer can depend on.
+// Version grows with every change that an answer can depend on.
 func (inv *Inventory) Version() uint64 {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	return inv.version
+}
+
+// Slice applies the present state of a slice; nil: it is gone.
+func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
+	var packed []byte
+	if published != nil {
+		var err error
+		if packed, err = pack(published); err != nil {
+			published = nil // it did not come from the API server
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	old := inv.slices.get(name)
+	if old != nil && published != nil && bytes.Equal(old.packed, packed) {
+		return // only its metadata has changed
+	}
+	inv.version++
+	if published != nil {
+		pool := inv.pools.get(published.Spec.Driver, published.Spec.Pool.Name)
+		made, reshaped := inv.slices.put(name, &pool.id, published, packed)
+		inv.pools.addSlice(made, inv.version)
+		if reshaped {
+			inv.reshaped = inv.version
+		}
+	} else if old != nil {
+		inv.reshaped = inv.version
+	}
+	if old != nil {
+		inv.pools.removeSlice(old, inv.version)
+		inv.slices.release(old)
+	}
+	if inv.texts.sweepIfSparse() {
+		inv.selectors.clearMemos()
+	}
+}
+
+// Claim applies the present state of a claim; nil: it is gone.
+func (inv *Inventory) Claim(namespace, name string, published *resourcev1.ResourceClaim) {
+	var requested *measuredSpec
+	if published != nil && published.Status.Allocation == nil {
+		if measured, err := measure(namespace, &published.Spec); err == nil {
+			requested = &measured
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	ended, begun := inv.claims.set(dra.ClaimRef{Namespace: namespace, Name: name}, published, requested)
+	if ended != nil && ended.allocated {
+		inv.version++
+		inv.pools.release(ended, inv.version)
+	}
+	if begun != nil && begun.allocated {
+		inv.version++
+		inv.pools.allocate(begun, inv.version)
+	}
+}
+
+// Template applies the present state of a template; nil: it is gone.
+func (inv *Inventory) Template(namespace, name string, published *resourcev1.ResourceClaimTemplate) {
+	var requested *measuredSpec
+	if published != nil {
+		if measured, err := measure(namespace, &published.Spec.Spec); err == nil {
+			requested = &measured
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	inv.claims.setTemplate(dra.ClaimRef{Namespace: namespace, Name: name}, requested)
+}
+
+// Class applies the present state of a device class; nil: it is gone.
+func (inv *Inventory) Class(name string, published *resourcev1.DeviceClass) {
+	var compiled []*selector
+	if published != nil {
+		compiled, _ = inv.compile(context.Background(), nil, published.Spec.Selectors)
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if inv.classes.set(name, published, compiled) {
+		inv.version++
+		inv.reshaped = inv.version
+	}
+}
+
+// Rule applies the present state of a DeviceTaintRule; nil: it is gone.
+func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if old, changed := inv.rules.set(name, published); changed {
+		inv.version++
+		inv.pools.touchSelected(inv.version, old, published)
+	}
+}
+
+// Node applies the present state of a node; nil: it is gone.
+func (inv *Inventory) Node(name string, published *corev1.Node) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if inv.nodes.set(name, published) {
+		inv.version++
+		inv.reshaped = inv.version
+	}
+}
+
+// Spec returns what a claim that is not allocated requests, or, if the claim is
+// "", what the claims of a template request. If that is not kept, it is nil, and
+// the refusal says in one sentence why. If it is not known, both are empty.
+func (inv *Inventory) Spec(namespace, claim, template string) (spec *resourcev1.ResourceClaimSpec, refusal string) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if found := inv.claims.requested(namespace, claim, template); found != nil {
+		return found.spec, found.refusal()
+	}
+	return nil, ""
+}
+
+// Allocation returns that of a claim, and false if the claim is not allocated.
+func (inv *Inventory) Allocation(namespace, name string) (Allocation, bool) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.claims.allocation(dra.ClaimRef{Namespace: namespace, Name: name})
+}
+
+// Nodes returns the names of all nodes, sorted. If nodes cannot be read, it
+// returns those that slices name.
+func (inv *Inventory) Nodes() []string {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	return inv.nodes.names()
+}
+
+// ClassFor returns the class by which an extended resource is allocated, and
+// false if there is none.
+func (inv *Inventory) ClassFor(extendedResource string) (*resourcev1.DeviceClass, bool) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	found := inv.classes.forExtendedResource(extendedResource)
+	return found, found != nil
+}
+
+// Classes lists the device classes for upstream's allocator.
+func (inv *Inventory) Classes() structured.DeviceClassLister { return classLister{inv} }
+
+type classLister struct{ inv *Inventory }
+
+// List returns all classes, sorted by name.
+func (l classLister) List() ([]*resourcev1.DeviceClass, error) {
+	l.inv.mu.Lock()
+	defer l.inv.mu.Unlock()
+	var all []*resourcev1.DeviceClass
+	for _, name := range l.inv.classes.names() {
+		all = append(all, l.inv.classes.get(name))
+	}
+	return all, nil
+}
+
+// Get returns the class of that name, or an error that says "not found".
+func (l classLister) Get(name string) (*resourcev1.DeviceClass, error) {
+	l.inv.mu.Lock()
+	defer l.inv.mu.Unlock()
+	found := l.inv.classes.get(name)
+	if found == nil {
+		return nil, fmt.Errorf("get device class: %w", apierrors.NewNotFound(resourcev1.Resource("deviceclasses"), name))
+	}
+	return found, nil
+}
+
+// EvaluateRequest evaluates the selectors of a request: those of its class, then
+// its own, each for the devices that all before it select. It returns early with
+// the error of the pause, or with ErrSlowEvaluation.
+func (inv *Inventory) EvaluateRequest(ctx context.Context, pause Pause, request Request) error {
+	compiled, err := inv.compile(ctx, pause, request.Selectors)
+	if err != nil {
+		return err
+	}
+	inv.mu.Lock()
+	class, exists := inv.classes.selectorsOf(request.Class)
+	own := inv.selectors.add(compiled)
+	inv.mu.Unlock()
+	if !exists {
+		return nil // a class that does not exist selects nothing
+	}
+	return inv.evaluate(ctx, pause, slices.Concat(class, own))
+}
+
+// Settle evaluates the selectors of all classes, so that the next Supply counts
+// them all. It returns early with the error of the pause. A class with a
+// selector that reaches EvaluationLimit is left out; the error is then
+// ErrSlowEvaluation.
+func (inv *Inventory) Settle(ctx context.Context, pause Pause) error {
+	inv.mu.Lock()
+	chains := inv.classes.open(&inv.slices.blocks)
+	inv.mu.Unlock()
+	var slow error
+	for _, chain := range chains {
+		err := inv.evaluate(ctx, pause, chain)
+		switch {
+		case errors.Is(err, ErrSlowEvaluation):
+			slow = err
+		case err != nil:
+			return err
+		}
+	}
+	return slow
+}
+
+// compile returns the selectors with the expressions, and compiles those that
+// are not known yet, without the lock.
+func (inv *Inventory) compile(ctx context.Context, pause Pause, published []resourcev1.DeviceSelector) ([]*selector, error) {
+	compiled := make([]*selector, len(published))
+	for i := range published {
+		expression := expressionOf(&published[i])
+		inv.mu.Lock()
+		compiled[i] = inv.selectors.get(expression)
+		inv.mu.Unlock()
+		if compiled[i] != nil {
+			continue
+		}
+		if err := pause.call(ctx); err != nil {
+			return nil, err
+		}
+		compiled[i] = newSelector(expression)
+	}
+	return compiled, nil
+}
+
+// evaluate evaluates selectors, one after the other, for the devices that those
+// before select, unless they have results.
+func (inv *Inventory) evaluate(ctx context.Context, pause Pause, chain []*selector) error {
+	for upTo := uint64(0); ; {
+		inv.mu.Lock()
+		next := inv.selectors.nextBatch(chain, &inv.slices.blocks, upTo)
+		inv.mu.Unlock()
+		if next.done {
+			return nil
+		}
+		upTo = next.upTo
+		outcomes, err := next.run(ctx, pause)
+		inv.mu.Lock()
+		inv.selectors.record(next, outcomes)
+		inv.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// lockUpdated takes the lock with all pools up to date. Most of them are updated
+// a few at a time, between which others can take it.
+func (inv *Inventory) lockUpdated() {
+	for more := true; more; {
+		inv.mu.Lock()
+		more = inv.pools.update(inv.rules, poolsPerUpdate)
+		inv.mu.Unlock()
+	}
+	inv.mu.Lock()
+	inv.pools.update(inv.rules, -1) // what has changed since
+}
+
+// lockedQuery takes the lock, under which the query can be used. Selectors that
+// have not been compiled are compiled before.
+func (inv *Inventory) lockedQuery(request *Request) *query {
+	compiled, _ := inv.compile(context.Background(), nil, request.Selectors)
+	inv.lockUpdated()
+	return inv.query(request, inv.selectors.add(compiled))
+}
+
+func (inv *Inventory) query(request *Request, own []*selector) *query {
+	q := &query{pools: inv.pools, nodes: inv.nodes, devices: inv.devices, selectors: inv.selectors, request: request, own: own}
+	q.class, q.classExists = inv.classes.selectorsOf(request.Class)
+	return q
+}
+
+// Count counts what each stage leaves of all devices for a request, as far as
+// its selectors have been evaluated.
+func (inv *Inventory) Count(request Request) Count {
+	q := inv.lockedQuery(&request)
+	count, failures := q.count()
+	inv.mu.Unlock()
+	count.Failures = evaluateFailures(failures)
+	return count
+}
+
+// Explain returns why each stage removes devices for a request, and what keeps
+// them from it. The selectors must have been evaluated.
+func (inv *Inventory) Explain(request Request, limits Limits) Explanation {
+	q := inv.lockedQuery(&request)
+	defer inv.mu.Unlock()
+	return q.explain(limits)
+}
+
+// ChangedFor reports whether what Count and the allocator say about the request
+// may have changed since a version: devices, classes or nodes have changed, or
+// what is allocated, tainted or consumed of a pool with a device for the
+// request. It is also true if that is not known, because selectors have
+// been evicted.
+func (inv *Inventory) ChangedFor(request Request, since uint64) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if inv.version <= since {
+		return false
+	}
+	own, known := inv.selectors.known(request.Selectors)
+	q := inv.query(&request, own)
+	switch {
+	case inv.reshaped > since:
+		return true
+	case !q.classExists:
+		return false // nothing can be allocated while the class does not exist
+	case !known:
+		return true
+	}
+	return q.changedSince(since)
+}
+
+// Supply returns what is published, and what of it is free. It is cheap if
+// little has changed since the last call. Classes whose selectors have not been
+// evaluated for all devices, which Settle does, are marked as not counted.
+func (inv *Inventory) Supply() *dra.Supply {
+	inv.lockUpdated()
+	defer inv.mu.Unlock()
+	countsChanged := inv.classes.count(inv.pools, &inv.slices.blocks)
+	oversized := inv.specs.oversized()
+	if inv.supply != nil && inv.supply.Version == inv.version && !countsChanged && maps.Equal(inv.supply.Oversized, oversized) {
+		return inv.supply
+	}
+	made := &dra.Supply{Version: inv.version, Oversized: oversized, Classes: inv.classes.supplies()}
+	inv.pools.addTo(made)
+	inv.supply = made
+	return made
+}
+
+// NodeSupply is what upstream's allocator needs to know for one node.
+type NodeSupply struct {
+	Node *corev1.Node // with labels and declared features alone
+	// Slices are those of the newest generation of all pools that have a device
+	// which the node can use, also slices for other nodes, with the taints of
+	// rules.
+	Slices []*resourcev1.ResourceSlice
+	// Allocated is what is allocated of those pools.
+	Allocated structured.AllocatedState
+}
+
+// OnNode returns what upstream's allocator needs for a node, and false for a
+// node that does not exist. A slice that cannot be unpacked is an error.
+func (inv *Inventory) OnNode(name string) (NodeSupply, bool, error) {
+	type packedSlice struct {
+		*slice
+		rules    []taintRule
+		unpacked *resourcev1.ResourceSlice // nil: it has to be unpacked
+	}
+	inv.lockUpdated()
+	if !inv.nodes.exists(name) {
+		inv.mu.Unlock()
+		return NodeSupply{}, false, nil
+	}
+	made := NodeSupply{Node: inv.nodes.get(name), Allocated: structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}}
+	var found []packedSlice
+	for _, p := range inv.pools.withSelections(inv.nodes.selecting(name)) {
+		p.addAllocated(&made.Allocated)
+		for _, s := range p.current {
+			found = append(found, packedSlice{s, p.rules, inv.slices.kept(s)})
+		}
+	}
+	inv.mu.Unlock()
+	for _, s := range found {
+		if s.unpacked == nil {
+			var err error
+			if s.unpacked, err = unpack(s.packed); err != nil {
+				return NodeSupply{}, true, err
+			}
+			inv.mu.Lock()
+			inv.slices.keepUnpacked(s.slice, s.unpacked)
+			inv.mu.Unlock()
+		}
+		made.Slices = append(made.Slices, addTaints(s.unpacked, s.rules))
+	}
+	return made, true, nil
 }

@@ -6,12 +6,52 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Node takes a node as it is from now on; nil: it is gone. Of it is kept what
-// decides which devices it reaches and takes.
-func (inv *Inventory) Node(name string, published *corev1.Node) {
+// nodeSelection is from which nodes devices can be used. A selection that is not
+// set, or cannot be parsed, selects no node.
+type nodeSelection struct {
+	node     string // the only one
+	all      bool
+	selector *nodeaffinity.NodeSelector
+	matched  map[string]struct{} // known nodes that the selector matches
+}
+
+// selects reports whether devices can be used from the node.
+func (s *nodeSelection) selects(node string) bool {
+	_, matched := s.matched[node]
+	return matched || s.all || (s.node != "" && s.node == node)
+}
+
+// update evaluates the selector for a node that is new or has changed; nil: the
+// node is gone.
+func (s *nodeSelection) update(name string, node *corev1.Node) {
+	if s.selector != nil && node != nil && s.selector.Match(node) {
+		s.matched[name] = struct{}{}
+	} else {
+		delete(s.matched, name)
+	}
+}
+
+// nodeIndex keeps the nodes, and the distinct node selections of slices and
+// devices with the nodes that they select.
+type nodeIndex struct {
+	nodes      map[string]*corev1.Node
+	selections *internPool[*nodeSelection]
+	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
+}
+
+func newNodeIndex() *nodeIndex {
+	return &nodeIndex{nodes: map[string]*corev1.Node{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
+}
+
+// set applies the present state of a node; nil: it is gone. It keeps
+// only what decides which devices the node can use, and reports whether that has
+// changed.
+func (x *nodeIndex) set(name string, published *corev1.Node) bool {
 	var kept *corev1.Node
 	if published != nil {
 		kept = &corev1.Node{
@@ -19,59 +59,141 @@ func (inv *Inventory) Node(name string, published *corev1.Node) {
 			Status:     corev1.NodeStatus{DeclaredFeatures: published.Status.DeclaredFeatures},
 		}
 	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	old := inv.nodes[name]
+	old := x.nodes[name]
 	if old == nil && kept == nil || old != nil && kept != nil && maps.Equal(old.Labels, kept.Labels) &&
 		slices.Equal(old.Status.DeclaredFeatures, kept.Status.DeclaredFeatures) {
-		return // its heartbeat
+		return false // a heartbeat
 	}
-	inv.version++
-	inv.reshaped = inv.version
 	if kept == nil {
-		delete(inv.nodes, name)
+		delete(x.nodes, name)
 	} else {
-		inv.nodes[strings.Clone(name)] = kept
+		x.nodes[strings.Clone(name)] = kept
 	}
-	for r := range inv.widely {
-		switch {
-		case kept != nil:
-			r.look(kept)
-		case r.nodes != nil:
-			delete(r.nodes, name)
-		}
+	for s := range x.broad {
+		s.update(name, kept)
 	}
+	return true
 }
 
-// Nodes are the names of all nodes, sorted. Without any, those that slices name:
-// then nodes cannot be read.
-func (inv *Inventory) Nodes() []string {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	if len(inv.nodes) > 0 {
-		return slices.Sorted(maps.Keys(inv.nodes))
+// names returns the names of all nodes, sorted. If nodes cannot be read, so that
+// none is known, it returns those that selections name.
+func (x *nodeIndex) names() []string {
+	if len(x.nodes) > 0 {
+		return slices.Sorted(maps.Keys(x.nodes))
 	}
 	var names []string
-	for _, lent := range inv.reaches.books {
-		if lent.thing.node != "" {
-			names = append(names, lent.thing.node)
+	for _, s := range x.selections.values {
+		if s.value.node != "" {
+			names = append(names, s.value.node)
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-// NodeNamed is the node of that name, with labels and declared features alone.
-// It must not be changed.
-func (inv *Inventory) NodeNamed(name string) (*corev1.Node, bool) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	found := inv.nodes[name]
-	return found, found != nil
+// exists reports whether there is such a node. If nodes cannot be read, so that
+// none is known, every name is that of a node.
+func (x *nodeIndex) exists(name string) bool {
+	return len(x.nodes) == 0 || x.nodes[name] != nil
 }
 
-// knows says whether devices can be used on the node. Where no node is known
-// at all, they cannot be read.
-func (inv *Inventory) knows(node string) bool {
-	return len(inv.nodes) == 0 || inv.nodes[node] != nil
+// get returns a node that exists, with labels and declared features alone.
+func (x *nodeIndex) get(name string) *corev1.Node {
+	if known := x.nodes[name]; known != nil {
+		return known
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// acquireAll returns the node selections of a slice: its own, or one for each
+// device. Each needs one release.
+func (x *nodeIndex) acquireAll(spec *resourcev1.ResourceSliceSpec) (own *interned[*nodeSelection], each []*interned[*nodeSelection]) {
+	if spec.PerDeviceNodeSelection == nil || !*spec.PerDeviceNodeSelection {
+		return x.acquire(spec.NodeName, spec.AllNodes, spec.NodeSelector), nil
+	}
+	each = make([]*interned[*nodeSelection], len(spec.Devices))
+	for i := range spec.Devices {
+		device := &spec.Devices[i]
+		each[i] = x.acquire(device.NodeName, device.AllNodes, device.NodeSelector)
+	}
+	return nil, each
+}
+
+// acquire returns a selection. One of the three arguments is set.
+func (x *nodeIndex) acquire(node *string, all *bool, selector *corev1.NodeSelector) *interned[*nodeSelection] {
+	switch {
+	case node != nil && *node != "":
+		return x.selections.acquire(nodeKey(*node), func() *nodeSelection { return &nodeSelection{node: validUTF8(*node)} })
+	case all != nil && *all:
+		return x.selections.acquire([]byte("all"), func() *nodeSelection { return x.addBroad(&nodeSelection{all: true}) })
+	case selector != nil:
+		if key, err := selector.Marshal(); err == nil {
+			return x.selections.acquire(append([]byte("selector "), key...), func() *nodeSelection {
+				made := &nodeSelection{matched: map[string]struct{}{}}
+				// A selector that does not parse selects nothing; the allocator reports it.
+				made.selector, _ = nodeaffinity.NewNodeSelector(selector)
+				for name, node := range x.nodes {
+					made.update(name, node)
+				}
+				return x.addBroad(made)
+			})
+		}
+	}
+	return x.selections.acquire([]byte("none"), func() *nodeSelection { return &nodeSelection{} })
+}
+
+func nodeKey(node string) []byte { return []byte("node " + node) }
+
+func (x *nodeIndex) addBroad(s *nodeSelection) *nodeSelection {
+	x.broad[s] = struct{}{}
+	return s
+}
+
+func (x *nodeIndex) release(s *interned[*nodeSelection]) {
+	if x.selections.release(s) {
+		delete(x.broad, s.value)
+	}
+}
+
+// selecting returns the selections that select the node.
+func (x *nodeIndex) selecting(node string) []*nodeSelection {
+	var found []*nodeSelection
+	if own := x.selections.values[string(nodeKey(node))]; own != nil {
+		found = append(found, own.value)
+	}
+	for s := range x.broad {
+		if s.selects(node) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// count adds up the devices of each node, given the devices of each selection.
+func (x *nodeIndex) count(devices map[*nodeSelection]int) NodeCounts {
+	counts := make(NodeCounts, len(devices))
+	onAll := 0
+	for s, n := range devices {
+		switch {
+		case s.node != "" && x.exists(s.node):
+			counts[s.node] += n
+		case s.all:
+			onAll += n
+		}
+		for node := range s.matched {
+			counts[node] += n
+		}
+	}
+	if onAll == 0 {
+		return counts
+	}
+	for node := range x.nodes {
+		counts[node] += onAll
+	}
+	if len(x.nodes) == 0 {
+		for node := range counts {
+			counts[node] += onAll
+		}
+	}
+	return counts
 }

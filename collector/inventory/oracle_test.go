@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,9 +30,9 @@ type oracle struct {
 	nodes     map[string]*corev1.Node
 }
 
-func (w *world) oracle() *oracle { return newOracle(w, w.patched(), w.allocated()) }
+func (w *testCluster) oracle() *oracle { return newOracle(w, w.patched(), w.allocated()) }
 
-func newOracle(w *world, slices []*resourcev1.ResourceSlice, allocated structured.AllocatedState) *oracle {
+func newOracle(w *testCluster, slices []*resourcev1.ResourceSlice, allocated structured.AllocatedState) *oracle {
 	cache := dracel.NewCache(100, dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 	allocator, err := structured.NewAllocator(w.t.Context(), allFeatures(), allocated, w.inv.Classes(), slices, cache)
 	if err != nil {
@@ -40,13 +41,13 @@ func newOracle(w *world, slices []*resourcev1.ResourceSlice, allocated structure
 	return &oracle{t: w.t, allocator: allocator, nodes: w.nodes}
 }
 
-// takes says whether the allocator gives the request exactly that device on the
+// takes reports whether the allocator gives the request exactly that device on the
 // node.
 func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver string, id int64) bool {
 	request.Selectors = append(request.Selectors[:len(request.Selectors):len(request.Selectors)],
 		selectors(fmt.Sprintf(`device.driver == %q && device.attributes[%q].id == %d`, driver, driver, id))...)
 	request.AllocationMode, request.Count = resourcev1.DeviceAllocationModeExactCount, 1
-	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "asking"}}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "requesting"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &request}}
 	got, err := o.allocator.Allocate(o.t.Context(), o.nodes[node], []*resourcev1.ResourceClaim{claim})
 	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
@@ -55,38 +56,38 @@ func (o *oracle) takes(request resourcev1.ExactDeviceRequest, node, driver strin
 	return len(got) == 1
 }
 
-// requests that differ in all that is judged for each device alone.
+// oracleRequests differ in all that is checked for each device alone.
 func oracleRequests() map[string]resourcev1.ExactDeviceRequest {
 	exists := []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists, Key: "sick"}}
-	askOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
+	amountOf := func(capacity resourcev1.QualifiedName, amount string) *resourcev1.CapacityRequirements {
 		return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{capacity: resource.MustParse(amount)}}
 	}
-	ask := func(amount string) *resourcev1.CapacityRequirements { return askOf("memory", amount) }
+	memory := func(amount string) *resourcev1.CapacityRequirements { return amountOf("memory", amount) }
 	return map[string]resourcev1.ExactDeviceRequest{
 		"anything":         {DeviceClassName: "any"},
 		"one model":        {DeviceClassName: "model-a"},
 		"selectors":        {DeviceClassName: "gpu", Selectors: selectors(`device.capacity["gpu.example.com"].memory.compareTo(quantity("15Gi")) > 0`)},
 		"tolerates":        {DeviceClassName: "any", Tolerations: exists},
 		"a value":          {DeviceClassName: "any", Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpEqual, Key: "drain", Value: "yes"}}},
-		"an amount":        {DeviceClassName: "any", Capacity: ask("9Gi")},
-		"a bigger one":     {DeviceClassName: "any", Capacity: ask("21Gi")},
-		"a small one":      {DeviceClassName: "any", Capacity: ask("500M")},
-		"a fraction":       {DeviceClassName: "any", Capacity: askOf("cores", "1100m")},
-		"another capacity": {DeviceClassName: "any", Capacity: askOf("threads", "1")},
+		"an amount":        {DeviceClassName: "any", Capacity: memory("9Gi")},
+		"a bigger one":     {DeviceClassName: "any", Capacity: memory("21Gi")},
+		"a small one":      {DeviceClassName: "any", Capacity: memory("500M")},
+		"a fraction":       {DeviceClassName: "any", Capacity: amountOf("cores", "1100m")},
+		"another capacity": {DeviceClassName: "any", Capacity: amountOf("threads", "1")},
 		"admin access":     {DeviceClassName: "any", AdminAccess: new(true), Tolerations: []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}},
 	}
 }
 
 // counted is what the oracle finds free for a request: in all, and by node.
-func (w *world) counted(o *oracle, request resourcev1.ExactDeviceRequest) (free int, spread Spread) {
-	spread = Spread{}
-	newest := map[poolKey]int64{}
+func (w *testCluster) counted(o *oracle, request resourcev1.ExactDeviceRequest) (free int, spread NodeCounts) {
+	spread = NodeCounts{}
+	newest := map[poolID]int64{}
 	for _, s := range w.slices {
-		key := poolKey{s.Spec.Driver, s.Spec.Pool.Name}
+		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
 		newest[key] = max(newest[key], s.Spec.Pool.Generation)
 	}
 	for _, s := range w.slices {
-		if s.Spec.Pool.Generation != newest[poolKey{s.Spec.Driver, s.Spec.Pool.Name}] {
+		if s.Spec.Pool.Generation != newest[poolID{s.Spec.Driver, s.Spec.Pool.Name}] {
 			continue
 		}
 		for i := range s.Spec.Devices {
@@ -110,12 +111,12 @@ func (w *world) counted(o *oracle, request resourcev1.ExactDeviceRequest) (free 
 func TestAgreesWithTheAllocator(t *testing.T) {
 	some := map[string]int{}
 	for seed := range uint64(12) {
-		w := newWorld(t, seed)
+		w := newTestCluster(t, seed)
 		w.populate()
 		o := w.oracle()
 		for name, exactly := range oracleRequests() {
 			request := Exactly(&exactly)
-			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+			if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 			count := w.inv.Count(request)
@@ -136,20 +137,15 @@ func TestAgreesWithTheAllocator(t *testing.T) {
 
 // unreachable counts free devices that no node reaches: those of a zone where
 // no node is.
-func (w *world) unreachable(request Request) (n int) {
-	s := w.inv.sieve(request)
+func (w *testCluster) unreachable(request Request) (n int) {
+	q := w.inv.lockedQuery(&request)
 	defer w.inv.mu.Unlock()
-	for _, p := range w.inv.order {
-		for _, published := range p.current {
-			for _, b := range published.blocks {
-				for bit := range each(s.stages(p, b)[dra.StageFree]) {
-					reached := false
-					for node := range w.nodes {
-						reached = reached || b.device(bit).reach(published).reaches(node)
-					}
-					if !reached {
-						n++
-					}
+	for _, p := range q.pools.all() {
+		for _, b := range p.blocks {
+			for bit := range bitsOf(q.stages(p, b).left[dra.StageFree]) {
+				selection := b.slice.selectionOf(b.device(bit))
+				if !slices.ContainsFunc(sorted(w.nodes), selection.selects) {
+					n++
 				}
 			}
 		}
@@ -157,12 +153,12 @@ func (w *world) unreachable(request Request) (n int) {
 	return n
 }
 
-// What OnNode gives is enough for the allocator: it says the same as with all
+// What OnNode gives is enough for the allocator: it does the same as with all
 // that there is.
 func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(8) {
-		w := newWorld(t, seed)
+		w := newTestCluster(t, seed)
 		w.populate()
 		whole := w.oracle()
 		for node := range w.nodes {
@@ -196,22 +192,22 @@ func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
 // However a state came about, the supply is the same.
 func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
 	for seed := range uint64(15) {
-		w := newWorld(t, seed)
+		w := newTestCluster(t, seed)
 		w.populate()
-		kept := map[poolKey]*dra.PoolSupply{}
+		kept := map[poolID]*dra.PoolSupply{}
 		for range 30 {
 			for range 1 + w.rng.IntN(3) {
 				w.change()
 			}
-			got, want := settled(w.inv), settled(w.told())
-			if settled(w.inv) != got {
+			got, want := supplyOf(w.inv), supplyOf(w.rebuilt())
+			if supplyOf(w.inv) != got {
 				t.Fatal("nothing has changed, and the supply is another")
 			}
 			compareSupply(t, seed, got, want)
 			for _, p := range got.Pools {
-				key := poolKey{p.Driver, p.Pool}
+				key := poolID{p.Driver, p.Pool}
 				if before := kept[key]; before != nil && before != p && reflect.DeepEqual(before, p) {
-					t.Fatalf("seed %d: pool %v is made anew though nothing is different", seed, key)
+					t.Fatalf("seed %d: pool %v is made again though nothing is different", seed, key)
 				}
 				kept[key] = p
 			}

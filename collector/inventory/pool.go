@@ -2,102 +2,94 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
+	"math"
+	"math/bits"
+	"reflect"
 	"slices"
 	"strings"
 	"unique"
 
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/structured"
+
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-type poolKey struct {
-	driver, name string
-}
-
-// pool is a pool for as long as it has a slice, or something holds a device of
-// it.
+// pool is a resource pool. It exists while it has a slice, or a device of it is
+// allocated.
 type pool struct {
-	poolKey
-	slot   int      // where classes keep their counts for it
-	slices []*slice // of all generations
-	held   map[unique.Handle[string]]*hold
-	moved  uint64 // version at which anything of it last changed
+	// The part of a dra.Supply about the pool, computed by update.
+	supply  *dra.PoolSupply
+	taints  []dra.TaintCount
+	tainted []dra.TaintedDevice
 
-	// What is counted, right unless the pool is dirty.
-	current    []*slice // of the newest generation, sorted by name
-	names      []string // of its devices, sorted
-	generation int64
+	// The state of its devices, computed by update.
+	blocks     []*block // of the current slices
 	complete   bool
 	valid      bool
-	node       string // the only one where its devices are; the last known, once the slices are gone
-	rules      []rule // that apply to devices of it
-	left       stock  // of its counter sets
-	supply     *dra.PoolSupply
-	taints     []dra.TaintCount
-	marked     []dra.TaintedDevice
+	current    []*slice // of the newest generation, sorted by name
+	generation int64
+	node       string // the only one of its devices; once the slices are gone, the last known
+	rules      []taintRule
+	counters   counterState
+
+	id        poolID
+	slot      int      // where classes keep their counts for it
+	slices    []*slice // of all generations
+	allocated map[unique.Handle[string]]*deviceAllocation
+	changed   uint64 // version at which anything of it last changed
 }
 
-// poolOf is the pool of that name, which is made if there is none.
-func (inv *Inventory) poolOf(driver, name string) *pool {
-	key := poolKey{driver, name}
-	if found := inv.pools[key]; found != nil {
-		return found
+func (p *pool) deviceID(d *device) dra.DeviceID {
+	return dra.DeviceID{Driver: p.id.driver, Pool: p.id.name, Name: d.name.Value()}
+}
+
+func (p *pool) consumed(d *device) amounts {
+	_, consumed := p.allocated[d.name].total()
+	return consumed
+}
+
+// update computes the state of the pool from its slices, its allocations and the
+// taint rules that select its devices.
+func (p *pool) update(rules []taintRule) {
+	before := p.current
+	p.updateCurrent()
+	p.updateNode()
+	p.rules = rules
+	p.valid = p.namesAreUnique()
+	if p.valid {
+		p.counters, p.valid = newCounterState(p.current, func(d *device) bool { return p.allocated[d.name] != nil })
 	}
-	made := &pool{poolKey: poolKey{strings.Clone(driver), strings.Clone(name)}, slot: len(inv.pools), held: map[unique.Handle[string]]*hold{}}
-	if last := len(inv.poolSlots) - 1; last >= 0 {
-		made.slot = inv.poolSlots[last]
-		inv.poolSlots = inv.poolSlots[:last]
+	for _, b := range p.blocks {
+		p.updateBlock(b)
 	}
-	inv.pools[made.poolKey] = made
-	at, _ := slices.BinarySearchFunc(inv.order, made.poolKey, comparePool)
-	inv.order = slices.Insert(inv.order, at, made)
-	return made
+	p.summarize(slices.Equal(before, p.current))
 }
 
-func comparePool(p *pool, key poolKey) int {
-	return cmp.Or(cmp.Compare(p.driver, key.driver), cmp.Compare(p.name, key.name))
-}
-
-func (inv *Inventory) removePool(gone *pool) {
-	delete(inv.pools, gone.poolKey)
-	delete(inv.dirty, gone)
-	delete(inv.recounted, gone)
-	if at, found := slices.BinarySearchFunc(inv.order, gone.poolKey, comparePool); found {
-		inv.order = slices.Delete(inv.order, at, at+1)
-	}
-	for _, c := range inv.classes {
-		c.forget(gone.slot)
-	}
-	inv.poolSlots = append(inv.poolSlots, gone.slot)
-}
-
-// touch has a pool counted anew before anything is answered.
-func (inv *Inventory) touch(p *pool) {
-	p.moved = inv.version
-	inv.dirty[p] = struct{}{}
-}
-
-// recount brings a pool's figures up to date.
-func (inv *Inventory) recount(p *pool) {
-	p.settleGeneration()
-	p.settleNode()
-	p.rules = inv.rulesFor(p)
-	p.valid = p.namesAreUnique() && p.settleStock()
-	for _, s := range p.current {
-		for _, b := range s.blocks {
-			p.settleBlock(b)
+// addAllocated adds what is allocated of the pool, as the scheduler sees it.
+func (p *pool) addAllocated(to *structured.AllocatedState) {
+	for device, first := range p.allocated {
+		id := structured.MakeDeviceID(p.id.driver, p.id.name, device.Value())
+		for a := first; a != nil; a = a.next {
+			if a.shareID == "" {
+				to.AllocatedDevices.Insert(id)
+				continue
+			}
+			to.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, new(types.UID(a.shareID))))
+			if len(a.consumed) > 0 {
+				to.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, a.consumed))
+			}
 		}
 	}
-	p.summarize()
-	delete(inv.dirty, p)
-	inv.recounted[p] = struct{}{}
 }
 
-// settleGeneration finds the slices that count. Older ones are about to be
-// deleted; a pool is complete when as many as they say are there, and is not
-// while they contradict each other.
-func (p *pool) settleGeneration() {
-	before := p.current
-	p.current, p.complete = nil, true
+// updateCurrent finds the slices of the newest generation. Older ones are about
+// to be deleted. A pool is complete when it has as many slices as each of them
+// says.
+func (p *pool) updateCurrent() {
+	p.current = nil
 	for _, s := range p.slices {
 		if len(p.current) > 0 && s.generation > p.generation {
 			p.current = nil
@@ -108,47 +100,32 @@ func (p *pool) settleGeneration() {
 		}
 	}
 	slices.SortFunc(p.current, func(a, b *slice) int { return strings.Compare(a.name, b.name) })
+	p.complete, p.blocks = len(p.current) > 0, p.blocks[:0]
 	for _, s := range p.current {
-		p.complete = p.complete && s.siblings == int64(len(p.current))
-	}
-	p.complete = p.complete && len(p.current) > 0
-	if !slices.Equal(before, p.current) {
-		p.settleNames()
+		p.blocks = append(p.blocks, s.blocks...)
+		p.complete = p.complete && s.poolSlices == int64(len(p.current))
 	}
 }
 
-// settleNames lists the devices. The list of before stays where it is the same.
-func (p *pool) settleNames() {
-	var names []string
-	for _, s := range p.current {
-		names = slices.Grow(names, len(s.devices))
-		for i := range s.devices {
-			names = append(names, s.devices[i].name.Value())
-		}
-	}
-	slices.Sort(names)
-	if !slices.Equal(names, p.names) {
-		p.names = names
-	}
-}
-
-// settleNode finds the only node of the pool's devices. A pool whose slices
-// are gone is where it was, else where the claims can be used that hold its
-// devices.
-func (p *pool) settleNode() {
+// updateNode finds the only node of the pool's devices. A pool whose slices are
+// gone keeps its node, else it has that of the claims to which its devices are
+// allocated.
+func (p *pool) updateNode() {
 	if len(p.current) == 0 && p.node != "" {
 		return
 	}
 	nodes := map[string]struct{}{}
 	for _, s := range p.current {
 		if len(s.devices) > 0 { // else it has only counters
-			s.eachReach(func(r *reach) { nodes[r.node] = struct{}{} })
+			for selection := range s.selections() {
+				nodes[selection.node] = struct{}{}
+			}
 		}
 	}
 	if len(p.current) == 0 {
-		for _, first := range p.held {
-			for h := first; h != nil; h = h.next {
-				nodes[h.claim.nodeName()] = struct{}{}
+		for _, first := range p.allocated {
+			for a := first; a != nil; a = a.next {
+				nodes[a.claim.nodeName()] = struct{}{}
 			}
 		}
 	}
@@ -159,19 +136,19 @@ func (p *pool) settleNode() {
 	}
 }
 
-// namesAreUnique says whether no two devices that one node may reach have the
-// same name: from a pool where they do, nothing is allocated. The scheduler
-// looks at what each node reaches; here a name that is published for many nodes
-// and once more makes all of the pool invalid.
+// namesAreUnique reports whether no two devices that one node may use have the
+// same name; nothing is allocated from a pool with such devices. The scheduler
+// checks the devices of each node. Here a name that is published for many nodes
+// and once more makes the whole pool invalid.
 func (p *pool) namesAreUnique() bool {
-	type placed struct {
+	type nodeDevice struct {
 		name unique.Handle[string]
 		node string // empty: many
 	}
-	seen := map[placed]struct{}{}
+	seen := map[nodeDevice]struct{}{}
 	for _, s := range p.current {
 		for i := range s.devices {
-			d := placed{s.devices[i].name, s.sliceNode()}
+			d := nodeDevice{s.devices[i].name, s.onlyNode()}
 			if _, twice := seen[d]; twice {
 				return false
 			}
@@ -179,17 +156,347 @@ func (p *pool) namesAreUnique() bool {
 		}
 	}
 	for d := range seen {
-		if _, also := seen[placed{name: d.name}]; also && d.node != "" {
+		if _, also := seen[nodeDevice{name: d.name}]; also && d.node != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// sliceNode is the node of a slice that is one node's.
-func (s *slice) sliceNode() string {
-	if s.reach == nil {
-		return ""
+// updateBlock computes what can be done with each device of the block.
+func (p *pool) updateBlock(b *block) {
+	b.exclusive, b.shared, b.tainted, b.usable, b.roomy = 0, 0, 0, 0, 0
+	devices := b.devices()
+	for i := range devices {
+		d, bit := &devices[i], uint64(1)<<i
+		allocation := p.allocated[d.name]
+		exclusive, consumed := allocation.total()
+		switch {
+		case exclusive:
+			b.exclusive |= bit
+		case allocation != nil:
+			b.shared |= bit
+		}
+		if repelled(d, p.rules, nil) {
+			b.tainted |= bit
+		}
+		// Another share of a device that is shared already consumes no counters.
+		alreadyShared := allocation != nil && d.shareable() && !exclusive
+		if p.complete && p.valid && (alreadyShared || p.counters.suffice(d) && p.counters.compatible(d)) {
+			b.usable |= bit
+		}
+		if capacityFits(d.capacity(), consumed, nil) {
+			b.roomy |= bit
+		}
 	}
-	return s.reach.thing.node
+	b.free = b.all & b.usable & b.roomy &^ (b.allocated() | b.tainted)
+}
+
+// summarize computes the part of a Supply about the pool. If it is equal to the
+// one before, that one is kept.
+func (p *pool) summarize(sameSlices bool) {
+	supply := &dra.PoolSupply{
+		Driver:     p.id.driver,
+		Pool:       p.id.name,
+		Node:       p.node,
+		Generation: p.generation,
+		Slices:     len(p.current),
+		Complete:   p.complete,
+		Names:      p.deviceNames(sameSlices),
+	}
+	counts := map[dra.Taint]int{}
+	p.tainted = nil
+	for _, b := range p.blocks {
+		addStates(&supply.Devices, b, b.all)
+	}
+	for _, s := range p.current {
+		for i := range s.devices {
+			supply.Capacity = p.appendCapacity(supply.Capacity, &s.devices[i])
+			p.countTaints(&s.devices[i], counts)
+		}
+	}
+	slices.SortFunc(supply.Capacity, func(a, b dra.CapacitySupply) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Capacity, b.Capacity))
+	})
+	slices.SortFunc(p.tainted, func(a, b dra.TaintedDevice) int { return cmp.Compare(a.Device.Name, b.Device.Name) })
+	p.taints = nil
+	for _, taint := range slices.SortedFunc(maps.Keys(counts), compareTaints) {
+		p.taints = append(p.taints, dra.TaintCount{Driver: p.id.driver, Pool: p.id.name, Taint: taint, Devices: counts[taint]})
+	}
+	if p.supply == nil || !reflect.DeepEqual(p.supply, supply) {
+		p.supply = supply
+	}
+}
+
+// deviceNames returns the names of the current devices, sorted: the list of
+// before if it is the same.
+func (p *pool) deviceNames(sameSlices bool) []string {
+	var before, names []string
+	if p.supply != nil {
+		before = p.supply.Names
+	}
+	if sameSlices {
+		return before
+	}
+	for _, s := range p.current {
+		names = slices.Grow(names, len(s.devices))
+		for i := range s.devices {
+			names = append(names, s.devices[i].name.Value())
+		}
+	}
+	slices.Sort(names)
+	if slices.Equal(names, before) {
+		return before
+	}
+	return names
+}
+
+// addStates adds the devices of the mask by what can be done with them.
+func addStates(to *[dra.DeviceStates]int, b *block, mask uint64) {
+	allocated, free := bits.OnesCount64(mask&b.allocated()), bits.OnesCount64(mask&b.free)
+	to[dra.DeviceAllocated] += allocated
+	to[dra.DeviceFree] += free
+	to[dra.DeviceUnavailable] += bits.OnesCount64(mask) - allocated - free
+}
+
+// appendCapacity appends the capacities of a device that may be shared. What is
+// beyond a float64 is left out.
+func (p *pool) appendCapacity(to []dra.CapacitySupply, d *device) []dra.CapacitySupply {
+	if !d.shareable() {
+		return to
+	}
+	consumed := p.consumed(d)
+	for name, capacity := range d.capacity() {
+		amount := consumed[name]
+		total, used := capacity.Value.AsApproximateFloat64(), amount.AsApproximateFloat64()
+		if math.IsInf(total, 0) || math.IsInf(used, 0) {
+			continue
+		}
+		to = append(to, dra.CapacitySupply{Device: d.name.Value(), Capacity: validUTF8(string(name)), Total: total, Consumed: used})
+	}
+	return to
+}
+
+// countTaints adds the device to the tainted ones, and to the count of each of
+// its taints once.
+func (p *pool) countTaints(d *device, counts map[dra.Taint]int) {
+	if len(p.rules) == 0 && (d.extras == nil || len(d.extras.taints) == 0) {
+		return
+	}
+	found := dra.TaintedDevice{Device: p.deviceID(d)}
+	var counted []dra.Taint
+	for rule, published := range taintsOf(d, p.rules) {
+		taint := taintOf(published)
+		if rule == "" {
+			found.Taints = append(found.Taints, taint)
+		} else {
+			found.ByRules = append(found.ByRules, taint)
+		}
+		taint.Value = ""
+		if !slices.Contains(counted, taint) {
+			counted = append(counted, taint)
+			counts[taint]++
+		}
+	}
+	if len(counted) == 0 {
+		return
+	}
+	for a := p.allocated[d.name]; a != nil; a = a.next {
+		found.Holders = append(found.Holders, a.claim.ref)
+	}
+	slices.SortFunc(found.Holders, compareClaims)
+	found.Holders = slices.Compact(found.Holders)
+	p.tainted = append(p.tainted, found)
+}
+
+func compareTaints(a, b dra.Taint) int {
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect))
+}
+
+// poolStore keeps the pools. Their computed state is up to date after update.
+type poolStore struct {
+	byID        map[poolID]*pool
+	sorted      []*pool                          // by driver and name
+	bySelection map[*nodeSelection]map[*pool]int // pools with the selection: how many of their slices or devices have it
+	slots       slots
+
+	outdated map[*pool]struct{} // to be updated
+	updated  map[*pool]struct{} // since takeChanges
+	removed  []int              // slots, since takeChanges
+}
+
+func newPoolStore() *poolStore {
+	return &poolStore{
+		byID: map[poolID]*pool{}, bySelection: map[*nodeSelection]map[*pool]int{},
+		outdated: map[*pool]struct{}{}, updated: map[*pool]struct{}{},
+	}
+}
+
+// get returns the pool, and makes it if there is none.
+func (ps *poolStore) get(driver, name string) *pool {
+	id := poolID{validUTF8(driver), validUTF8(name)}
+	if found := ps.byID[id]; found != nil {
+		return found
+	}
+	id = poolID{strings.Clone(id.driver), strings.Clone(id.name)} // do not keep the whole object that they came with
+	made := &pool{id: id, slot: ps.slots.take(), allocated: map[unique.Handle[string]]*deviceAllocation{}}
+	ps.byID[id] = made
+	at, _ := slices.BinarySearchFunc(ps.sorted, made, comparePools)
+	ps.sorted = slices.Insert(ps.sorted, at, made)
+	return made
+}
+
+func comparePools(a, b *pool) int {
+	return cmp.Or(cmp.Compare(a.id.driver, b.id.driver), cmp.Compare(a.id.name, b.id.name))
+}
+
+// addSlice adds a slice to its pool, which exists. The version is that of the
+// change.
+func (ps *poolStore) addSlice(s *slice, version uint64) {
+	p := ps.byID[*s.pool]
+	p.slices = append(p.slices, s)
+	for selection := range s.selections() {
+		if ps.bySelection[selection] == nil {
+			ps.bySelection[selection] = map[*pool]int{}
+		}
+		ps.bySelection[selection][p]++
+	}
+	ps.touch(p, version)
+}
+
+func (ps *poolStore) removeSlice(s *slice, version uint64) {
+	p := ps.byID[*s.pool]
+	p.slices = slices.DeleteFunc(p.slices, func(one *slice) bool { return one == s })
+	for selection := range s.selections() {
+		pools := ps.bySelection[selection]
+		if pools[p]--; pools[p] == 0 {
+			delete(pools, p)
+		}
+		if len(pools) == 0 {
+			delete(ps.bySelection, selection)
+		}
+	}
+	ps.touch(p, version)
+	ps.removeIfEmpty(p)
+}
+
+// allocate adds the allocations of a claim to its pools. Admin access is no
+// allocation.
+func (ps *poolStore) allocate(c *claim, version uint64) {
+	for i := range c.devices {
+		if a := &c.devices[i]; !a.admin {
+			p := ps.get(a.pool.driver, a.pool.name)
+			a.pool = &p.id
+			a.next = p.allocated[a.device]
+			p.allocated[a.device] = a
+			ps.touch(p, version)
+		}
+	}
+}
+
+// release removes the allocations of a claim from its pools.
+func (ps *poolStore) release(c *claim, version uint64) {
+	for i := range c.devices {
+		a := &c.devices[i]
+		if a.admin {
+			continue
+		}
+		p := ps.byID[*a.pool]
+		switch first := p.allocated[a.device]; {
+		case first != a:
+			before := first
+			for before.next != a {
+				before = before.next
+			}
+			before.next = a.next
+		case a.next != nil:
+			p.allocated[a.device] = a.next
+		default:
+			delete(p.allocated, a.device)
+		}
+		ps.touch(p, version)
+		ps.removeIfEmpty(p)
+	}
+}
+
+func (ps *poolStore) removeIfEmpty(p *pool) {
+	if len(p.slices) > 0 || len(p.allocated) > 0 {
+		return
+	}
+	delete(ps.byID, p.id)
+	delete(ps.outdated, p)
+	delete(ps.updated, p)
+	if at, found := slices.BinarySearchFunc(ps.sorted, p, comparePools); found {
+		ps.sorted = slices.Delete(ps.sorted, at, at+1)
+	}
+	ps.removed = append(ps.removed, p.slot)
+}
+
+// touch marks a pool as changed at a version, to be updated.
+func (ps *poolStore) touch(p *pool, version uint64) {
+	p.changed = version
+	ps.outdated[p] = struct{}{}
+}
+
+// touchSelected touches the pools with devices that one of the rules selects.
+func (ps *poolStore) touchSelected(version uint64, rules ...*resourcev1.DeviceTaintRule) {
+	for _, p := range ps.sorted {
+		if slices.ContainsFunc(rules, func(rule *resourcev1.DeviceTaintRule) bool { return selectsPool(rule, p.id.driver, p.id.name) }) {
+			ps.touch(p, version)
+		}
+	}
+}
+
+// update updates the pools that have changed, at most as many as the limit (-1:
+// all). It reports whether there are more.
+func (ps *poolStore) update(rules taintRules, limit int) bool {
+	for p := range ps.outdated {
+		if limit == 0 {
+			return true
+		}
+		limit--
+		p.update(rules.forPool(p.id.driver, p.id.name))
+		delete(ps.outdated, p)
+		ps.updated[p] = struct{}{}
+	}
+	return false
+}
+
+// takeChanges returns the pools that have been updated since the last call and
+// still exist, and the slots of those that have been removed. The slots may be
+// used again after the call.
+func (ps *poolStore) takeChanges() (updated map[*pool]struct{}, removed []int) {
+	updated, removed = ps.updated, ps.removed
+	ps.updated, ps.removed = map[*pool]struct{}{}, nil
+	ps.slots.free = append(ps.slots.free, removed...)
+	return updated, removed
+}
+
+// withSelections returns the pools with a device that has one of the node
+// selections, sorted.
+func (ps *poolStore) withSelections(selections []*nodeSelection) []*pool {
+	found := map[*pool]struct{}{}
+	for _, selection := range selections {
+		for p := range ps.bySelection[selection] {
+			found[p] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), comparePools)
+}
+
+// all returns all pools, sorted by driver and name.
+func (ps *poolStore) all() []*pool { return ps.sorted }
+
+// addTo adds the pools to a Supply.
+func (ps *poolStore) addTo(supply *dra.Supply) {
+	pools, taints, tainted := make([]*dra.PoolSupply, len(ps.sorted)), []dra.TaintCount(nil), []dra.TaintedDevice(nil)
+	for i, p := range ps.sorted {
+		pools[i] = p.supply
+		taints = append(taints, p.taints...)
+		tainted = append(tainted, p.tainted...)
+	}
+	supply.Pools, supply.Taints, supply.Tainted = pools, taints, tainted
+	slices.SortStableFunc(supply.Taints, func(a, b dra.TaintCount) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), compareTaints(a.Taint, b.Taint))
+	})
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// projection is what of a device a selector can look at. Devices that are the
-// same in it have the same result.
+// projection is what of a device a selector can read. Devices with the same
+// projection have the same result.
 type projection struct {
-	names  []string // of facts, whole
-	driver bool
-	multi  bool
-	whole  bool // it can look at anything
+	names     []string // of attributes and capacities, qualified, with their kind
+	driver    bool
+	shareable bool
+	whole     bool // it can read anything
 }
 
-// projectionOf reads from an expression what it can look at. What is not
-// understood can look at anything.
+// projectionOf finds out what an expression can read. An expression that cannot
+// be analyzed can read anything.
 func projectionOf(env *cel.Env, expression string) projection {
 	parsed, issues := env.Parse(expression)
 	if issues.Err() != nil {
@@ -27,22 +27,22 @@ func projectionOf(env *cel.Env, expression string) projection {
 	}
 	p := &projector{}
 	p.walk(parsed.NativeRep().Expr(), nil)
-	slices.Sort(p.seen.names)
-	p.seen.names = slices.Compact(p.seen.names)
-	return p.seen
+	slices.Sort(p.reads.names)
+	p.reads.names = slices.Compact(p.reads.names)
+	return p.reads
 }
 
-type projector struct{ seen projection }
+type projector struct{ reads projection }
 
-// path is a place in the variable "device": itself, one of its maps, or the
-// part of a map with one domain.
+// path is a part of the variable "device": itself, one of its maps, or the part
+// of a map with one domain.
 type path struct {
 	kind   string // nameAttribute or nameCapacity of a map or part of it; empty: the device itself
 	domain string
 	part   bool
 }
 
-// scope are the paths that variables of cel.bind stand for; nil for variables
+// scope has the paths that variables of cel.bind stand for; nil for variables
 // that stand for something else.
 type scope struct {
 	name string
@@ -59,14 +59,14 @@ func (s *scope) find(name string) (*path, bool) {
 	return nil, false
 }
 
-// walk notes what an expression looks at. A path that is not followed to its
-// end is used as a value: then all of the device matters.
+// walk records what an expression reads. A path that does not end at a single
+// value is itself used as a value: then the expression can read anything.
 func (p *projector) walk(e ast.Expr, in *scope) {
 	if p.leaf(e, in) {
 		return
 	}
 	if pathOf(e, in) != nil {
-		p.seen.whole = true
+		p.reads.whole = true
 		return
 	}
 	switch e.Kind() {
@@ -99,7 +99,7 @@ func (p *projector) walkCall(call ast.CallExpr, in *scope) {
 	if call.FunctionName() == operators.In && len(call.Args()) == 2 {
 		name, literal := textOf(call.Args()[0])
 		if of := pathOf(call.Args()[1], in); of != nil && of.part && literal {
-			p.note(of, name) // whether it is published
+			p.record(of, name) // whether it is published
 			return
 		}
 	}
@@ -109,8 +109,8 @@ func (p *projector) walkCall(call ast.CallExpr, in *scope) {
 	p.walkAll(call.Args(), in)
 }
 
-// walkComprehension follows cel.bind, which is a loop over nothing with the
-// bound value as its start, and loops.
+// walkComprehension handles loops, and cel.bind, which is a loop over nothing
+// with the bound value as its initial value.
 func (p *projector) walkComprehension(c ast.ComprehensionExpr, in *scope) {
 	bound := pathOf(c.AccuInit(), in)
 	binds := bound != nil && c.IterRange().Kind() == ast.ListKind && c.IterRange().AsList().Size() == 0
@@ -130,7 +130,7 @@ func (p *projector) walkComprehension(c ast.ComprehensionExpr, in *scope) {
 	p.walk(c.Result(), inside)
 }
 
-// leaf notes a place that holds a single value, if that is what it is.
+// leaf records a path to a single value, and reports whether e is one.
 func (p *projector) leaf(e ast.Expr, in *scope) bool {
 	operand, field, is := member(e)
 	if !is {
@@ -141,23 +141,23 @@ func (p *projector) leaf(e ast.Expr, in *scope) bool {
 	case of == nil:
 		return false
 	case of.part:
-		p.note(of, field)
+		p.record(of, field)
 		return true
 	case of.kind == "" && field == "driver":
-		p.seen.driver = true
+		p.reads.driver = true
 		return true
 	case of.kind == "" && field == "allowMultipleAllocations":
-		p.seen.multi = true
+		p.reads.shareable = true
 		return true
 	}
 	return false
 }
 
-func (p *projector) note(of *path, name string) {
-	p.seen.names = append(p.seen.names, of.kind+of.domain+"/"+name)
+func (p *projector) record(of *path, name string) {
+	p.reads.names = append(p.reads.names, of.kind+of.domain+"/"+name)
 }
 
-// pathOf is the place that an expression stands for; nil: it is none.
+// pathOf returns the path that an expression stands for; nil: none.
 func pathOf(e ast.Expr, in *scope) *path {
 	if e.Kind() == ast.IdentKind {
 		name := e.AsIdent()

@@ -1,22 +1,26 @@
 package inventory
 
 import (
+	"cmp"
+	"iter"
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // Request is one request of a claim, or one alternative of a prioritized list,
-// so far as it can be judged for each device alone.
+// as far as it can be checked for each device alone.
 type Request struct {
 	Class       string
-	Selectors   []resourcev1.DeviceSelector // the request's own; those of its class are asked before
+	Selectors   []resourcev1.DeviceSelector // the request's own; those of its class come before
 	Tolerations []resourcev1.DeviceToleration
 	Capacity    *resourcev1.CapacityRequirements
-	AdminAccess bool // what is allocated to others does not matter
+	AdminAccess bool // allocations to others do not matter
 }
 
-// Exactly is the Request of an exact device request.
+// Exactly returns the Request of an exact device request.
 func Exactly(request *resourcev1.ExactDeviceRequest) Request {
 	return Request{
 		Class:       request.DeviceClassName,
@@ -27,7 +31,7 @@ func Exactly(request *resourcev1.ExactDeviceRequest) Request {
 	}
 }
 
-// Alternative is the Request of an entry of a prioritized list.
+// Alternative returns the Request of an entry of a prioritized list.
 func Alternative(request *resourcev1.DeviceSubRequest) Request {
 	return Request{
 		Class:       request.DeviceClassName,
@@ -37,44 +41,113 @@ func Alternative(request *resourcev1.DeviceSubRequest) Request {
 	}
 }
 
-// Count is what the stages of the funnel leave of all devices for one Request.
-type Count struct {
-	Version  uint64 // of the inventory that was counted
-	Complete bool   // all selectors have been evaluated for all devices; else the counts are too low
-	Left     [dra.Stages]int
-	Free     Spread // of the devices that are left at StageFree
-
-	// Incomplete counts the devices that pass all stages before StageFree and
-	// that nobody else's allocation keeps from the request, but are in pools
-	// that are not complete.
-	Incomplete int
-	// Failed counts the devices for which a selector failed, where all
-	// selectors before it matched. Troubles has a few of them, and selectors
-	// that do not compile, each once.
-	Failed   int
-	Troubles []dra.SelectorTrouble
+// requestsOf yields each request of a claim, and each alternative of a
+// prioritized list.
+func requestsOf(spec *resourcev1.ResourceClaimSpec) iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		for i := range spec.Devices.Requests {
+			request := &spec.Devices.Requests[i]
+			if request.Exactly != nil && !yield(Exactly(request.Exactly)) {
+				return
+			}
+			for j := range request.FirstAvailable {
+				if !yield(Alternative(&request.FirstAvailable[j])) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// Why says what removed a device at StageFree.
-type Why string
+// expressionOf returns "" for a selector of an unknown kind.
+func expressionOf(published *resourcev1.DeviceSelector) string {
+	if published.CEL == nil {
+		return ""
+	}
+	return published.CEL.Expression
+}
 
-// Why a device that passes all stages before StageFree is not free.
+// Count is how many devices each stage leaves for one Request.
+type Count struct {
+	NoClass  bool // the class does not exist
+	Complete bool // all selectors have been evaluated for all devices; else the counts are too low
+	Left     [dra.Stages]int
+	Free     NodeCounts // of the devices that are left at StageFree
+
+	// Incomplete counts the devices that pass all stages before StageFree and
+	// are not allocated to others, but are in pools that are not complete.
+	Incomplete int
+	// Failed counts the devices for which a selector failed, where all
+	// selectors before it matched. Failures has a few of them, and selectors
+	// that do not compile, each once.
+	Failed   int
+	Failures []dra.SelectorTrouble
+}
+
+// NodeCounts is how many devices each node can use, of the nodes that can use
+// any.
+type NodeCounts map[string]int
+
+// NodeCount is how many devices a node can use.
+type NodeCount struct {
+	Node    string
+	Devices int
+}
+
+// Best returns the nodes that can use most devices, the first by name among
+// equals, at most as many as the limit.
+func (c NodeCounts) Best(limit int) []NodeCount {
+	all := make([]NodeCount, 0, len(c))
+	for node, devices := range c {
+		all = append(all, NodeCount{node, devices})
+	}
+	slices.SortFunc(all, func(a, b NodeCount) int {
+		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Node, b.Node))
+	})
+	return all[:min(limit, len(all))]
+}
+
+// NotFree is why a device that passes all stages before StageFree is not free.
+type NotFree string
+
+// The reasons. A device has one of them.
 const (
-	WhyHeld       Why = "held"                // allocated to a claim
-	WhyCapacity   Why = "capacity"            // what is left of its capacity does not suffice
-	WhyCounters   Why = "counters"            // what it is cut from is spent
-	WhyGroups     Why = "compatibility group" // does not go together with what is allocated from its counter set
-	WhyIncomplete Why = dra.BecauseIncomplete
-	WhyInvalid    Why = "pool invalid" // contradicts itself: the scheduler allocates nothing from it
+	NotFreeHeld       NotFree = "held"                // allocated to a claim
+	NotFreeCapacity   NotFree = "capacity"            // what is left of its capacity does not suffice
+	NotFreeCounters   NotFree = "counters"            // what is left of the counters that it consumes does not suffice
+	NotFreeGroups     NotFree = "compatibility group" // is not compatible with what is allocated from its counter set
+	NotFreeIncomplete NotFree = dra.BecauseIncomplete
+	NotFreeInvalid    NotFree = "pool invalid" // the pool contradicts itself: the scheduler allocates nothing from it
 )
 
 // Cause is why a stage removed devices. A device with several taints counts
-// for each of them; whatever else the reason is, for one.
+// for each of them; for other causes it counts once.
 type Cause struct {
 	Count    int            // of devices
 	Examples []dra.DeviceID // a few of them
 	Taint    dra.Taint      // at StageUntainted: one that is not tolerated
 	Rule     string         // the DeviceTaintRule that it comes from; empty: slices
-	Why      Why            // at StageFree
-	Others   int            // it stands for so many taints, which are not told one by one
+	NotFree  NotFree        // at StageFree
+	Others   int            // not 0: stands for so many taints that are not listed
+}
+
+// Limits bounds an Explanation.
+type Limits struct {
+	Taints   int // of StageUntainted; the others become one Cause
+	Examples int // devices of each Cause
+	Holders  int
+}
+
+// Explanation is why stages remove devices for one Request.
+type Explanation struct {
+	// Causes are those of each stage, the ones of most devices first.
+	Causes map[dra.Stage][]Cause
+	// Holders are the claims to which devices are allocated that the request
+	// could have, or that consume the same counters: those with most devices
+	// first. Their requests are empty. HoldersInAll is how many there are.
+	Holders      []dra.Holder
+	HoldersInAll int
+	// Untainted counts the devices that are left at StageUntainted: what each
+	// node could give if nothing was allocated and all pools were complete.
+	Untainted NodeCounts
 }

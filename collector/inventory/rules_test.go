@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// identified gives devices the attribute by which the oracle asks for them.
-func (w *world) identified(devices ...resourcev1.Device) []resourcev1.Device {
+// identified gives devices the attribute by which the oracle requests them.
+func (w *testCluster) identified(devices ...resourcev1.Device) []resourcev1.Device {
 	for i := range devices {
 		w.ids++
 		devices[i].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"id": {IntValue: new(w.ids)}}
@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices []resourcev1.Device
 		held    []string
-		ask     string // of the memory
+		amount  string // requested of the memory
 		want    int
 	}{
 		"a set is spent once":                            {[]resourcev1.Device{cut("a", "gpu", "5"), cut("b", "gpu", "5"), cut("c", "gpu", "3")}, []string{"a"}, "", 1},
@@ -54,14 +54,14 @@ func TestRules(t *testing.T) {
 		"a share that is held alone":                     {[]resourcev1.Device{limited("a", true, "15", nil)}, []string{"a"}, "5", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
+			w := newTestCluster(t, 1)
 			w.node("node-a", nil)
 			w.deviceClass("any")
 			w.gpus("a", 2, w.identified(c.devices...)...)
 			w.hold("holder", "a", c.held...)
 			exactly := resourcev1.ExactDeviceRequest{DeviceClassName: "any"}
-			if c.ask != "" {
-				exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(c.ask)}}
+			if c.amount != "" {
+				exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(c.amount)}}
 			}
 			free, _ := w.counted(w.oracle(), exactly)
 			if got := w.inv.Count(Exactly(&exactly)).Left[dra.StageFree]; got != c.want || free != c.want {
@@ -73,8 +73,8 @@ func TestRules(t *testing.T) {
 
 // A value may have any number, also that which stands for none.
 func TestNoValueIsTakenForAbsent(t *testing.T) {
-	w := newWorld(t, 1)
-	w.inv.texts.hold("bfalse") // number 0, as after a sweep
+	w := newTestCluster(t, 1)
+	w.inv.texts.acquire("bfalse") // number 0, as after a sweep
 	w.deviceClass("published", `has(device.attributes["gpu.example.com"].sick)`)
 	fleet(w, 1, 2, func(pool, index int) resourcev1.Device {
 		d := plain(pool, index)
@@ -83,14 +83,14 @@ func TestNoValueIsTakenForAbsent(t *testing.T) {
 		}
 		return d
 	})
-	if got := settled(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 1 {
+	if got := supplyOf(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 1 {
 		t.Errorf("%d devices are selected, want 1", got)
 	}
 }
 
 // Results of devices that are gone say nothing of those that came after them.
 func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.deviceClass("new", `device.attributes["gpu.example.com"].uuid.startsWith("GPU-0")`)
 	fleet(w, 3, 2, plain)
 	if err := w.inv.Settle(t.Context(), nil); err != nil {
@@ -105,9 +105,9 @@ func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
 	}
 }
 
-// A claim may be allocated anew between two times that one hears of it.
+// A claim may be allocated again between two events.
 func TestTakesAnotherAllocationOfTheSameClaim(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.node("node-a", nil)
 	w.gpus("a", 2, sharable("one"), sharable("two"))
 	for _, change := range []func(*resourcev1.DeviceRequestAllocationResult){
@@ -129,12 +129,12 @@ func TestTakesAnotherAllocationOfTheSameClaim(t *testing.T) {
 			len(got.Allocated.AggregatedCapacity) != len(want.AggregatedCapacity) {
 			t.Errorf("allocated is %v (%v), want %v", got.Allocated, err, want)
 		}
-		if a, b := settled(w.inv).Pools[0], settled(w.told()).Pools[0]; fmt.Sprint(*a) != fmt.Sprint(*b) {
+		if a, b := supplyOf(w.inv).Pools[0], supplyOf(w.rebuilt()).Pools[0]; fmt.Sprint(*a) != fmt.Sprint(*b) {
 			t.Errorf("the supply is %v, from scratch %v", *a, *b)
 		}
 	}
 	w.claim(&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "claim"}})
-	if _, allocated := w.inv.Allocation("lab", "claim"); allocated || settled(w.inv).Pools[0].Devices[dra.DeviceAllocated] != 0 {
+	if _, allocated := w.inv.Allocation("lab", "claim"); allocated || supplyOf(w.inv).Pools[0].Devices[dra.DeviceAllocated] != 0 {
 		t.Error("a claim that was deallocated holds on")
 	}
 }

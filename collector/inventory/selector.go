@@ -1,40 +1,83 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 )
 
-// selector is a CEL expression with its results for the devices.
+// How many blocks are searched under the lock at once, and how many devices are
+// evaluated between two searches.
+const (
+	blocksPerBatch      = 512
+	evaluationsPerBatch = 128
+)
+
+// memoLimit bounds what a selector remembers beyond its results. A selector that
+// reads what is different for each device would remember every device in vain.
+const memoLimit = 4096
+
+// selectorLimit bounds how many selectors are kept that no class has.
+const selectorLimit = 192
+
+// EvaluationLimit is the time that one evaluation of a selector may take. It is
+// for machines that are slow or busy: the cost limit of Kubernetes applies as
+// well, and ends an evaluation after some 180 ms on a machine of 2025.
+const EvaluationLimit = 10 * time.Second
+
+// ErrSlowEvaluation is returned if one evaluation of a selector reaches
+// EvaluationLimit.
+var ErrSlowEvaluation = fmt.Errorf("one evaluation of a selector takes more than %v", EvaluationLimit)
+
+// Pause is called between two pieces of work: before an expression is compiled,
+// and after each evaluation. It may rest. Its error ends the work; what has
+// been evaluated by then is kept. A nil Pause checks only the context.
+type Pause func(context.Context) error
+
+func (p Pause) call(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("evaluate selectors: %w", context.Cause(ctx))
+	}
+	if p == nil {
+		return nil
+	}
+	return p(ctx)
+}
+
+// selector is a CEL expression with its results for devices.
 type selector struct {
 	expression string
-	broken     string // why it cannot be asked; empty: it can
+	broken     string // why it cannot be evaluated; empty: it can
 	compiled   dracel.CompilationResult
-	sees       projection
-	names      []uint32 // of the facts that it sees, held in the table
-	pins       int      // classes that have it
-	used       uint64   // when last, of Inventory.uses
+	reads      projection
+	names      []uint32 // of the properties that it reads, acquired from the textTable
+	classes    int      // that have it
+	used       uint64   // when it was last used, by selectorStore.uses
 
-	results []result // by slot
+	results []result // by slot of the block
 	memo    map[memoKey]outcome
 }
 
-// result has a bit for each device of a block, whose stamp it has. A device for
-// which the selector failed does not match. A selector is asked only about the
-// devices that those before it select, so that asked may be a part of the block.
+// result has a bit for each device of the block with its stamp. A device for
+// which the selector failed does not match. A selector is evaluated only for the
+// devices that the selectors before it select, so that only a part of the block
+// may be evaluated.
 type result struct {
-	stamp                uint64
-	asked, match, failed uint64
+	stamp                    uint64
+	evaluated, match, failed uint64
 }
 
-// note adds what came of asking about one device.
-func (r *result) note(bit int, found outcome) {
-	r.asked |= 1 << bit
+// add adds the outcome for one device.
+func (r *result) add(bit int, found outcome) {
+	r.evaluated |= 1 << bit
 	switch found {
 	case outcomeMatch:
 		r.match |= 1 << bit
@@ -51,68 +94,11 @@ const (
 	outcomeFailed
 )
 
-// memoKey is a hash of what a selector sees of a device: 128 bits of two random
-// functions, so that two devices with the same key are the same.
+// memoKey is a hash of what a selector reads of a device: 128 bits of two random
+// functions, so that two devices with the same key are the same to the selector.
 type memoKey [2]uint64
 
-// memoLimit bounds what a selector remembers beyond its results. One that sees
-// what each device has for itself would remember every device for nothing.
-const memoLimit = 4096
-
-// selectorLimit bounds how many selectors are kept that no class has.
-const selectorLimit = 192
-
-// compile makes selectors that are not known yet. It takes about a millisecond
-// for each, without the lock.
-func (inv *Inventory) compile(published []resourcev1.DeviceSelector) []*selector {
-	compiled, _ := inv.compilePaused(context.Background(), nil, published)
-	return compiled
-}
-
-func (inv *Inventory) compilePaused(ctx context.Context, pause Pause, published []resourcev1.DeviceSelector) ([]*selector, error) {
-	compiled := make([]*selector, len(published))
-	for i := range published {
-		expression := expressionOf(&published[i])
-		inv.mu.Lock()
-		compiled[i] = inv.selectors[expression]
-		inv.mu.Unlock()
-		if compiled[i] != nil {
-			continue
-		}
-		if err := pause.take(ctx); err != nil {
-			return nil, err
-		}
-		compiled[i] = newSelector(expression)
-	}
-	return compiled, nil
-}
-
-func expressionOf(published *resourcev1.DeviceSelector) string {
-	if published.CEL == nil {
-		return ""
-	}
-	return published.CEL.Expression
-}
-
-// known gives the selectors of a request's class, and its own, without
-// compiling any; false if one would have to be.
-func (inv *Inventory) known(request *Request) ([]*selector, bool) {
-	var all []*selector
-	if class := inv.classes[request.Class]; class != nil {
-		all = slices.Clone(class.selectors)
-	}
-	for i := range request.Selectors {
-		found := inv.selectors[expressionOf(&request.Selectors[i])]
-		if found == nil {
-			return nil, false
-		}
-		inv.uses++
-		found.used = inv.uses
-		all = append(all, found)
-	}
-	return all, true
-}
-
+// newSelector compiles an expression, which takes about a millisecond.
 func newSelector(expression string) *selector {
 	made := &selector{expression: expression, memo: map[memoKey]outcome{}}
 	if expression == "" {
@@ -125,91 +111,23 @@ func newSelector(expression string) *selector {
 		made.broken = made.compiled.Error.Error()
 		return made
 	}
-	made.sees = projectionOf(made.compiled.Environment, expression)
+	made.reads = projectionOf(made.compiled.Environment, expression)
 	return made
 }
 
-// adopt puts compiled selectors among the known ones, and gives those that are
-// known already.
-func (inv *Inventory) adopt(compiled []*selector) []*selector {
-	adopted := make([]*selector, len(compiled))
-	for i, made := range compiled {
-		known := inv.selectors[made.expression]
-		if known == nil {
-			known = made
-			inv.selectors[made.expression] = made
-			made.names = made.names[:0]
-			for _, name := range made.sees.names {
-				made.names = append(made.names, inv.texts.hold(name))
-			}
-		}
-		inv.uses++
-		known.used = inv.uses
-		adopted[i] = known
-	}
-	inv.retire()
-	return adopted
-}
-
-// retire forgets the selector that was used least recently while there are too
-// many that no class has.
-func (inv *Inventory) retire() {
-	for {
-		var oldest *selector
-		unpinned := 0
-		for _, s := range inv.selectors {
-			if s.pins > 0 {
-				continue
-			}
-			unpinned++
-			if oldest == nil || s.used < oldest.used {
-				oldest = s
-			}
-		}
-		if unpinned <= selectorLimit {
-			return
-		}
-		inv.forget(oldest)
-	}
-}
-
-func (inv *Inventory) forget(s *selector) {
-	delete(inv.selectors, s.expression)
-	for _, name := range s.names {
-		inv.texts.drop(name)
-	}
-	s.names, s.results = nil, nil
-	clear(s.memo)
-}
-
-func (inv *Inventory) pin(compiled []*selector) []*selector {
-	adopted := inv.adopt(compiled)
-	for _, s := range adopted {
-		s.pins++
-	}
-	return adopted
-}
-
-func (inv *Inventory) unpin(selectors []*selector) {
-	for _, s := range selectors {
-		s.pins--
-	}
-	inv.retire()
-}
-
-// at is the result for a block; nothing matches where there is none yet, and
-// everything fails if the selector cannot be asked.
-func (s *selector) at(b *block) result {
+// result returns the result for a block. Nothing is evaluated if there is none
+// yet, and everything has failed if the selector is broken.
+func (s *selector) result(b *block) result {
 	switch {
 	case s.broken != "":
-		return result{stamp: b.stamp, asked: b.all, failed: b.all}
+		return result{stamp: b.stamp, evaluated: b.all, failed: b.all}
 	case b.slot >= len(s.results) || s.results[b.slot].stamp != b.stamp:
 		return result{stamp: b.stamp}
 	}
 	return s.results[b.slot]
 }
 
-func (s *selector) put(b *block, r result) {
+func (s *selector) setResult(b *block, r result) {
 	if b.slot >= len(s.results) {
 		grown := make([]result, max(b.slot+1, len(s.results)*5/4))
 		copy(grown, s.results)
@@ -218,36 +136,312 @@ func (s *selector) put(b *block, r result) {
 	s.results[b.slot] = r
 }
 
-// key is what the selector sees of a device.
-func (inv *Inventory) key(s *selector, of *slice, d *device) memoKey {
-	inv.scratch = inv.scratch[:0]
-	if s.sees.driver || s.sees.whole {
-		inv.scratch = append(inv.scratch, of.pool.driver...)
+// evaluate evaluates the selector for one device. The error is the runtime's,
+// with the hint that the scheduler adds.
+func (s *selector) evaluate(ctx context.Context, input dracel.Device) (bool, error) {
+	match, _, err := s.compiled.DeviceMatches(ctx, input)
+	return match, dracel.EnhanceRuntimeError(err)
+}
+
+// filter returns which devices of the mask all selectors match, for which one
+// failed where all before it matched, and for which one has yet to be evaluated.
+func filter(b *block, mask uint64, selectors []*selector) (match, failed, open uint64) {
+	for _, s := range selectors {
+		if mask == 0 {
+			break
+		}
+		r := s.result(b)
+		failed |= mask & r.failed
+		open |= mask &^ r.evaluated
+		mask &= r.match
 	}
-	if d.multi() && (s.sees.multi || s.sees.whole) {
-		inv.scratch = append(inv.scratch, 1)
+	return mask, failed, open
+}
+
+// evaluation is a device for which a selector is to be evaluated.
+type evaluation struct {
+	selector *selector
+	key      memoKey
+	input    dracel.Device
+}
+
+// outcome evaluates. The error is that of the context, or ErrSlowEvaluation.
+func (e *evaluation) outcome(ctx context.Context) (outcome, error) {
+	if ctx.Err() != nil {
+		return outcomeFailed, fmt.Errorf("evaluate selectors: %w", context.Cause(ctx))
 	}
-	inv.scratch = append(inv.scratch, 0)
-	if s.sees.whole {
-		for _, f := range d.facts {
-			inv.scratch = binary.LittleEndian.AppendUint32(inv.scratch, f.name)
-			inv.scratch = binary.LittleEndian.AppendUint32(inv.scratch, f.value)
+	limited, cancel := context.WithTimeoutCause(ctx, EvaluationLimit, ErrSlowEvaluation)
+	defer cancel()
+	match, err := e.selector.evaluate(limited, e.input)
+	switch {
+	case ctx.Err() != nil:
+		return outcomeFailed, fmt.Errorf("evaluate selectors: %w", context.Cause(ctx))
+	case errors.Is(err, ErrSlowEvaluation):
+		return outcomeFailed, ErrSlowEvaluation
+	case err != nil:
+		return outcomeFailed, nil
+	case match:
+		return outcomeMatch, nil
+	}
+	return outcomeNo, nil
+}
+
+// batch is what is to be evaluated next of a chain of selectors.
+type batch struct {
+	evaluations []evaluation
+	seen        map[selectorKey]struct{}
+	upTo        uint64 // blocks up to this stamp need no evaluation any more
+	done        bool   // there is nothing to evaluate
+	sweeps      int    // of the textTable when the keys were made
+}
+
+type selectorKey struct {
+	selector *selector
+	key      memoKey
+}
+
+// run evaluates until the pause ends it. The outcomes are those of the first
+// evaluations.
+func (t *batch) run(ctx context.Context, pause Pause) ([]outcome, error) {
+	outcomes := make([]outcome, 0, len(t.evaluations))
+	for i := range t.evaluations {
+		found, err := t.evaluations[i].outcome(ctx)
+		if err != nil {
+			return outcomes, err
+		}
+		outcomes = append(outcomes, found)
+		if err := pause.call(ctx); err != nil {
+			return outcomes, err
+		}
+	}
+	return outcomes, nil
+}
+
+// selectorStore keeps compiled selectors: those of classes, and the most
+// recently used others.
+type selectorStore struct {
+	byExpression map[string]*selector
+	devices      *deviceStore
+	texts        *textTable
+	uses         uint64 // of selectors
+	evaluated    uint64 // evaluations whose outcome was kept
+
+	seeds   [2]maphash.Seed // of memo keys
+	scratch []byte          // for one memo key
+}
+
+func newSelectorStore(devices *deviceStore) *selectorStore {
+	return &selectorStore{
+		byExpression: map[string]*selector{}, devices: devices, texts: devices.texts,
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+	}
+}
+
+// get returns nil for an expression that is not known.
+func (ss *selectorStore) get(expression string) *selector { return ss.byExpression[expression] }
+
+// known returns the selectors, and false if one of them would have to be
+// compiled.
+func (ss *selectorStore) known(published []resourcev1.DeviceSelector) ([]*selector, bool) {
+	var all []*selector
+	for i := range published {
+		found := ss.byExpression[expressionOf(&published[i])]
+		if found == nil {
+			return nil, false
+		}
+		ss.use(found)
+		all = append(all, found)
+	}
+	return all, true
+}
+
+func (ss *selectorStore) use(s *selector) {
+	ss.uses++
+	s.used = ss.uses
+}
+
+// add adds compiled selectors, and returns those that are kept: the earlier one
+// if an expression was added before.
+func (ss *selectorStore) add(compiled []*selector) []*selector {
+	kept := make([]*selector, len(compiled))
+	for i, s := range compiled {
+		kept[i] = ss.byExpression[s.expression]
+		if kept[i] == nil {
+			kept[i] = s
+			ss.byExpression[s.expression] = s
+			s.names = s.names[:0]
+			for _, name := range s.reads.names {
+				s.names = append(s.names, ss.texts.acquire(name))
+			}
+		}
+		ss.use(kept[i])
+	}
+	ss.evict()
+	return kept
+}
+
+// retain adds the compiled selectors of a class. They are kept until release.
+func (ss *selectorStore) retain(compiled []*selector) []*selector {
+	kept := ss.add(compiled)
+	for _, s := range kept {
+		s.classes++
+	}
+	return kept
+}
+
+func (ss *selectorStore) release(selectors []*selector) {
+	for _, s := range selectors {
+		s.classes--
+	}
+	ss.evict()
+}
+
+// evict removes the least recently used selectors that no class has, if there
+// are too many.
+func (ss *selectorStore) evict() {
+	var unused []*selector
+	for _, s := range ss.byExpression {
+		if s.classes == 0 {
+			unused = append(unused, s)
+		}
+	}
+	if len(unused) <= selectorLimit {
+		return
+	}
+	slices.SortFunc(unused, func(a, b *selector) int { return cmp.Compare(b.used, a.used) })
+	for _, s := range unused[selectorLimit:] {
+		ss.remove(s)
+	}
+}
+
+func (ss *selectorStore) remove(s *selector) {
+	delete(ss.byExpression, s.expression)
+	for _, name := range s.names {
+		ss.texts.release(name)
+	}
+	s.names, s.results = nil, nil
+	clear(s.memo)
+}
+
+// clearMemos has to be called after a sweep of the textTable, whose numbers are
+// in the keys.
+func (ss *selectorStore) clearMemos() {
+	for _, s := range ss.byExpression {
+		clear(s.memo)
+	}
+}
+
+// nextBatch sets the results of blocks as far as the outcomes are remembered,
+// and returns what has to be evaluated to set more of them. The blocks are given
+// by their index, from the stamp that the batch before has reached.
+func (ss *selectorStore) nextBatch(chain []*selector, index *blockIndex, upTo uint64) *batch {
+	next := &batch{seen: map[selectorKey]struct{}{}, upTo: upTo, sweeps: ss.texts.sweeps}
+	if slices.ContainsFunc(chain, func(s *selector) bool { return ss.byExpression[s.expression] != s }) {
+		next.done = true // one was evicted meanwhile: who needs it begins again
+		return next
+	}
+	for i, b := range index.after(upTo) {
+		if i >= blocksPerBatch || len(next.evaluations) >= evaluationsPerBatch {
+			return next
+		}
+		if b.slice != nil {
+			ss.setResults(chain, b, next)
+		}
+		if len(next.evaluations) == 0 {
+			next.upTo = b.stamp
+		}
+	}
+	next.done = len(next.evaluations) == 0
+	return next
+}
+
+// setResults sets the results for a block as far as the outcomes are remembered,
+// and adds the others to the batch.
+func (ss *selectorStore) setResults(chain []*selector, b *block, next *batch) {
+	mask := b.all
+	for _, s := range chain {
+		if mask == 0 || s.broken != "" {
+			return
+		}
+		r := s.result(b)
+		for bit := range bitsOf(mask &^ r.evaluated) {
+			d := b.device(bit)
+			key := ss.memoKey(s, b.slice.pool, d)
+			if d.irregular() {
+				key = memoKey{b.stamp, uint64(bit)} // like no other
+			}
+			if known, remembered := s.memo[key]; remembered {
+				r.add(bit, known)
+				continue
+			}
+			if _, already := next.seen[selectorKey{s, key}]; !already {
+				next.seen[selectorKey{s, key}] = struct{}{}
+				next.evaluations = append(next.evaluations, evaluation{s, key, ss.input(s, b, bit)})
+			}
+		}
+		s.setResult(b, r)
+		if mask&^r.evaluated != 0 {
+			return // for which devices the next selector is to be evaluated is not known yet
+		}
+		mask &= r.match
+	}
+}
+
+// record remembers the outcomes of the first evaluations of a batch.
+func (ss *selectorStore) record(done *batch, outcomes []outcome) {
+	if done.sweeps != ss.texts.sweeps {
+		return // the keys may stand for something else
+	}
+	ss.evaluated += uint64(len(outcomes))
+	evaluations := done.evaluations[:len(outcomes)]
+	for i := range evaluations {
+		if s := evaluations[i].selector; len(s.memo)+len(evaluations) > memoLimit {
+			clear(s.memo)
+		}
+	}
+	for i := range evaluations {
+		evaluations[i].selector.memo[evaluations[i].key] = outcomes[i]
+	}
+}
+
+// memoKey hashes what the selector reads of a device.
+func (ss *selectorStore) memoKey(s *selector, pool *poolID, d *device) memoKey {
+	ss.scratch = ss.scratch[:0]
+	if s.reads.driver || s.reads.whole {
+		ss.scratch = append(ss.scratch, pool.driver...)
+	}
+	if d.shareable() && (s.reads.shareable || s.reads.whole) {
+		ss.scratch = append(ss.scratch, 1)
+	}
+	ss.scratch = append(ss.scratch, 0)
+	if s.reads.whole {
+		for _, p := range d.properties {
+			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, p.name)
+			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, p.value)
 		}
 	} else {
 		for _, name := range s.names {
-			value, published := d.fact(name)
+			value, published := d.property(name)
 			if published {
 				value++
 			}
-			inv.scratch = binary.LittleEndian.AppendUint32(inv.scratch, value)
+			ss.scratch = binary.LittleEndian.AppendUint32(ss.scratch, value)
 		}
 	}
-	return memoKey{maphash.Bytes(inv.seeds[0], inv.scratch), maphash.Bytes(inv.seeds[1], inv.scratch)}
+	return memoKey{maphash.Bytes(ss.seeds[0], ss.scratch), maphash.Bytes(ss.seeds[1], ss.scratch)}
 }
 
-// ask evaluates the selector for one device. The error is the runtime's, with
-// the hint that the scheduler adds.
-func (s *selector) ask(ctx context.Context, input dracel.Device) (bool, error) {
-	match, _, err := s.compiled.DeviceMatches(ctx, input)
-	return match, dracel.EnhanceRuntimeError(err)
+// input returns what the selector reads of a device: what it does not read costs
+// most and makes no difference.
+func (ss *selectorStore) input(s *selector, b *block, bit int) dracel.Device {
+	d, driver := b.device(bit), b.slice.pool.driver
+	if d.irregular() {
+		input := ss.devices.celDevice(driver, d, func(uint32) bool { return false })
+		if published, err := unpack(b.slice.packed); err == nil {
+			device := published.Spec.Devices[b.first+bit]
+			input.Attributes, input.Capacity = device.Attributes, device.Capacity
+		}
+		return input
+	}
+	return ss.devices.celDevice(driver, d, func(name uint32) bool { return s.reads.whole || slices.Contains(s.names, name) })
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func TestKnowsWhatASelectorCanLookAt(t *testing.T) {
+func TestProjection(t *testing.T) {
 	whole := projection{whole: true}
 	for expression, want := range map[string]projection{
 		`true`:                                 {},
 		`device.driver == "gpu.example.com"`:   {driver: true},
-		`device.allowMultipleAllocations`:      {multi: true},
+		`device.allowMultipleAllocations`:      {shareable: true},
 		`device.attributes["dom"].uuid == "x"`: {names: []string{"a:dom/uuid"}},
 		`device.attributes["dom"]["uuid"] == "x" && device.driver == "d"`:                          {names: []string{"a:dom/uuid"}, driver: true},
 		`device.attributes.dom.uuid == "x"`:                                                        {names: []string{"a:dom/uuid"}},
@@ -52,8 +52,8 @@ func TestKnowsWhatASelectorCanLookAt(t *testing.T) {
 		s := newSelector(expression)
 		if s.broken != "" {
 			t.Errorf("%s: %s", expression, s.broken)
-		} else if !reflect.DeepEqual(s.sees, want) && (len(s.sees.names) > 0 || len(want.names) > 0 || s.sees.whole != want.whole || s.sees.driver != want.driver || s.sees.multi != want.multi) {
-			t.Errorf("%s looks at %+v, want %+v", expression, s.sees, want)
+		} else if !reflect.DeepEqual(s.reads, want) && (len(s.reads.names) > 0 || len(want.names) > 0 || s.reads.whole != want.whole || s.reads.driver != want.driver || s.reads.shareable != want.shareable) {
+			t.Errorf("%s reads %+v, want %+v", expression, s.reads, want)
 		}
 	}
 }
@@ -81,18 +81,18 @@ func someExpressions() []string {
 	}
 }
 
-// What is remembered by what a selector sees is what upstream says of the whole
+// An outcome that is remembered by what a selector reads is upstream's for the whole
 // device.
-func TestSelectorsSayWhatUpstreamSays(t *testing.T) {
+func TestSelectorsAgreeWithUpstream(t *testing.T) {
 	compiler := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 	matches, failures := 0, 0
 	for seed := range uint64(8) {
-		w := newWorld(t, seed)
+		w := newTestCluster(t, seed)
 		w.populate()
 		for i, expression := range someExpressions() {
 			w.change() // slots and texts are given again
 			request := Request{Class: "any", Selectors: selectors(expression)}
-			if err := w.inv.Select(t.Context(), nil, request); err != nil {
+			if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 				t.Fatal(err)
 			}
 			count := w.inv.Count(request)
@@ -111,9 +111,9 @@ func TestSelectorsSayWhatUpstreamSays(t *testing.T) {
 					}
 				}
 			}
-			if count.Left[dra.StageSelectors] != match || count.Failed != failed || !count.Complete || (len(count.Troubles) > 0) != (failed > 0) {
+			if count.Left[dra.StageSelectors] != match || count.Failed != failed || !count.Complete || (len(count.Failures) > 0) != (failed > 0) {
 				t.Errorf("seed %d: %s (%d) matches %d and fails for %d (%v), want %d and %d", seed, expression, i,
-					count.Left[dra.StageSelectors], count.Failed, count.Troubles, match, failed)
+					count.Left[dra.StageSelectors], count.Failed, count.Failures, match, failed)
 			}
 			matches, failures = matches+match, failures+failed
 		}
@@ -124,15 +124,15 @@ func TestSelectorsSayWhatUpstreamSays(t *testing.T) {
 }
 
 // current are the slices of the newest generation of their pools.
-func (w *world) current() []*resourcev1.ResourceSlice {
-	newest := map[poolKey]int64{}
+func (w *testCluster) current() []*resourcev1.ResourceSlice {
+	newest := map[poolID]int64{}
 	for _, s := range w.slices {
-		key := poolKey{s.Spec.Driver, s.Spec.Pool.Name}
+		key := poolID{s.Spec.Driver, s.Spec.Pool.Name}
 		newest[key] = max(newest[key], s.Spec.Pool.Generation)
 	}
 	var current []*resourcev1.ResourceSlice
 	for _, s := range w.slices {
-		if s.Spec.Pool.Generation == newest[poolKey{s.Spec.Driver, s.Spec.Pool.Name}] {
+		if s.Spec.Pool.Generation == newest[poolID{s.Spec.Driver, s.Spec.Pool.Name}] {
 			current = append(current, s)
 		}
 	}
@@ -140,7 +140,7 @@ func (w *world) current() []*resourcev1.ResourceSlice {
 }
 
 // fleet publishes pools of one slice each, on a node each.
-func fleet(w *world, pools, devices int, device func(pool, index int) resourcev1.Device) {
+func fleet(w *testCluster, pools, devices int, device func(pool, index int) resourcev1.Device) {
 	for p := range pools {
 		s := &resourcev1.ResourceSlice{}
 		s.Name = fmt.Sprintf("slice-%d", p)
@@ -165,44 +165,44 @@ func plain(pool, index int) resourcev1.Device {
 	}
 }
 
-func TestAsksOncePerWhatASelectorSees(t *testing.T) {
+func TestEvaluatesOncePerWhatASelectorReads(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
 		want       int
 	}{
-		"what few tell apart":  {`device.attributes["gpu.example.com"].model == "A"`, 2},
-		"the driver":           {`device.driver == "gpu.example.com"`, 1},
-		"nothing":              {`true`, 1},
-		"what each has itself": {`device.attributes["gpu.example.com"].uuid == "GPU-1-1"`, 600},
-		"all of it":            {`size(device.attributes["gpu.example.com"]) > 1`, 600},
+		"what many have in common": {`device.attributes["gpu.example.com"].model == "A"`, 2},
+		"the driver":               {`device.driver == "gpu.example.com"`, 1},
+		"nothing":                  {`true`, 1},
+		"what each has itself":     {`device.attributes["gpu.example.com"].uuid == "GPU-1-1"`, 600},
+		"all of it":                {`size(device.attributes["gpu.example.com"]) > 1`, 600},
 	} {
-		w := newWorld(t, 1)
+		w := newTestCluster(t, 1)
 		fleet(w, 6, 100, plain)
 		s := newSelector(c.expression)
 		w.inv.mu.Lock()
-		chain := w.inv.adopt([]*selector{s})
+		chain := w.inv.selectors.add([]*selector{s})
 		w.inv.mu.Unlock()
-		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.asked != uint64(c.want) || err != nil {
-			t.Errorf("%s: asked about %d devices (%v), want %d", name, w.inv.asked, err, c.want)
+		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.selectors.evaluated != uint64(c.want) || err != nil {
+			t.Errorf("%s: evaluated for %d devices (%v), want %d", name, w.inv.selectors.evaluated, err, c.want)
 		}
 		fleet(w, 1, 100, plain) // the same again
-		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.asked != uint64(c.want) || err != nil {
-			t.Errorf("%s: asked about %d devices again (%v)", name, w.inv.asked-uint64(c.want), err)
+		if err := w.inv.evaluate(t.Context(), nil, chain); w.inv.selectors.evaluated != uint64(c.want) || err != nil {
+			t.Errorf("%s: evaluated for %d devices again (%v)", name, w.inv.selectors.evaluated-uint64(c.want), err)
 		}
 	}
 }
 
-func TestASliceWhoseTaintsChangeIsNotAskedAboutAgain(t *testing.T) {
-	w := newWorld(t, 1)
+func TestASliceWhoseTaintsChangeIsNotEvaluatedAgain(t *testing.T) {
+	w := newTestCluster(t, 1)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-0-1"`)
 	fleet(w, 1, 3, plain)
-	before := settled(w.inv)
-	stamp := w.inv.stamp
+	before := supplyOf(w.inv)
+	stamp := w.inv.slices.blocks.stamp
 	s := w.slices["slice-0"].DeepCopy()
 	s.Spec.Devices[1].Taints = []resourcev1.DeviceTaint{{Key: "sick", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 	w.slice(s)
-	after := settled(w.inv)
-	if w.inv.stamp != stamp {
+	after := supplyOf(w.inv)
+	if w.inv.slices.blocks.stamp != stamp {
 		t.Error("the devices are new to selectors")
 	}
 	if before.Classes[0].Devices != [3]int{0, 1, 0} || after.Classes[0].Devices != [3]int{0, 0, 1} {
@@ -210,17 +210,17 @@ func TestASliceWhoseTaintsChangeIsNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
-func TestForgetsTextsThatNobodyHasAndTrustsNoNumbersAfter(t *testing.T) {
-	w := newWorld(t, 1)
+func TestSweepsUnusedTextsAndClearsMemos(t *testing.T) {
+	w := newTestCluster(t, 1)
 	w.deviceClass("first", `device.attributes["gpu.example.com"].uuid.endsWith("-0")`)
 	for round := range 12 {
 		fleet(w, 10, 50, func(pool, index int) resourcev1.Device { return plain(1000*round+pool, index) })
-		if got := settled(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 10 {
+		if got := supplyOf(w.inv).Classes[0].Devices[dra.DeviceFree]; got != 10 {
 			t.Fatalf("in round %d %d devices are selected, want 10", round, got)
 		}
 	}
-	if w.inv.sweeps == 0 || len(w.inv.texts.numbers) > 3000 {
-		t.Errorf("%d texts are kept after %d sweeps", len(w.inv.texts.numbers), w.inv.sweeps)
+	if w.inv.texts.sweeps == 0 || len(w.inv.texts.numbers) > 3000 {
+		t.Errorf("%d texts are kept after %d sweeps", len(w.inv.texts.numbers), w.inv.texts.sweeps)
 	}
 	for p := range 10 {
 		w.dropSlice(fmt.Sprintf("slice-%d", p))
@@ -228,16 +228,16 @@ func TestForgetsTextsThatNobodyHasAndTrustsNoNumbersAfter(t *testing.T) {
 	w.inv.Class("first", nil)
 	w.inv.texts.sweep()
 	w.inv.mu.Lock()
-	w.inv.forget(w.inv.selectors[`device.attributes["gpu.example.com"].uuid.endsWith("-0")`])
+	w.inv.selectors.remove(w.inv.selectors.byExpression[`device.attributes["gpu.example.com"].uuid.endsWith("-0")`])
 	w.inv.texts.sweep()
 	w.inv.mu.Unlock()
-	if left := len(w.inv.texts.numbers) + len(w.inv.reaches.books) + len(w.inv.pools) + len(w.inv.slices); left != 0 {
+	if left := len(w.inv.texts.numbers) + len(w.inv.nodes.selections.values) + len(w.inv.pools.byID) + len(w.inv.slices.byName); left != 0 {
 		t.Errorf("of what is gone %d things are kept: %v", left, w.inv.texts.numbers)
 	}
 }
 
-func TestTellsOfSelectorsThatFail(t *testing.T) {
-	w := newWorld(t, 1)
+func TestReportsSelectorsThatFail(t *testing.T) {
+	w := newTestCluster(t, 1)
 	fleet(w, 2, 3, plain)
 	w.deviceClass("careless", `device.attributes["other.example.com"].model == "A"`)
 	w.deviceClass("broken", `device.attributes[`)
@@ -250,31 +250,31 @@ func TestTellsOfSelectorsThatFail(t *testing.T) {
 		where   []string
 		message string
 	}{
-		"a class":                  {Request{Class: "careless"}, 0, 6, []string{"class careless"}, "no such key: model. consider using"},
-		"a class that is no CEL":   {Request{Class: "broken"}, 0, 6, []string{"class broken"}, "compilation failed"},
-		"a future kind":            {Request{Class: "future"}, 0, 6, []string{"class future"}, "no CEL expression"},
-		"a request":                {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].nope == 1`)}, 0, 6, []string{"request"}, "no such key: nope"},
-		"after one that matches":   {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].model == "A"`, `device.attributes["a"].b`)}, 0, 3, []string{"request"}, "no such key: b"},
-		"after one that fails":     {Request{Class: "careless", Selectors: selectors(`device.attributes["a"].b`)}, 0, 6, []string{"class careless"}, "no such key: model"},
-		"after one that says no":   {Request{Class: "models", Selectors: selectors(`false`, `device.attributes["a"].b`)}, 0, 0, nil, ""},
-		"too costly":               {Request{Class: "models", Selectors: selectors(costly())}, 0, 6, []string{"request"}, "cost limit exceeded"},
-		"a class that is not":      {Request{Class: "none"}, 0, 0, nil, ""},
-		"an expression of no type": {Request{Class: "models", Selectors: selectors(`"text"`)}, 0, 6, []string{"request"}, "must evaluate to bool"},
+		"a class":                       {Request{Class: "careless"}, 0, 6, []string{"class careless"}, "no such key: model. consider using"},
+		"a class that is no CEL":        {Request{Class: "broken"}, 0, 6, []string{"class broken"}, "compilation failed"},
+		"a future kind":                 {Request{Class: "future"}, 0, 6, []string{"class future"}, "no CEL expression"},
+		"a request":                     {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].nope == 1`)}, 0, 6, []string{"request"}, "no such key: nope"},
+		"after one that matches":        {Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].model == "A"`, `device.attributes["a"].b`)}, 0, 3, []string{"request"}, "no such key: b"},
+		"after one that fails":          {Request{Class: "careless", Selectors: selectors(`device.attributes["a"].b`)}, 0, 6, []string{"class careless"}, "no such key: model"},
+		"after one that does not match": {Request{Class: "models", Selectors: selectors(`false`, `device.attributes["a"].b`)}, 0, 0, nil, ""},
+		"too costly":                    {Request{Class: "models", Selectors: selectors(costly())}, 0, 6, []string{"request"}, "cost limit exceeded"},
+		"a class that is not":           {Request{Class: "none"}, 0, 0, nil, ""},
+		"an expression of no type":      {Request{Class: "models", Selectors: selectors(`"text"`)}, 0, 6, []string{"request"}, "must evaluate to bool"},
 	} {
-		if err := w.inv.Select(t.Context(), nil, c.request); err != nil {
+		if err := w.inv.EvaluateRequest(t.Context(), nil, c.request); err != nil {
 			t.Fatal(err)
 		}
 		count := w.inv.Count(c.request)
 		var where []string
 		message := ""
-		for _, trouble := range count.Troubles {
+		for _, trouble := range count.Failures {
 			where, message = append(where, trouble.Where), trouble.Message
 		}
 		if count.Left[dra.StageSelectors] != c.left || count.Failed != c.failed || !slices.Equal(where, c.where) || !strings.Contains(message, c.message) || !count.Complete {
-			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Troubles)
+			t.Errorf("%s: %d left, %d failed, %+v", name, count.Left[dra.StageSelectors], count.Failed, count.Failures)
 		}
 	}
-	supply := settled(w.inv)
+	supply := supplyOf(w.inv)
 	for _, class := range supply.Classes {
 		if bad := class.Class == "broken" || class.Class == "future"; bad == (class.Error == "") || bad == class.Counted {
 			t.Errorf("class %s: counted: %v, %q", class.Class, class.Counted, class.Error)
@@ -289,7 +289,7 @@ func costly() string {
 }
 
 func TestABrokenAttributeFailsEverySelector(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	fleet(w, 1, 3, func(pool, index int) resourcev1.Device {
 		d := plain(pool, index)
 		if index == 1 {
@@ -299,31 +299,31 @@ func TestABrokenAttributeFailsEverySelector(t *testing.T) {
 	})
 	w.deviceClass("any", `device.driver == "gpu.example.com"`)
 	count := func() Count {
-		if err := w.inv.Select(t.Context(), nil, Request{Class: "any"}); err != nil {
+		if err := w.inv.EvaluateRequest(t.Context(), nil, Request{Class: "any"}); err != nil {
 			t.Fatal(err)
 		}
 		return w.inv.Count(Request{Class: "any"})
 	}
-	if got := count(); got.Left[dra.StageClass] != 2 || got.Failed != 1 || got.Troubles[0].Device != "gpu.example.com/node-0/gpu-1" {
+	if got := count(); got.Left[dra.StageClass] != 2 || got.Failed != 1 || got.Failures[0].Device != "gpu.example.com/node-0/gpu-1" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestStopsWithItsContext(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	fleet(w, 2, 3, plain)
 	w.deviceClass("any", `device.driver != ""`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")
 	cancel(reason)
-	if err := w.inv.Select(ctx, nil, Request{Class: "any"}); !errors.Is(err, reason) {
+	if err := w.inv.EvaluateRequest(ctx, nil, Request{Class: "any"}); !errors.Is(err, reason) {
 		t.Errorf("Select: %v", err)
 	}
 	if err := w.inv.Settle(ctx, nil); !errors.Is(err, reason) {
 		t.Errorf("Settle: %v", err)
 	}
 	if count := w.inv.Count(Request{Class: "any"}); count.Complete {
-		t.Error("a count without all results says that it is complete")
+		t.Error("a count without all results is complete")
 	}
 	if err := w.inv.Settle(t.Context(), nil); err != nil || !w.inv.Count(Request{Class: "any"}).Complete {
 		t.Errorf("Settle: %v", err)
@@ -331,35 +331,35 @@ func TestStopsWithItsContext(t *testing.T) {
 }
 
 func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	fleet(w, 1, 3, plain)
 	w.deviceClass("any", `device.driver != ""`)
 	for i := range selectorLimit + 50 {
 		request := Request{Class: "any", Selectors: selectors(fmt.Sprintf(`device.driver != "%d"`, i))}
-		if err := w.inv.Select(t.Context(), nil, request); err != nil {
+		if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.inv.Count(request); got.Left[dra.StageSelectors] != 3 {
 			t.Fatalf("selector %d leaves %d", i, got.Left[dra.StageSelectors])
 		}
 	}
-	if len(w.inv.selectors) != selectorLimit+1 {
-		t.Errorf("%d selectors are kept", len(w.inv.selectors))
+	if len(w.inv.selectors.byExpression) != selectorLimit+1 {
+		t.Errorf("%d selectors are kept", len(w.inv.selectors.byExpression))
 	}
 }
 
-func TestClassesAreCountedOnceTheirSelectorsHaveBeenAsked(t *testing.T) {
-	w := newWorld(t, 1)
+func TestClassesAreCountedOnceTheirSelectorsAreEvaluated(t *testing.T) {
+	w := newTestCluster(t, 1)
 	fleet(w, 45, 128, plain)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-3-7"`)
 	enough := errors.New("enough")
 	for turn := 1; ; turn++ {
 		if first := w.inv.Supply(); first.Classes[0].Counted || first.Classes[0].Devices != [3]int{} {
-			t.Fatalf("after %d turns the class is counted, and its selectors have been asked about %d devices", turn-1, w.inv.asked)
+			t.Fatalf("after %d turns the class is counted, and its selectors have been evaluated for %d devices", turn-1, w.inv.selectors.evaluated)
 		}
-		asked := 0
+		evaluated := 0
 		err := w.inv.Settle(t.Context(), func(context.Context) error {
-			if asked++; asked == 1000 {
+			if evaluated++; evaluated == 1000 {
 				return enough
 			}
 			return nil
@@ -371,31 +371,31 @@ func TestClassesAreCountedOnceTheirSelectorsHaveBeenAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.inv.asked != 45*128 {
-		t.Errorf("asked about %d devices in all: what is asked in one turn counts in the next", w.inv.asked)
+	if w.inv.selectors.evaluated != 45*128 {
+		t.Errorf("evaluated for %d devices in all: what is evaluated in one turn counts in the next", w.inv.selectors.evaluated)
 	}
 	if supply := w.inv.Supply(); !supply.Classes[0].Counted || supply.Classes[0].Devices != [3]int{0, 1, 0} {
 		t.Errorf("at last: %+v", supply.Classes[0])
 	}
 }
 
-// A selector is asked about a device only if all before it select the device:
+// A selector is evaluated for a device only if all before it select the device:
 // those of the class first.
-func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
-	w := newWorld(t, 1)
+func TestSelectorsAreEvaluatedForWhatEarlierOnesLeave(t *testing.T) {
+	w := newTestCluster(t, 1)
 	fleet(w, 6, 100, plain) // three pools of model A
 	w.deviceClass("models", `device.attributes["gpu.example.com"].model == "A"`)
 	request := Request{Class: "models", Selectors: selectors(
 		`device.attributes["gpu.example.com"].uuid.startsWith("GPU-2")`,
 		`device.attributes["gpu.example.com"].uuid.endsWith("7")`,
 		`device.attributes["gpu.example.com"].nope`)}
-	if err := w.inv.Select(t.Context(), nil, request); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, request); err != nil {
 		t.Fatal(err)
 	}
 	// Two models, 300 devices of model A, 100 in pool 2, 10 that end with 7, all
 	// of which look the same to the last selector.
-	if w.inv.asked != 2+300+100+1 {
-		t.Errorf("asked %d times", w.inv.asked)
+	if w.inv.selectors.evaluated != 2+300+100+1 {
+		t.Errorf("evaluated %d times", w.inv.selectors.evaluated)
 	}
 	count := w.inv.Count(request)
 	if !count.Complete || count.Left[dra.StageClass] != 300 || count.Left[dra.StageSelectors] != 0 || count.Failed != 10 {
@@ -403,15 +403,15 @@ func TestSelectorsAreAskedAboutWhatEarlierOnesLeave(t *testing.T) {
 	}
 	other := Request{Class: "models", Selectors: selectors(`device.attributes["gpu.example.com"].uuid.endsWith("7")`)}
 	if count := w.inv.Count(other); count.Complete {
-		t.Error("complete, and the selector was asked only about what another left")
+		t.Error("complete, and the selector was evaluated only for what another left")
 	}
-	if err := w.inv.Select(t.Context(), nil, other); err != nil {
+	if err := w.inv.EvaluateRequest(t.Context(), nil, other); err != nil {
 		t.Fatal(err)
 	}
 	if count := w.inv.Count(other); !count.Complete || count.Left[dra.StageSelectors] != 30 {
-		t.Errorf("asked about the rest: %+v", count)
+		t.Errorf("evaluated for the rest: %+v", count)
 	}
-	if w.inv.asked != 2+300+100+1+200 {
-		t.Errorf("asked %d times in all", w.inv.asked)
+	if w.inv.selectors.evaluated != 2+300+100+1+200 {
+		t.Errorf("evaluated %d times in all", w.inv.selectors.evaluated)
 	}
 }

@@ -1,22 +1,33 @@
 package inventory
 
 import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math/bits"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/s2"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// slice is a ResourceSlice: compressed as it was published, for the allocator,
-// and in a compact form for counting.
+// poolID identifies a pool. All that belongs to a pool points to the same one.
+type poolID struct {
+	driver, name string
+}
+
+// slice is a ResourceSlice: packed as it was published, for the allocator, and
+// in a compact form for counting.
 type slice struct {
 	name       string
+	pool       *poolID
 	packed     []byte
-	pool       *pool
 	generation int64
-	siblings   int64 // how many slices its pool has, as this one says
-	reach      *book[*reach]
-	counters   *book[[]counterSet]
+	poolSlices int64                     // slices of the pool, according to this one
+	selection  *interned[*nodeSelection] // nil: each device has its own
+	counters   *interned[[]counterSet]
 	devices    []device
 	blocks     []*block
 }
@@ -26,205 +37,267 @@ type counterSet struct {
 	counters []counter
 }
 
+// sameForSelectors reports whether requests can tell the two slices apart only
+// by taints, capacity and counters, which are not part of selectors' results.
+func (s *slice) sameForSelectors(other *slice) bool {
+	return s.pool == other.pool && s.generation == other.generation && s.poolSlices == other.poolSlices && s.selection == other.selection &&
+		slices.EqualFunc(s.devices, other.devices, func(a, b device) bool {
+			return a.sameProperties(&b) && s.selectionOf(&a) == other.selectionOf(&b)
+		})
+}
+
+// selectionOf returns from which nodes a device of the slice can be used.
+func (s *slice) selectionOf(d *device) *nodeSelection {
+	if s.selection != nil {
+		return s.selection.value
+	}
+	return d.extras.selection.value
+}
+
+// selections returns the node selections of the slice, of each device unless
+// they have one in common.
+func (s *slice) selections() iter.Seq[*nodeSelection] {
+	return func(yield func(*nodeSelection) bool) {
+		if s.selection != nil {
+			yield(s.selection.value)
+			return
+		}
+		for i := range s.devices {
+			if !yield(s.selectionOf(&s.devices[i])) {
+				return
+			}
+		}
+	}
+}
+
+// onlyNode returns the node of a slice that belongs to one node, else "".
+func (s *slice) onlyNode() string {
+	if s.selection == nil {
+		return ""
+	}
+	return s.selection.value.node
+}
+
 // blockSize is how many devices fit the bits of a word.
 const blockSize = 64
 
 // block is up to 64 devices of one slice. Each mask has a bit for each device;
-// they are right for as long as the pool is not dirty.
+// masks are up to date while the pool is.
 type block struct {
-	slice   *slice // nil once the block is gone
-	first   int    // of its devices, in the slice
-	all     uint64
-	slot    int    // where selectors keep their results for it
-	stamp   uint64 // grows from block to block
-	taken   uint64 // allocated to one claim alone
-	shared  uint64 // allocated to claims that share it
-	tainted uint64 // has a taint that keeps claims off, if they do not tolerate it
-	fit     uint64 // the pool is well, and what the device is cut from suffices
-	roomy   uint64 // its capacity suffices for a request that names no amount
-	free    uint64 // can be allocated now, to a claim without tolerations
+	slice *slice // nil once the block is removed
+	first int    // index of its first device in the slice
+	all   uint64
+	slot  int    // where selectors keep their results for it
+	stamp uint64 // grows from block to block
+
+	exclusive uint64 // allocated to one claim alone
+	shared    uint64 // allocated to claims that share it
+	tainted   uint64 // has a taint that repels claims without tolerations
+	usable    uint64 // the pool is complete and valid, and the counters suffice
+	roomy     uint64 // the capacity suffices for a request that names no amount
+	free      uint64 // can be allocated now to a claim without tolerations
 }
 
-// Slice takes a slice as it is from now on; nil: it is gone.
-func (inv *Inventory) Slice(name string, published *resourcev1.ResourceSlice) {
-	var packed []byte
-	if published != nil {
-		var err error
-		if packed, err = pack(published); err != nil {
-			published = nil // it did not come over the wire
+func (b *block) allocated() uint64 { return b.exclusive | b.shared }
+
+// devices returns the devices of the block, at their bits.
+func (b *block) devices() []device {
+	return b.slice.devices[b.first:min(b.first+blockSize, len(b.slice.devices))]
+}
+
+// device returns the device with that bit.
+func (b *block) device(bit int) *device { return &b.slice.devices[b.first+bit] }
+
+// bitsOf are the numbers of the bits of a mask.
+func bitsOf(mask uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for mask != 0 {
+			if !yield(bits.TrailingZeros64(mask)) {
+				return
+			}
+			mask &= mask - 1
 		}
 	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	old := inv.slices[name]
-	if old != nil && published != nil && slices.Equal(old.packed, packed) {
-		return // only its metadata is different
-	}
-	inv.version++
-	if published == nil {
-		if old != nil {
-			inv.reshaped = inv.version
-			inv.unshelve(old)
-		}
-		return
-	}
-	inv.replace(old, inv.record(strings.Clone(name), published, packed))
-	inv.tidy()
 }
 
-// record makes the compact form of a slice, and puts it into its pool.
-func (inv *Inventory) record(name string, published *resourcev1.ResourceSlice, packed []byte) *slice {
-	spec := &published.Spec
-	made := &slice{
-		name:       name,
-		packed:     packed,
-		generation: spec.Pool.Generation,
-		siblings:   spec.Pool.ResourceSliceCount,
-		devices:    make([]device, len(spec.Devices)),
-		counters:   inv.counterSetsOf(spec),
-	}
-	var each []*book[*reach]
-	made.reach, each = inv.reachesOf(spec)
-	for i := range spec.Devices {
-		var reach *book[*reach]
-		if each != nil {
-			reach = each[i]
-		}
-		made.devices[i] = inv.shelve(spec.Driver, &spec.Devices[i], reach)
-	}
-	made.pool = inv.poolOf(clean(spec.Driver), clean(spec.Pool.Name))
-	made.pool.slices = append(made.pool.slices, made)
-	made.eachReach(func(r *reach) { r.bound(made.pool, 1) })
-	inv.touch(made.pool)
-	return made
+// slots allocates small numbers, to be used as indices.
+type slots struct {
+	next int
+	free []int
 }
 
-// replace puts a slice in the place of the one before, whose results of
-// selectors stay if its devices have not changed for them.
-func (inv *Inventory) replace(old, made *slice) {
-	inv.slices[made.name] = made
-	if old == nil || !old.sameFor(made) {
-		inv.reshaped = inv.version
-		inv.block(made)
-	} else {
-		made.blocks, old.blocks = old.blocks, nil
-		for _, b := range made.blocks {
-			b.slice = made
-		}
-	}
-	if old != nil {
-		inv.drop(old)
-	}
-}
-
-// sameFor says whether a request can tell the two apart only by taints,
-// capacity and counters, which are looked at anew for every count.
-func (s *slice) sameFor(other *slice) bool {
-	return s.pool == other.pool && s.generation == other.generation && s.siblings == other.siblings && s.reach == other.reach &&
-		slices.EqualFunc(s.devices, other.devices, func(a, b device) bool {
-			return a.sameFacts(&b) && a.reach(s) == b.reach(other)
-		})
-}
-
-// reach is from where a device of the slice can be used.
-func (d *device) reach(of *slice) *reach {
-	if of.reach != nil {
-		return of.reach.thing
-	}
-	return d.more.reach.thing
-}
-
-func (s *slice) eachReach(do func(*reach)) {
-	if s.reach != nil {
-		do(s.reach.thing)
-		return
-	}
-	for i := range s.devices {
-		do(s.devices[i].reach(s))
-	}
-}
-
-// block gives the slice blocks, which all selectors are still to be asked about.
-func (inv *Inventory) block(of *slice) {
-	for first := 0; first < len(of.devices); first += blockSize {
-		count := min(blockSize, len(of.devices)-first)
-		inv.stamp++
-		made := &block{slice: of, first: first, all: ^uint64(0) >> (blockSize - count), slot: inv.slot(), stamp: inv.stamp}
-		of.blocks = append(of.blocks, made)
-		inv.blocks = append(inv.blocks, made)
-	}
-}
-
-// in are the devices of a block.
-func (s *slice) in(of *block) []device {
-	return s.devices[of.first:min(of.first+blockSize, len(s.devices))]
-}
-
-func (inv *Inventory) slot() int {
-	if last := len(inv.vacant) - 1; last >= 0 {
-		slot := inv.vacant[last]
-		inv.vacant = inv.vacant[:last]
+func (s *slots) take() int {
+	if last := len(s.free) - 1; last >= 0 {
+		slot := s.free[last]
+		s.free = s.free[:last]
 		return slot
 	}
-	inv.slots++
-	return inv.slots - 1
+	s.next++
+	return s.next - 1
 }
 
-// unshelve forgets a slice that is gone.
-func (inv *Inventory) unshelve(gone *slice) {
-	delete(inv.slices, gone.name)
-	inv.drop(gone)
+// blockIndex lists the blocks of all slices by their stamps.
+type blockIndex struct {
+	blocks  []*block // some are removed
+	removed int      // how many of them
+	stamp   uint64
+	slots   slots
 }
 
-// drop gives back all that a slice holds.
-func (inv *Inventory) drop(gone *slice) {
-	gone.eachReach(func(r *reach) { r.bound(gone.pool, -1) })
-	gone.pool.slices = slices.DeleteFunc(gone.pool.slices, func(s *slice) bool { return s == gone })
-	inv.touch(gone.pool)
-	for _, b := range gone.blocks {
+// add makes the blocks of a slice. No selector has results for them.
+func (x *blockIndex) add(of *slice) {
+	for first := 0; first < len(of.devices); first += blockSize {
+		count := min(blockSize, len(of.devices)-first)
+		x.stamp++
+		made := &block{slice: of, first: first, all: ^uint64(0) >> (blockSize - count), slot: x.slots.take(), stamp: x.stamp}
+		of.blocks = append(of.blocks, made)
+		x.blocks = append(x.blocks, made)
+	}
+}
+
+func (x *blockIndex) remove(gone []*block) {
+	for _, b := range gone {
 		b.slice = nil
-		inv.vacant = append(inv.vacant, b.slot)
-		inv.gone++
+		x.slots.free = append(x.slots.free, b.slot)
+		x.removed++
 	}
+	if x.removed > 64 && x.removed > len(x.blocks)/2 {
+		x.blocks = slices.DeleteFunc(x.blocks, func(b *block) bool { return b.slice == nil })
+		x.removed = 0
+	}
+}
+
+// after returns the blocks with a higher stamp. The slice of a removed block is
+// nil.
+func (x *blockIndex) after(stamp uint64) []*block {
+	at, _ := slices.BinarySearchFunc(x.blocks, stamp+1, func(b *block, stamp uint64) int { return cmp.Compare(b.stamp, stamp) })
+	return x.blocks[at:]
+}
+
+// unpackedLimit is for how many devices slices are kept in their unpacked form,
+// to be used again: a few kilobytes each.
+const unpackedLimit = 4096
+
+// sliceStore keeps the published slices.
+type sliceStore struct {
+	byName      map[string]*slice
+	devices     *deviceStore
+	nodes       *nodeIndex
+	counterSets *internPool[[]counterSet]
+	blocks      blockIndex
+
+	unpacked        map[*slice]*resourcev1.ResourceSlice
+	unpackedDevices int
+}
+
+func newSliceStore(devices *deviceStore, nodes *nodeIndex) *sliceStore {
+	return &sliceStore{
+		byName: map[string]*slice{}, devices: devices, nodes: nodes,
+		counterSets: newInternPool[[]counterSet](), unpacked: map[*slice]*resourcev1.ResourceSlice{},
+	}
+}
+
+// get returns nil for a slice that does not exist.
+func (s *sliceStore) get(name string) *slice { return s.byName[name] }
+
+// put adds a slice, or replaces the one of the same name, which the caller has
+// to release. Results of selectors stay valid if nothing that selectors read has
+// changed; reshaped reports whether something has.
+func (s *sliceStore) put(name string, pool *poolID, published *resourcev1.ResourceSlice, packed []byte) (made *slice, reshaped bool) {
+	spec := &published.Spec
+	made = &slice{
+		name:       strings.Clone(name),
+		pool:       pool,
+		packed:     packed,
+		generation: spec.Pool.Generation,
+		poolSlices: spec.Pool.ResourceSliceCount,
+		devices:    make([]device, len(spec.Devices)),
+	}
+	if len(spec.SharedCounters) > 0 {
+		made.counters = s.counterSets.acquireFor(&resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}, func() []counterSet {
+			sets := make([]counterSet, len(spec.SharedCounters))
+			for i, published := range spec.SharedCounters {
+				sets[i] = counterSet{strings.Clone(published.Name), countersOf(published.Counters)}
+			}
+			return sets
+		})
+	}
+	var each []*interned[*nodeSelection]
+	made.selection, each = s.nodes.acquireAll(spec)
+	for i := range spec.Devices {
+		var selection *interned[*nodeSelection]
+		if each != nil {
+			selection = each[i]
+		}
+		made.devices[i] = s.devices.encode(spec.Driver, &spec.Devices[i], selection)
+	}
+	old := s.byName[made.name]
+	s.byName[made.name] = made
+	if old == nil || !old.sameForSelectors(made) {
+		s.blocks.add(made)
+		return made, true
+	}
+	made.blocks, old.blocks = old.blocks, nil
+	for _, b := range made.blocks {
+		b.slice = made
+	}
+	return made, false
+}
+
+// release ends the use of all that a slice holds, after it was replaced or
+// deleted.
+func (s *sliceStore) release(gone *slice) {
+	if s.byName[gone.name] == gone {
+		delete(s.byName, gone.name)
+	}
+	s.blocks.remove(gone.blocks)
 	for i := range gone.devices {
-		inv.discard(&gone.devices[i])
-	}
-	inv.leave(gone.reach)
-	inv.counters.giveBack(gone.counters)
-	delete(inv.unpacked, gone)
-	if len(gone.pool.slices) == 0 && len(gone.pool.held) == 0 {
-		inv.removePool(gone.pool)
-	}
-}
-
-// tidy forgets what has been unused for long enough to matter.
-func (inv *Inventory) tidy() {
-	if inv.texts.littered() {
-		inv.texts.sweep()
-		inv.sweeps++
-		for _, s := range inv.selectors {
-			clear(s.memo)
+		d := &gone.devices[i]
+		s.devices.release(d)
+		if d.extras != nil {
+			s.nodes.release(d.extras.selection)
 		}
 	}
-	if inv.gone > 64 && inv.gone > len(inv.blocks)/2 {
-		inv.blocks = slices.DeleteFunc(inv.blocks, func(b *block) bool { return b.slice == nil })
-		inv.gone = 0
-	}
+	s.nodes.release(gone.selection)
+	s.counterSets.release(gone.counters)
+	delete(s.unpacked, gone)
 }
 
-func (inv *Inventory) counterSetsOf(spec *resourcev1.ResourceSliceSpec) *book[[]counterSet] {
-	if len(spec.SharedCounters) == 0 {
-		return nil
+// keepUnpacked keeps the unpacked form of a slice, so that it is not unpacked
+// for each node.
+func (s *sliceStore) keepUnpacked(of *slice, published *resourcev1.ResourceSlice) {
+	if s.byName[of.name] != of {
+		return // it was replaced meanwhile
 	}
-	key, err := (&resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}).Marshal()
+	if s.unpackedDevices += len(of.devices); s.unpackedDevices > unpackedLimit {
+		clear(s.unpacked)
+		s.unpackedDevices = len(of.devices)
+	}
+	s.unpacked[of] = published
+}
+
+// kept returns the unpacked form of a slice, nil if it is not kept.
+func (s *sliceStore) kept(of *slice) *resourcev1.ResourceSlice { return s.unpacked[of] }
+
+// pack encodes what the allocator reads of a slice.
+func pack(published *resourcev1.ResourceSlice) ([]byte, error) {
+	kept := resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: published.Name}, Spec: published.Spec}
+	raw, err := kept.Marshal()
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("pack slice %s: %w", published.Name, err)
 	}
-	return inv.counters.lend(key, func() []counterSet {
-		sets := make([]counterSet, len(spec.SharedCounters))
-		for i, published := range spec.SharedCounters {
-			sets[i] = counterSet{strings.Clone(published.Name), countersOf(published.Counters)}
-		}
-		return sets
-	})
+	return slices.Clip(slices.Clone(s2.Encode(nil, raw))), nil
+}
+
+// unpack decodes what pack encoded.
+func unpack(packed []byte) (*resourcev1.ResourceSlice, error) {
+	raw, err := s2.Decode(nil, packed)
+	if err != nil {
+		return nil, fmt.Errorf("decompress slice: %w", err)
+	}
+	kept := &resourcev1.ResourceSlice{}
+	if err := kept.Unmarshal(raw); err != nil {
+		return nil, fmt.Errorf("unpack slice: %w", err)
+	}
+	return kept, nil
 }

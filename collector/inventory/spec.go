@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -8,108 +9,38 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// specification is what a claim or a template asks for.
-type specification struct {
-	whole   *resourcev1.ResourceClaimSpec // nil: it is not kept
+// Limits of what is kept of the specifications of claims that are not
+// allocated, and of templates. The API server lets a claim have 1.5 MiB. A
+// specification within all limits is kept whole. Otherwise only its size is
+// kept, and the claim cannot be diagnosed.
+const (
+	// expressionLimit is the length of one CEL expression. The API server's
+	// limit is 10 KiB.
+	expressionLimit = 4 << 10
+	// specLimit is the memory of one specification.
+	specLimit = 32 << 10
+	// specSmall is the memory of a specification that is kept however many
+	// others there are, so that large ones displace none of ordinary size.
+	specSmall = 4 << 10
+	// namespaceLimit is the memory of all distinct specifications of one
+	// namespace that are not small.
+	namespaceLimit = 2 << 20
+	// totalLimit is the same for all namespaces together.
+	totalLimit = 64 << 20
+)
+
+// claimSpec is what a claim or a template requests.
+type claimSpec struct {
+	spec    *resourcev1.ResourceClaimSpec // nil: it is not kept
 	refused dra.SpecLimit                 // why it is not kept
 	bytes   int                           // of memory, or of the selector that is too long
 
-	namespace string // whose budget it takes of; empty: it is small and takes nothing
+	namespace string // whose budget it is charged to; empty: it is small and not charged
 }
 
-// keepSpec keeps what a claim or template asks for, as far as the limits
-// permit. It is to be given to dropSpec once.
-func (inv *Inventory) keepSpec(m measured) *book[specification] {
-	if m.refused == "" && !inv.specs.has(m.key) {
-		if m.refused = inv.budget.refuses(m); m.refused == "" {
-			inv.budget.add(m.namespace, m.bytes)
-		}
-	}
-	if m.refused != "" {
-		inv.budget.refused[m.refused]++
-		return &book[specification]{thing: specification{refused: m.refused, bytes: m.bytes}}
-	}
-	return inv.specs.lend(m.key, func() specification {
-		return specification{whole: m.spec.DeepCopy(), bytes: m.bytes, namespace: m.namespace}
-	})
-}
-
-// dropSpec forgets what a claim or template asked for; none is fine.
-func (inv *Inventory) dropSpec(kept *book[specification]) {
-	switch {
-	case kept == nil:
-	case kept.thing.whole == nil:
-		inv.budget.refused[kept.thing.refused]--
-	case inv.specs.giveBack(kept):
-		inv.budget.add(kept.thing.namespace, -kept.thing.bytes)
-	}
-}
-
-// Template takes a template as it is from now on; nil: it is gone.
-func (inv *Inventory) Template(namespace, name string, published *resourcev1.ResourceClaimTemplate) {
-	var asked measured
-	if published != nil {
-		var err error
-		if asked, err = measure(namespace, &published.Spec.Spec); err != nil {
-			published = nil
-		}
-	}
-	ref := dra.ClaimRef{Namespace: namespace, Name: name}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	defer inv.dropSpec(inv.templates[ref]) // at the end, so that an equal one is the same
-	delete(inv.templates, ref)
-	if published != nil {
-		inv.templates[ref] = inv.keepSpec(asked)
-	}
-}
-
-// ClaimSpec is what a claim asks for that is not allocated; false if it is not
-// known or not kept. It must not be changed.
-func (inv *Inventory) ClaimSpec(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	found := inv.claims[dra.ClaimRef{Namespace: namespace, Name: name}]
-	if found == nil || found.spec == nil {
-		return nil, false
-	}
-	return found.spec.thing.whole, found.spec.thing.whole != nil
-}
-
-// TemplateSpec is what claims of a template ask for; false if it is not known
-// or not kept. It must not be changed.
-func (inv *Inventory) TemplateSpec(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	found := inv.templates[dra.ClaimRef{Namespace: namespace, Name: name}]
-	if found == nil {
-		return nil, false
-	}
-	return found.thing.whole, found.thing.whole != nil
-}
-
-// SpecRefused says in one sentence why the specification of a claim, or of a
-// template where the claim is empty, is not kept; empty if it is, or is not
-// known.
-func (inv *Inventory) SpecRefused(namespace, claim, template string) string {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	var kept *book[specification]
-	if claim != "" {
-		if found := inv.claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; found != nil {
-			kept = found.spec
-		}
-	} else {
-		kept = inv.templates[dra.ClaimRef{Namespace: namespace, Name: template}]
-	}
-	if kept == nil {
-		return ""
-	}
-	return kept.thing.refusal()
-}
-
-// refusal is the sentence that says why the specification is not kept.
-func (s *specification) refusal() string {
+// refusal returns the sentence that says why the specification is not kept, or
+// "".
+func (s *claimSpec) refusal() string {
 	switch s.refused {
 	case dra.SpecLimitSelector:
 		return fmt.Sprintf("one of its selectors has %d bytes, more than the limit of %d bytes", s.bytes, expressionLimit)
@@ -124,12 +55,147 @@ func (s *specification) refusal() string {
 	}
 }
 
-// oversized counts the claims that are not allocated, and the templates,
-// whose specifications are not kept, by the limit that they exceed.
-func (inv *Inventory) oversized() map[dra.SpecLimit]int {
+// specStore keeps each distinct specification once, and counts the memory of
+// those that are not small, and the claims and templates that are refused.
+type specStore struct {
+	specs        *internPool[claimSpec]
+	total        int            // bytes
+	byNamespace  map[string]int // bytes
+	refusedCount map[dra.SpecLimit]int
+}
+
+func newSpecStore() *specStore {
+	return &specStore{specs: newInternPool[claimSpec](), byNamespace: map[string]int{}, refusedCount: map[dra.SpecLimit]int{}}
+}
+
+// acquire keeps a specification within the limits. Each call needs one release.
+func (s *specStore) acquire(m measuredSpec) *interned[claimSpec] {
+	if m.refused == "" && !s.specs.has(m.key) {
+		if m.refused = s.exceeded(m); m.refused == "" {
+			s.charge(m.namespace, m.bytes)
+		}
+	}
+	if m.refused != "" {
+		s.refusedCount[m.refused]++
+		m.spec = nil
+		return &interned[claimSpec]{value: m.claimSpec}
+	}
+	return s.specs.acquire(m.key, func() claimSpec {
+		m.spec = m.spec.DeepCopy()
+		return m.claimSpec
+	})
+}
+
+// release ends one use of a specification, which may be nil.
+func (s *specStore) release(used *interned[claimSpec]) {
+	switch {
+	case used == nil:
+	case used.value.spec == nil:
+		s.refusedCount[used.value.refused]--
+	case s.specs.release(used):
+		s.charge(used.value.namespace, -used.value.bytes)
+	}
+}
+
+// exceeded returns the limit that another specification would exceed; empty:
+// none.
+func (s *specStore) exceeded(m measuredSpec) dra.SpecLimit {
+	switch {
+	case m.namespace == "":
+		return ""
+	case s.byNamespace[m.namespace]+m.bytes > namespaceLimit:
+		return dra.SpecLimitNamespace
+	case s.total+m.bytes > totalLimit:
+		return dra.SpecLimitTotal
+	default:
+		return ""
+	}
+}
+
+// charge charges memory to a namespace, or gives it back. Small specifications
+// have no namespace.
+func (s *specStore) charge(namespace string, bytes int) {
+	if namespace == "" {
+		return
+	}
+	s.total += bytes
+	if s.byNamespace[namespace] += bytes; s.byNamespace[namespace] == 0 {
+		delete(s.byNamespace, namespace)
+	}
+}
+
+// oversized counts the claims that are not allocated, and the templates, whose
+// specifications are not kept, by the limit that they exceed.
+func (s *specStore) oversized() map[dra.SpecLimit]int {
 	counts := make(map[dra.SpecLimit]int)
 	for _, limit := range dra.SpecLimits() {
-		counts[limit] = inv.budget.refused[limit]
+		counts[limit] = s.refusedCount[limit]
 	}
 	return counts
+}
+
+// measuredSpec is a specification whose size has been measured, before it is
+// known whether it is kept. It belongs to the caller.
+type measuredSpec struct {
+	claimSpec
+	key []byte // the same for equal specifications: small ones in all namespaces, others in one
+}
+
+// measure needs no lock. It encodes nothing that is too large to be kept.
+func measure(namespace string, spec *resourcev1.ResourceClaimSpec) (measuredSpec, error) {
+	m := measuredSpec{claimSpec: claimSpec{spec: spec, bytes: specMemory(spec)}}
+	if longest := longestSelector(spec); longest > expressionLimit {
+		m.refused, m.bytes = dra.SpecLimitSelector, longest
+		return m, nil
+	}
+	if m.bytes > specLimit {
+		m.refused = dra.SpecLimitObject
+		return m, nil
+	}
+	encoded, err := spec.Marshal()
+	if err != nil {
+		return measuredSpec{}, fmt.Errorf("encode a specification: %w", err) // it did not come from the API server
+	}
+	digest := sha256.Sum256(encoded)
+	m.key = digest[:]
+	if m.bytes > specSmall {
+		m.namespace, m.key = namespace, append(m.key, namespace...)
+	}
+	return m, nil
+}
+
+// The memory of the structures of a specification without their texts, in bytes.
+const (
+	requestBytes    = 320 // DeviceRequest and ExactDeviceRequest, or DeviceSubRequest
+	selectorBytes   = 48
+	tolerationBytes = 96
+	constraintBytes = 64
+	amountBytes     = 128
+	textBytes       = 16
+)
+
+// specMemory returns what a specification takes at most, in bytes.
+func specMemory(spec *resourcev1.ResourceClaimSpec) int {
+	sum := spec.Size() + requestBytes*len(spec.Devices.Requests)
+	for request := range requestsOf(spec) {
+		sum += requestBytes + len(request.Selectors)*selectorBytes + len(request.Tolerations)*tolerationBytes
+		if request.Capacity != nil {
+			sum += amountBytes * (1 + len(request.Capacity.Requests))
+		}
+	}
+	for i := range spec.Devices.Constraints {
+		sum += constraintBytes + textBytes*len(spec.Devices.Constraints[i].Requests)
+	}
+	return sum
+}
+
+// longestSelector returns the length of the longest CEL expression.
+func longestSelector(spec *resourcev1.ResourceClaimSpec) int {
+	longest := 0
+	for request := range requestsOf(spec) {
+		for i := range request.Selectors {
+			longest = max(longest, len(expressionOf(&request.Selectors[i])))
+		}
+	}
+	return longest
 }

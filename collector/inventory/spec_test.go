@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// asking is a claim with selectors of these lengths.
-func asking(selectors ...int) *resourcev1.ResourceClaim {
+// claimWith is a claim with selectors of these lengths.
+func claimWith(selectors ...int) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{}
 	request := &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", Count: 1}
 	for i, length := range selectors {
@@ -37,27 +37,28 @@ func TestLargeSpecifications(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim   *resourcev1.ResourceClaim
 		refused dra.SpecLimit
-		says    string
+		refusal string
 	}{
-		"no selector":                {asking(), "", ""},
-		"one selector":               {asking(200), "", ""},
-		"as long as it may be":       {asking(expressionLimit), "", ""},
-		"longer":                     {asking(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
-		"as many as the API permits": {asking(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
-		"many short ones":            {asking(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
+		"no selector":                {claimWith(), "", ""},
+		"one selector":               {claimWith(200), "", ""},
+		"as long as it may be":       {claimWith(expressionLimit), "", ""},
+		"longer":                     {claimWith(10, expressionLimit+1), dra.SpecLimitSelector, "one of its selectors has 4097 bytes, more than the limit of 4096 bytes"},
+		"as many as the API permits": {claimWith(times(10<<10, 32)...), dra.SpecLimitSelector, "one of its selectors has 1024"},
+		"many short ones":            {claimWith(times(2000, 32)...), dra.SpecLimitObject, "its requests take "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
 			inv.Claim("a", "one", c.claim)
 			inv.Template("a", "one", &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.claim.Spec}})
-			spec, kept := inv.ClaimSpec("a", "one")
-			_, keptToo := inv.TemplateSpec("a", "one")
-			if kept != (c.refused == "") || keptToo != kept || (spec != nil) != kept {
-				t.Errorf("kept %t and %t", kept, keptToo)
+			spec, claimSays := inv.Spec("a", "one", "")
+			ofTemplate, templateSays := inv.Spec("a", "", "one")
+			kept := spec != nil
+			if kept != (c.refused == "") || (ofTemplate != nil) != kept {
+				t.Errorf("kept %t and %t", kept, ofTemplate != nil)
 			}
-			for _, says := range []string{inv.SpecRefused("a", "one", ""), inv.SpecRefused("a", "", "one")} {
-				if !strings.HasPrefix(says, c.says) || (says == "") != kept {
-					t.Errorf("says %q", says)
+			for _, refusal := range []string{claimSays, templateSays} {
+				if !strings.HasPrefix(refusal, c.refusal) || (refusal == "") != kept {
+					t.Errorf("the refusal is %q", refusal)
 				}
 			}
 			for limit, count := range inv.Supply().Oversized {
@@ -68,7 +69,7 @@ func TestLargeSpecifications(t *testing.T) {
 			inv.Claim("a", "one", nil)
 			inv.Template("a", "one", nil)
 			checkSpecs(t, inv)
-			if len(inv.specs.books) != 0 {
+			if len(inv.specs.specs.values) != 0 {
 				t.Error("the specification stays without its claim")
 			}
 		})
@@ -79,27 +80,27 @@ func TestLargeSpecifications(t *testing.T) {
 func checkSpecs(t *testing.T, inv *Inventory) {
 	t.Helper()
 	total, namespaces, refused := 0, map[string]int{}, 0
-	for _, kept := range inv.specs.books {
-		if kept.thing.namespace != "" {
-			total += kept.thing.bytes
-			namespaces[kept.thing.namespace] += kept.thing.bytes
+	for _, kept := range inv.specs.specs.values {
+		if kept.value.namespace != "" {
+			total += kept.value.bytes
+			namespaces[kept.value.namespace] += kept.value.bytes
 		}
 	}
-	for _, kept := range inv.templates {
-		if kept.thing.whole == nil {
+	for _, kept := range inv.claims.templates {
+		if kept.value.spec == nil {
 			refused++
 		}
 	}
-	for _, c := range inv.claims {
-		if c.spec != nil && c.spec.thing.whole == nil {
+	for _, c := range inv.claims.claims {
+		if c.spec != nil && c.spec.value.spec == nil {
 			refused++
 		}
 	}
-	for _, count := range inv.budget.refused {
+	for _, count := range inv.specs.refusedCount {
 		refused -= count
 	}
-	if total != inv.budget.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.budget.namespaces) || refused != 0 {
-		t.Fatalf("the budget says %d, %v, and %d fewer are refused; kept are %d, %v", inv.budget.total, inv.budget.namespaces, refused, total, namespaces)
+	if total != inv.specs.total || fmt.Sprint(namespaces) != fmt.Sprint(inv.specs.byNamespace) || refused != 0 {
+		t.Fatalf("the budget has %d, %v, and %d fewer are refused; kept are %d, %v", inv.specs.total, inv.specs.byNamespace, refused, total, namespaces)
 	}
 	if total > totalLimit {
 		t.Fatalf("%d bytes are kept", total)
@@ -113,7 +114,7 @@ func checkSpecs(t *testing.T, inv *Inventory) {
 
 // numbered is a claim whose specification no other has.
 func numbered(i, size int) *resourcev1.ResourceClaim {
-	claim := asking(times(2000, size/2000)...)
+	claim := claimWith(times(2000, size/2000)...)
 	claim.Spec.Devices.Requests[0].Name = fmt.Sprintf("r%d", i)
 	return claim
 }
@@ -128,17 +129,17 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 	}
 	inv.Claim("other", "large", numbered(0, 20_000))
 	inv.Claim("hostile", "small", numbered(0, 2000))
-	if _, kept := inv.ClaimSpec("other", "large"); !kept {
+	if spec, _ := inv.Spec("other", "large", ""); spec == nil {
 		t.Error("another namespace's claim is not kept")
 	}
-	if _, kept := inv.ClaimSpec("hostile", "small"); !kept {
+	if spec, _ := inv.Spec("hostile", "small", ""); spec == nil {
 		t.Error("a claim of ordinary size is not kept")
 	}
 	if refused := inv.Supply().Oversized[dra.SpecLimitNamespace]; refused < 800 || refused == 1000 {
 		t.Errorf("%d of 1000 are refused", refused)
 	}
-	if says := inv.SpecRefused("hostile", "999", ""); says != "large specifications of its namespace take more than the limit of 2097152 bytes" {
-		t.Errorf("says %q", says)
+	if _, refusal := inv.Spec("hostile", "999", ""); refusal != "large specifications of its namespace take more than the limit of 2097152 bytes" {
+		t.Errorf("the refusal is %q", refusal)
 	}
 	for namespace := range 50 {
 		for i := range 110 {
@@ -146,11 +147,11 @@ func TestNamespacesDoNotDisplaceEachOther(t *testing.T) {
 		}
 	}
 	checkSpecs(t, inv)
-	if says := inv.SpecRefused("hostile-49", "0", ""); says != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
-		t.Errorf("says %q", says)
+	if _, refusal := inv.Spec("hostile-49", "0", ""); refusal != "large specifications of all namespaces take more than the limit of 67108864 bytes" {
+		t.Errorf("the refusal is %q", refusal)
 	}
 	inv.Claim("other", "small", numbered(7, 2000))
-	if _, kept := inv.ClaimSpec("other", "small"); !kept {
+	if spec, _ := inv.Spec("other", "small", ""); spec == nil {
 		t.Error("a claim of ordinary size is not kept beside many large ones")
 	}
 }
@@ -162,10 +163,10 @@ func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
 		for i := range 10_000 {
 			inv.Claim("a", fmt.Sprint(i), numbered(0, size))
 		}
-		first, _ := inv.ClaimSpec("a", "0")
-		last, _ := inv.ClaimSpec("a", "9999")
-		if len(inv.specs.books) != 1 || first == nil || first != last {
-			t.Errorf("%d specifications", len(inv.specs.books))
+		first, _ := inv.Spec("a", "0", "")
+		last, _ := inv.Spec("a", "9999", "")
+		if len(inv.specs.specs.values) != 1 || first == nil || first != last {
+			t.Errorf("%d specifications", len(inv.specs.specs.values))
 		}
 		checkSpecs(t, inv)
 	}
@@ -195,21 +196,21 @@ func TestSpecificationsComeAndGo(t *testing.T) {
 			checkSpecs(t, inv)
 		}
 	}
-	for ref := range inv.claims {
+	for ref := range inv.claims.claims {
 		inv.Claim(ref.Namespace, ref.Name, nil)
 	}
-	for ref := range inv.templates {
+	for ref := range inv.claims.templates {
 		inv.Template(ref.Namespace, ref.Name, nil)
 	}
-	if checkSpecs(t, inv); len(inv.specs.books) != 0 || inv.budget.total != 0 || len(inv.budget.namespaces) != 0 {
-		t.Errorf("something stays: %+v", inv.budget)
+	if checkSpecs(t, inv); len(inv.specs.specs.values) != 0 || inv.specs.total != 0 || len(inv.specs.byNamespace) != 0 {
+		t.Errorf("something stays: %+v", inv.specs)
 	}
 }
 
 // FuzzSpec takes a specification of any bytes in: what is kept of it is no
 // larger than the limits, and is what it was.
 func FuzzSpec(f *testing.F) {
-	for _, claim := range []*resourcev1.ResourceClaim{asking(), asking(5000), asking(times(2000, 32)...), numbered(3, 20_000)} {
+	for _, claim := range []*resourcev1.ResourceClaim{claimWith(), claimWith(5000), claimWith(times(2000, 32)...), numbered(3, 20_000)} {
 		data, err := claim.Spec.Marshal()
 		if err != nil {
 			f.Fatal(err)
@@ -223,15 +224,15 @@ func FuzzSpec(f *testing.F) {
 		}
 		inv := New()
 		inv.Claim("a", "one", claim)
-		spec, kept := inv.ClaimSpec("a", "one")
-		says := inv.SpecRefused("a", "one", "")
+		spec, refusal := inv.Spec("a", "one", "")
+		kept := spec != nil
 		switch {
 		case kept && (specMemory(spec) > specLimit || longestSelector(spec) > expressionLimit):
 			t.Errorf("%d bytes are kept", specMemory(spec))
 		case kept && spec.String() != claim.Spec.String():
 			t.Errorf("%v is kept of %v", spec, &claim.Spec)
-		case kept == (says != ""):
-			t.Errorf("kept: %t, and says %q", kept, says)
+		case kept == (refusal != ""):
+			t.Errorf("kept: %t, and the refusal is %q", kept, refusal)
 		}
 		inv.Claim("a", "one", nil)
 		checkSpecs(t, inv)

@@ -13,67 +13,65 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// rule is a DeviceTaintRule that applies to some device of a pool.
-type rule struct {
+// taintRules keeps the DeviceTaintRules.
+type taintRules map[string]*resourcev1.DeviceTaintRule
+
+// set applies the present state of a rule; nil: it is gone. It returns the state
+// before, and whether what the rule says has changed.
+func (t taintRules) set(name string, published *resourcev1.DeviceTaintRule) (old *resourcev1.DeviceTaintRule, changed bool) {
+	old = t[name]
+	if old != nil && published != nil && equality.Semantic.DeepEqual(old.Spec, published.Spec) {
+		return old, false // only its status has changed
+	}
+	if published == nil {
+		delete(t, name)
+	} else {
+		t[strings.Clone(name)] = published
+	}
+	return old, true
+}
+
+// taintRule is a DeviceTaintRule that selects devices of a pool.
+type taintRule struct {
 	name   string
-	device *string // nil: to all of them
+	device *string // nil: all devices of the pool
 	taint  resourcev1.DeviceTaint
 }
 
-// Rule takes a taint rule as it is from now on; nil: it is gone.
-func (inv *Inventory) Rule(name string, published *resourcev1.DeviceTaintRule) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	old := inv.rules[name]
-	if old != nil && published != nil && equality.Semantic.DeepEqual(old.Spec, published.Spec) {
-		return // only its status is different
-	}
-	inv.version++
-	if published == nil {
-		delete(inv.rules, name)
-	} else {
-		inv.rules[strings.Clone(name)] = published
-	}
-	for _, p := range inv.order {
-		if applies(old, p) || applies(published, p) {
-			inv.touch(p)
-		}
-	}
-}
-
-// applies says whether a rule selects devices of the pool. A rule without a
-// selector selects none; what a selector does not name can be anything.
-func applies(published *resourcev1.DeviceTaintRule, p *pool) bool {
-	if published == nil || published.Spec.DeviceSelector == nil {
-		return false
-	}
-	selector := published.Spec.DeviceSelector
-	return (selector.Driver == nil || *selector.Driver == p.driver) && (selector.Pool == nil || *selector.Pool == p.name)
-}
-
-func (inv *Inventory) rulesFor(p *pool) []rule {
-	var rules []rule
-	for _, name := range slices.Sorted(maps.Keys(inv.rules)) {
-		if published := inv.rules[name]; applies(published, p) {
-			rules = append(rules, rule{name, published.Spec.DeviceSelector.Device, published.Spec.Taint})
+// forPool returns the rules that select devices of the pool, sorted by name.
+func (t taintRules) forPool(driver, pool string) []taintRule {
+	var rules []taintRule
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if published := t[name]; selectsPool(published, driver, pool) {
+			rules = append(rules, taintRule{name, published.Spec.DeviceSelector.Device, published.Spec.Taint})
 		}
 	}
 	return rules
 }
 
-// taintsOf are all taints of a device: those of its slice, then those of rules
-// with the rule's name.
-func (p *pool) taintsOf(d *device) iter.Seq2[string, *resourcev1.DeviceTaint] {
+// selectsPool reports whether a rule selects devices of the pool. A rule without
+// a selector selects none; a field that is not set selects everything.
+func selectsPool(published *resourcev1.DeviceTaintRule, driver, pool string) bool {
+	if published == nil || published.Spec.DeviceSelector == nil {
+		return false
+	}
+	selector := published.Spec.DeviceSelector
+	return (selector.Driver == nil || *selector.Driver == driver) && (selector.Pool == nil || *selector.Pool == pool)
+}
+
+// taintsOf returns all taints of a device: those of its slice, then those of
+// rules with the rule's name.
+func taintsOf(d *device, rules []taintRule) iter.Seq2[string, *resourcev1.DeviceTaint] {
 	return func(yield func(string, *resourcev1.DeviceTaint) bool) {
-		if d.more != nil {
-			for i := range d.more.taints {
-				if !yield("", &d.more.taints[i]) {
+		if d.extras != nil {
+			for i := range d.extras.taints {
+				if !yield("", &d.extras.taints[i]) {
 					return
 				}
 			}
 		}
-		for i := range p.rules {
-			r := &p.rules[i]
+		for i := range rules {
+			r := &rules[i]
 			if (r.device == nil || *r.device == d.name.Value()) && !yield(r.name, &r.taint) {
 				return
 			}
@@ -81,26 +79,46 @@ func (p *pool) taintsOf(d *device) iter.Seq2[string, *resourcev1.DeviceTaint] {
 	}
 }
 
-// repels says whether a taint keeps claims off that do not tolerate it. Effects
-// that are not known do not.
-func repels(taint *resourcev1.DeviceTaint) bool {
-	return taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute
+// addTaints returns the slice with the taints of rules after its own, as the
+// scheduler's tracker makes it.
+func addTaints(published *resourcev1.ResourceSlice, rules []taintRule) *resourcev1.ResourceSlice {
+	if len(rules) == 0 {
+		return published
+	}
+	changed := *published
+	changed.Spec.Devices = slices.Clone(published.Spec.Devices)
+	for i := range changed.Spec.Devices {
+		device := &changed.Spec.Devices[i]
+		taints := slices.Clip(device.Taints)
+		for _, r := range rules {
+			if r.device == nil || *r.device == device.Name {
+				taints = append(taints, r.taint)
+			}
+		}
+		device.Taints = taints
+	}
+	return &changed
 }
 
-// repelled finds the first taint of the device that is not tolerated.
-func (p *pool) repelled(d *device, tolerations []resourcev1.DeviceToleration) (rule string, taint *resourcev1.DeviceTaint) {
-	for rule, taint := range p.taintsOf(d) {
-		if repels(taint) && !tolerated(taint, tolerations) {
-			return rule, taint
+// repels reports whether a taint keeps claims away that do not tolerate it.
+// Unknown effects do not.
+func repels(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) bool {
+	if taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute {
+		return false
+	}
+	return !slices.ContainsFunc(tolerations, func(t resourcev1.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, *taint) })
+}
+
+// repelled reports whether the device has a taint that is not tolerated.
+func repelled(d *device, rules []taintRule, tolerations []resourcev1.DeviceToleration) bool {
+	for _, taint := range taintsOf(d, rules) {
+		if repels(taint, tolerations) {
+			return true
 		}
 	}
-	return "", nil
-}
-
-func tolerated(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) bool {
-	return slices.ContainsFunc(tolerations, func(t resourcev1.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, *taint) })
+	return false
 }
 
 func taintOf(published *resourcev1.DeviceTaint) dra.Taint {
-	return dra.Taint{Key: clean(published.Key), Value: clean(published.Value), Effect: clean(string(published.Effect))}
+	return dra.Taint{Key: validUTF8(published.Key), Value: validUTF8(published.Value), Effect: validUTF8(string(published.Effect))}
 }

@@ -10,8 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Values of attributes and capacities are kept as texts in a table. The first
-// byte says what it is, so that texts are the same exactly if the values are.
+// validUTF8 makes text from the API server valid UTF-8: protobuf bodies are not
+// checked for it, and label values must be.
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// Values of attributes and capacities are kept as texts in a textTable. The
+// first byte is the kind, so that texts are equal exactly if the values are.
 const (
 	valueInt      = 'i'
 	valueBool     = 'b'
@@ -24,8 +28,9 @@ const (
 	valueQuantity = 'q'
 )
 
-// attributeText is the text of an attribute's value, and false for one that has
-// none of the known kinds. Where several are set, the one that CEL sees counts.
+// attributeText returns the text of an attribute's value, and false for an
+// attribute of no known kind. If several values are set, the one that CEL sees
+// counts.
 func attributeText(attribute *resourcev1.DeviceAttribute) (string, bool) {
 	switch {
 	case attribute.IntValues != nil:
@@ -61,7 +66,7 @@ func listText[T any](kind byte, values []T, format func(T) string) string {
 	return string(text)
 }
 
-// attributeOf is the attribute whose text it is.
+// attributeOf returns the attribute that attributeText made a text of.
 func attributeOf(text string) resourcev1.DeviceAttribute {
 	kind, rest := text[0], text[1:]
 	var attribute resourcev1.DeviceAttribute
@@ -88,7 +93,7 @@ func attributeOf(text string) resourcev1.DeviceAttribute {
 	return attribute
 }
 
-// parseInt reads what attributeText wrote.
+// parseInt parses what attributeText wrote.
 func parseInt(text string) int64 {
 	value, _ := strconv.ParseInt(text, 10, 64)
 	return value
@@ -117,21 +122,14 @@ func quantityOf(text string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-// Names of attributes and capacities are kept whole, with the driver as the
-// domain of those that have none, since that is how selectors see them.
+// Names of attributes and capacities are kept fully qualified, since that is how
+// selectors see them. The driver is the domain of names without one.
 const (
 	nameAttribute = "a:"
 	nameCapacity  = "c:"
 )
 
-func attributeName(driver string, name resourcev1.QualifiedName) string {
-	return nameAttribute + qualified(driver, name)
-}
-
-func capacityName(driver string, name resourcev1.QualifiedName) string {
-	return nameCapacity + qualified(driver, name)
-}
-
+// qualified returns the full name of an attribute or capacity of the driver.
 func qualified(driver string, name resourcev1.QualifiedName) string {
 	if strings.IndexByte(string(name), '/') >= 0 {
 		return string(name)

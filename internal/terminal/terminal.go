@@ -1,5 +1,7 @@
-// Package terminal keeps foreign text from doing more on a terminal than be
-// read: names of objects, messages and errors come from whoever may write them.
+// Package terminal holds what the commands know of terminals: whether output goes
+// to one, its width, and progress on it. It also keeps foreign text from
+// controlling a terminal: names of objects, messages and errors come from whoever
+// may write them.
 package terminal
 
 import (

@@ -271,7 +271,7 @@ func processStart(t *testing.T, p *scrape.Page) float64 {
 }
 
 // TestIdleDevices: with no claim at all, every device shows what it does and
-// that nobody holds it. That it always does is a rule of every page of the run.
+// that no claim holds it. That it always does is a rule of every page of the run.
 func TestIdleDevices(t *testing.T) {
 	shows(t)
 	p := eventually(t, "no claim to hold a device", func(p *scrape.Page) error {

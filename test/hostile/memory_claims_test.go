@@ -22,8 +22,8 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
@@ -189,7 +189,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
 	kept.Claim("tenant", "ordinary", ordinary)
-	judge := funnel.New(funnel.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
+	judge := diagnosis.New(diagnosis.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
 	for claim, want := range map[string]struct {
 		reason  dra.PendingReason
 		message string
@@ -235,12 +235,12 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 	projected := inventory.New()
 	memoryFollow(t, server.Config().Host, projected)
-	judges := map[string]*funnel.Judge{}
+	judges := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
 		if err := from.Settle(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		judges[name] = funnel.New(funnel.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
+		judges[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
 	}
 	a, b := *whole.Supply(), *projected.Supply()
 	if a.Version, b.Version = 0, 0; !reflect.DeepEqual(a, b) {

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/funnel"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
@@ -120,12 +120,12 @@ func (c *tenants) victim() {
 	c.claim(tenantsVictim, "simple", nil, tenantsRequest("gpus", 30))
 }
 
-func (c *tenants) judge(clk clock.Clock, budget float64) *funnel.Judge {
-	return funnel.New(funnel.Options{Inventory: c.inventory, Clock: clk, Log: slog.New(slog.DiscardHandler), Budget: budget})
+func (c *tenants) judge(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
+	return diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clk, Log: slog.New(slog.DiscardHandler), Budget: budget})
 }
 
 // tenantsRunning has the judge run until the test ends.
-func tenantsRunning(t *testing.T, j *funnel.Judge) {
+func tenantsRunning(t *testing.T, j *diagnosis.Diagnoser) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -139,7 +139,7 @@ func tenantsRunning(t *testing.T, j *funnel.Judge) {
 	})
 }
 
-func tenantsVerdict(j *funnel.Judge, namespace string) (dra.Verdict, bool) {
+func tenantsVerdict(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
 	for _, v := range j.Verdicts() {
 		if v.Pod.Namespace == namespace {
 			return v, true
@@ -148,7 +148,7 @@ func tenantsVerdict(j *funnel.Judge, namespace string) (dra.Verdict, bool) {
 	return dra.Verdict{}, false
 }
 
-func tenantsCost(j *funnel.Judge, namespace string) time.Duration {
+func tenantsCost(j *diagnosis.Diagnoser, namespace string) time.Duration {
 	for _, cost := range j.Costs() {
 		if cost.Namespace == namespace {
 			return cost.Took
@@ -204,7 +204,7 @@ func manyTimes(n int, do func(int)) {
 	}
 }
 
-func awaitVictim(t *testing.T, j *funnel.Judge) dra.Verdict {
+func awaitVictim(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
 	for {

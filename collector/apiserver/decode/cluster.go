@@ -1,0 +1,108 @@
+package decode
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	kubeversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// The reasons of the events that are watched, written by the kubelet and by the
+// controller manager.
+const (
+	ReasonPreparation = "FailedPrepareDynamicResources"
+	ReasonCreation    = "FailedResourceClaimCreation"
+)
+
+// Trouble returns the failure that an event reports, and false for an event with
+// another reason. The controller manager writes such events about PodGroups too:
+// then Pod and PodUID are the group's.
+func Trouble(event *corev1.Event) (dra.Trouble, bool) {
+	trouble := dra.Trouble{
+		Name:    Text(event.Namespace + "/" + event.Name),
+		Pod:     dra.PodRef{Namespace: shortText(event.InvolvedObject.Namespace, maxName), Name: shortText(event.InvolvedObject.Name, maxName)},
+		PodUID:  shortText(string(event.InvolvedObject.UID), maxUID),
+		Message: shortText(event.Message, maxMessage),
+		Count:   countOf(event),
+		Last:    lastOf(event),
+	}
+	switch event.Reason {
+	case ReasonPreparation:
+		trouble.Kind = dra.TroublePreparation
+	case ReasonCreation:
+		trouble.Kind = dra.TroubleCreation
+	default:
+		return dra.Trouble{}, false
+	}
+	return trouble, true
+}
+
+// countOf returns how often the event occurred: recorders count either in the
+// event or in its series, and an event without a count occurred once.
+func countOf(event *corev1.Event) int64 {
+	count := max(int64(event.Count), 1)
+	if event.Series != nil {
+		count = max(count, int64(event.Series.Count))
+	}
+	return count
+}
+
+func lastOf(event *corev1.Event) time.Time {
+	series := time.Time{}
+	if event.Series != nil {
+		series = event.Series.LastObservedTime.Time
+	}
+	last := cmp.Or(series, event.LastTimestamp.Time, event.EventTime.Time, event.FirstTimestamp.Time, event.CreationTimestamp.Time)
+	if last.IsZero() {
+		return time.Time{}
+	}
+	return last.UTC().Truncate(time.Second)
+}
+
+// Group returns the claims of a PodGroup for its pods. It neither keeps nor
+// changes anything of the group.
+func Group(group *schedulingv1beta1.PodGroup) dra.Group {
+	decoded := dra.Group{
+		Ref: dra.PodRef{Namespace: Text(group.Namespace), Name: Text(group.Name)},
+		UID: Text(string(group.UID)),
+	}
+	created, unneeded := make(map[string]string), make(map[string]bool)
+	for _, status := range group.Status.ResourceClaimStatuses {
+		created[status.Name], unneeded[status.Name] = OptionalText(status.ResourceClaimName), status.ResourceClaimName == nil
+	}
+	for _, reference := range group.Spec.ResourceClaims {
+		claim := dra.PodClaim{
+			Name:     Text(reference.Name),
+			Template: OptionalText(reference.ResourceClaimTemplateName),
+			Claim:    OptionalText(reference.ResourceClaimName),
+		}
+		if claim.Claim == "" {
+			claim.Claim = created[reference.Name]
+		}
+		if claim.Claim != "" || !unneeded[reference.Name] {
+			decoded.Claims = append(decoded.Claims, claim)
+		}
+	}
+	decoded.Claims = atMost(decoded.Claims, maxReferences)
+	return decoded
+}
+
+// NodeLife returns what of a node concerns how pods come to run there.
+func NodeLife(node *corev1.Node) dra.NodeLife {
+	return dra.NodeLife{
+		Name:          Text(node.Name),
+		SandboxPrompt: isSandboxPrompt(node.Status.NodeInfo.KubeletVersion),
+	}
+}
+
+// isSandboxPrompt reports whether the kubelet sets PodReadyToStartContainers at
+// once, as it does from 1.36 on, pre-releases included. A version that cannot be
+// parsed counts as older.
+func isSandboxPrompt(kubelet string) bool {
+	parsed, err := kubeversion.ParseGeneric(kubelet)
+	return err == nil && (parsed.Major() > 1 || parsed.Major() == 1 && parsed.Minor() >= 36)
+}

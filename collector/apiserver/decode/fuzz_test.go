@@ -1,0 +1,225 @@
+package decode
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
+)
+
+// checkText fails if a string anywhere in the value is not valid UTF-8.
+func checkText(t *testing.T, value any) {
+	t.Helper()
+	var walk func(reflect.Value)
+	walk = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.String:
+			if !utf8.ValidString(v.String()) {
+				t.Errorf("%q is not UTF-8 in %+v", v.String(), value)
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i))
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				walk(v.Index(i))
+			}
+		case reflect.Map:
+			for _, key := range v.MapKeys() {
+				walk(key)
+				walk(v.MapIndex(key))
+			}
+		}
+	}
+	walk(reflect.ValueOf(value))
+}
+
+func FuzzOpaqueJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"sharing":{"strategy":"MPS"}}`, `{"uuid":"GPU-1","pciAddress":"0000:c1:00.0"}`,
+		`{"uuid":{"string":"a"},"pciBusID":{"string":"c1:00.0"}}`, `null`, `[]`, `{"uuid":"` + "\xff" + `"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		switch strategy := vendors.SharingStrategy(data); strategy {
+		case "", "time_slicing", "mps":
+		default:
+			t.Errorf("strategy %q", strategy)
+		}
+		members := jsonMembers(data)
+		uuid, address := members.UUID(), members.Address()
+		checkText(t, uuid)
+		if address != "" && vendors.PCIAddress(address) != address {
+			t.Errorf("address %q is not normalized", address)
+		}
+	})
+}
+
+// FuzzObjects decodes protobuf, whose strings are not checked.
+func FuzzObjects(f *testing.F) {
+	for _, name := range snapshots() {
+		captured := readSnapshot(f, name)
+		for i := range captured.pods {
+			f.Add(marshal(f, &captured.pods[i]))
+		}
+		for i := range captured.claims {
+			f.Add(marshal(f, &captured.claims[i]))
+		}
+		for i := range captured.slices {
+			f.Add(marshal(f, &captured.slices[i]))
+		}
+	}
+	// Kubernetes itself takes minutes to parse 1e-99999999, so no API server
+	// can have stored it.
+	minute := regexp.MustCompile(`[eE]-?[0-9]{4}`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if minute.Match(data) {
+			t.Skip()
+		}
+		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
+			checkText(t, Pod(pod, "team"))
+			whole, _ := NewPodRecord(pod, "team")
+			light, _ := NewPodRecord(StripPod(pod, "team"), "team")
+			if fmt.Sprint(whole) != fmt.Sprint(light) {
+				t.Errorf("stripped, the pod decodes to %+v, not %+v", light, whole)
+			}
+		}
+		if claim := (&resourcev1.ResourceClaim{}); claim.Unmarshal(data) == nil {
+			checkText(t, Claim(claim))
+		}
+		if slice := (&resourcev1.ResourceSlice{}); slice.Unmarshal(data) == nil {
+			checkText(t, NewSliceRecord(slice))
+		}
+	})
+}
+
+func marshal(f *testing.F, object interface{ Marshal() ([]byte, error) }) []byte {
+	f.Helper()
+	data, err := object.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return data
+}
+
+// FuzzLives decodes protobuf, whose strings are not checked, with all decoders
+// of the cluster role. Stripped objects must decode to the same where it
+// matters. What is kept of an object is within the limits, however large the
+// object is.
+func FuzzLives(f *testing.F) {
+	for _, name := range snapshots() {
+		captured := readSnapshot(f, name)
+		for i := range captured.pods {
+			f.Add(marshal(f, &captured.pods[i]))
+		}
+		for i := range captured.claims {
+			f.Add(marshal(f, &captured.claims[i]))
+		}
+	}
+	f.Add(marshal(f, &corev1.Event{Reason: ReasonCreation, Message: "\xff", Count: -1, InvolvedObject: corev1.ObjectReference{Name: "\xff"}}))
+	f.Add(marshal(f, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "\xff"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.0"}}}))
+	f.Add(marshal(f, &schedulingv1beta1.PodGroup{Spec: schedulingv1beta1.PodGroupSpec{ResourceClaims: []schedulingv1beta1.PodGroupResourceClaim{{Name: "\xff"}}}}))
+	f.Add(marshal(f, &resourcev1alpha3.DeviceTaintRule{Spec: resourcev1alpha3.DeviceTaintRuleSpec{DeviceSelector: &resourcev1alpha3.DeviceTaintSelector{}}}))
+	long := strings.Repeat("l", 5000)
+	yes := true
+	heavy := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "claim", UID: "claim-1", Annotations: map[string]string{resourcev1.PodResourceClaimAnnotation: long},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: long, UID: types.UID(long), Controller: &yes}},
+		Finalizers:      append(slices.Repeat([]string{long}, 20), resourcev1.Finalizer),
+	}}
+	heavy.Status.Allocation = &resourcev1.AllocationResult{}
+	heavy.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: "node-a", Device: "gpu-0"}}
+	for i := range 12 {
+		heavy.Spec.Devices.Requests = append(heavy.Spec.Devices.Requests, resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: strconv.Itoa(i)}})
+	}
+	f.Add(marshal(f, heavy))
+	f.Add(marshal(f, podWithClaims(200)))
+	f.Add(marshal(f, &corev1.Event{Reason: ReasonCreation, Message: long, InvolvedObject: corev1.ObjectReference{Name: long, UID: types.UID(long)}}))
+	minute := regexp.MustCompile(`[eE][-+]?[0-9]{4}`) // see FuzzObjects
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if minute.Match(data) {
+			t.Skip()
+		}
+		fuzzClaimLife(t, data)
+		fuzzPodLife(t, data)
+		if event := (&corev1.Event{}); event.Unmarshal(data) == nil {
+			if trouble, ok := Trouble(event); ok && trouble.Count < 1 {
+				t.Errorf("the count is %d", trouble.Count)
+			} else {
+				if len(trouble.Message) > 3*maxMessage || len(trouble.Pod.Name) > 3*maxName || len(trouble.PodUID) > 3*maxUID {
+					t.Errorf("long texts are kept: %+v", trouble)
+				}
+				checkText(t, trouble)
+			}
+		}
+		if group := (&schedulingv1beta1.PodGroup{}); group.Unmarshal(data) == nil {
+			checkText(t, Group(group))
+		}
+		if node := (&corev1.Node{}); node.Unmarshal(data) == nil {
+			checkText(t, NodeLife(node))
+			if !reflect.DeepEqual(NodeLife(node), NodeLife(StripNode(node))) {
+				t.Error("stripped, the node decodes to another")
+			}
+		}
+		if rule := (&resourcev1alpha3.DeviceTaintRule{}); rule.Unmarshal(data) == nil {
+			_, _ = TaintRule(rule)
+		}
+	})
+}
+
+func fuzzClaimLife(t *testing.T, data []byte) {
+	t.Helper()
+	claim := &resourcev1.ResourceClaim{}
+	if claim.Unmarshal(data) != nil {
+		return
+	}
+	life := ClaimLife(claim)
+	checkText(t, life)
+	light := ClaimLife(StripClaim(claim))
+	if !reflect.DeepEqual(life.Results, light.Results) || !reflect.DeepEqual(life.ReservedFor, light.ReservedFor) {
+		t.Errorf("stripped, it decodes to %+v, not %+v", light, life)
+	}
+	_ = life.Class()
+	// Bytes that are no UTF-8 become three each.
+	switch {
+	case len(life.Finalizers) > maxFinalizers, len(life.Classes) > maxClasses:
+		t.Errorf("%d finalizers and %d classes are kept", len(life.Finalizers), len(life.Classes))
+	case len(life.PodClaim) > 3*maxName, len(life.MadeFor.Name) > 3*maxName, len(life.MadeFor.UID) > 3*maxUID:
+		t.Errorf("long texts are kept: %+v", life)
+	case slices.Contains(claim.Finalizers, resourcev1.Finalizer) != slices.Contains(life.Finalizers, resourcev1.Finalizer):
+		t.Errorf("finalizers %q became %q", claim.Finalizers, life.Finalizers)
+	}
+}
+
+func fuzzPodLife(t *testing.T, data []byte) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if pod.Unmarshal(data) != nil {
+		return
+	}
+	life := PodLife(pod)
+	checkText(t, life)
+	for name, amount := range life.Extended {
+		if amount <= 0 || !isExtended(name) {
+			t.Errorf("it requests %d of %q", amount, name)
+		}
+	}
+	if len(life.Claims) > maxReferences || len(life.Extended) > maxExtended || len(life.Unschedulable) > 3*maxMessage {
+		t.Errorf("%d claims, %d extended resources and %d bytes of the scheduler are kept", len(life.Claims), len(life.Extended), len(life.Unschedulable))
+	}
+}

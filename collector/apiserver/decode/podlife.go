@@ -1,0 +1,165 @@
+package decode
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// reasonDeviceTaint is the reason that the device taint eviction controller
+// writes when it evicts a pod.
+const reasonDeviceTaint = "DeletionByDeviceTaintManager"
+
+// PodLife returns the progress of a pod from its creation to its end. Extended
+// has all its extended resources, also those that device plugins provide. It
+// neither keeps nor changes anything of the pod.
+func PodLife(pod *corev1.Pod) dra.PodLife {
+	life := dra.PodLife{
+		Ref:      dra.PodRef{Namespace: Text(pod.Namespace), Name: Text(pod.Name)},
+		UID:      Text(string(pod.UID)),
+		Created:  instant(pod.CreationTimestamp),
+		Deleted:  deletedAt(pod),
+		Node:     Text(pod.Spec.NodeName),
+		Terminal: isTerminal(pod),
+		Gated:    len(pod.Spec.SchedulingGates) > 0,
+		Claims:   neededClaims(pod),
+		Extended: extendedOf(pod),
+		Started:  firstStart(pod),
+	}
+	if group := pod.Spec.SchedulingGroup; group != nil {
+		life.Group = OptionalText(group.PodGroupName)
+	}
+	life.Health = deviceHealth(pod, life.Claims)
+	for i := range pod.Status.Conditions {
+		applyCondition(&life, &pod.Status.Conditions[i])
+	}
+	return life
+}
+
+// applyCondition sets what a condition of the pod says. While the pod has
+// scheduling gates, PodScheduled is not the scheduler's.
+func applyCondition(life *dra.PodLife, condition *corev1.PodCondition) {
+	fulfilled := condition.Status == corev1.ConditionTrue
+	switch condition.Type {
+	case corev1.PodScheduled:
+		if fulfilled {
+			life.Scheduled = instant(condition.LastTransitionTime)
+		} else if condition.Status == corev1.ConditionFalse && condition.Reason != corev1.PodReasonSchedulingGated {
+			life.Unschedulable = shortText(condition.Message, maxMessage)
+		}
+	case corev1.PodReadyToStartContainers:
+		if fulfilled {
+			life.Sandbox = instant(condition.LastTransitionTime)
+		}
+	case corev1.DisruptionTarget:
+		life.Evicted = fulfilled && condition.Reason == reasonDeviceTaint
+	}
+}
+
+// neededClaims leaves out references for which the status says that no claim is
+// needed.
+func neededClaims(pod *corev1.Pod) []dra.PodClaim {
+	all := podClaims(pod)
+	needed := all[:0]
+	for _, claim := range all {
+		if claim.Claim != "" || !isUnneeded(pod, claim.Name) {
+			needed = append(needed, claim)
+		}
+	}
+	return atMost(needed, maxReferences)
+}
+
+func isUnneeded(pod *corev1.Pod, name string) bool {
+	for _, status := range pod.Status.ResourceClaimStatuses {
+		if Text(status.Name) == name && status.ResourceClaimName == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// extendedOf sums up the pod's requests of extended resources as the scheduler
+// does: what its containers need at one time.
+func extendedOf(pod *corev1.Pod) map[string]int64 {
+	if !requestsExtended(pod) {
+		return nil
+	}
+	extended := make(map[string]int64)
+	for name, amount := range resource.PodRequests(pod, resource.PodResourcesOptions{ExcludeOverhead: true, SkipPodLevelResources: true}) {
+		if count := amount.Value(); isExtended(string(name)) && count > 0 {
+			extended[Text(string(name))] = count
+		}
+	}
+	if len(extended) == 0 {
+		return nil
+	}
+	return limitExtended(extended)
+}
+
+func requestsExtended(pod *corev1.Pod) bool {
+	for _, group := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range group {
+			for name := range group[i].Resources.Requests {
+				if isExtended(string(name)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// limitExtended keeps the extended resources that come first by name; those that
+// a device class names before others.
+func limitExtended(all map[string]int64) map[string]int64 {
+	if len(all) <= maxExtended {
+		return all
+	}
+	order := func(name string) int {
+		if strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) {
+			return 0
+		}
+		return 1
+	}
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a, b))
+	})
+	limited := make(map[string]int64, maxExtended)
+	for _, name := range names[:maxExtended] {
+		limited[strings.Clone(name)] = all[name]
+	}
+	return limited
+}
+
+// firstStart returns when the first container of any kind started, as far as the
+// status still has it: it has the last two starts of each. For a container that
+// could not be started the runtime reports a start in 1970.
+func firstStart(pod *corev1.Pod) time.Time {
+	var first time.Time
+	observe := func(at time.Time) {
+		if at.Unix() > 0 && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	for _, statuses := range allStatuses(pod) {
+		for i := range statuses {
+			for _, state := range []corev1.ContainerState{statuses[i].State, statuses[i].LastTerminationState} {
+				if state.Running != nil {
+					observe(instant(state.Running.StartedAt))
+				}
+				if state.Terminated != nil {
+					observe(instant(state.Terminated.StartedAt))
+				}
+			}
+		}
+	}
+	return first
+}

@@ -1,0 +1,194 @@
+package decode
+
+import (
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// fill puts a string into every field of an object that can have one: the path of
+// the field, {spec.containers.env.value}. Opaque parameters
+// and the like become JSON with one such member.
+func fill(value reflect.Value, path string) {
+	switch value.Interface().(type) {
+	case metav1.Time, metav1.MicroTime, resource.Quantity, metav1.TypeMeta:
+		return
+	case runtime.RawExtension:
+		value.Set(reflect.ValueOf(runtime.RawExtension{Raw: []byte(`{"secret":"{` + path + `}","uuid":"{` + path + `.uuid}"}`)}))
+		return
+	}
+	switch value.Kind() {
+	case reflect.String:
+		value.SetString("{" + path + "}")
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		fill(value.Elem(), path)
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		fill(value.Index(0), path)
+	case reflect.Map:
+		key, one := reflect.New(value.Type().Key()).Elem(), reflect.New(value.Type().Elem()).Elem()
+		fill(key, path+":key")
+		fill(one, path)
+		value.Set(reflect.MakeMap(value.Type()))
+		value.SetMapIndex(key, one)
+	case reflect.Struct:
+		for i := range value.NumField() {
+			fillField(value.Type().Field(i), value.Field(i), path)
+		}
+	default: // numbers and the like hold no text
+	}
+}
+
+func fillField(field reflect.StructField, value reflect.Value, path string) {
+	if !field.IsExported() {
+		return
+	}
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if name != "" {
+		name = strings.TrimPrefix(path+"."+name, ".")
+	} else {
+		name = path
+	}
+	if depth := strings.Count(name, "."); depth < 12 {
+		fill(value, name)
+	}
+}
+
+// filled is an object with a string in every field.
+func filled[T any]() *T {
+	object := new(T)
+	fill(reflect.ValueOf(object).Elem(), "")
+	return object
+}
+
+// fieldsIn lists the fields that what is kept has strings of.
+func fieldsIn(t *testing.T, kept any) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, match := range regexp.MustCompile(`\{[a-zA-Z.:]+\}`).FindAllString(everything(reflect.ValueOf(kept)), -1) {
+		found[strings.Trim(match, "{}")] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// everything is all text within a value, that of fields which are not exported
+// too.
+func everything(value reflect.Value) string {
+	var text strings.Builder
+	switch value.Kind() {
+	case reflect.String:
+		text.WriteString(value.String() + "\n")
+	case reflect.Pointer, reflect.Interface:
+		if !value.IsNil() {
+			text.WriteString(everything(value.Elem()))
+		}
+	case reflect.Slice:
+		if value.Type().Elem().Kind() == reflect.Uint8 {
+			text.Write(value.Bytes())
+			break
+		}
+		for i := range value.Len() {
+			text.WriteString(everything(value.Index(i)))
+		}
+	case reflect.Map:
+		for _, key := range value.MapKeys() {
+			text.WriteString(everything(key) + everything(value.MapIndex(key)))
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			text.WriteString(everything(value.Field(i)))
+		}
+	default: // numbers and the like hold no text
+	}
+	return text.String()
+}
+
+// secretive reports whether a field may contain secrets, or is not needed.
+func secretive(field string) bool {
+	return regexp.MustCompile(`(?i)\.env|annotations|args|command|image|volume|config|opaque|parameters|\.data|secret|message|managedFields|labels|probe|lifecycle|securityContext|host`).MatchString(field)
+}
+
+// The API server sends whole pods. What is kept of one has no environment,
+// command, volume, image, message or annotation, and only the labels that are
+// wanted. The same holds for opaque parameters and annotations of claims.
+func TestWhatIsKept(t *testing.T) {
+	pod, claim := filled[corev1.Pod](), filled[resourcev1.ResourceClaim]()
+	// The annotation of mirror pods is the only one that is read.
+	pod.Annotations[corev1.MirrorPodAnnotationKey] = "{mirror}"
+	record, uses := NewPodRecord(pod, "wanted")
+	if !uses {
+		t.Fatal("the pod is not kept at all")
+	}
+	// Node selectors select by labels of nodes; drivers identify hardware in the
+	// status of devices; the kubelet reports the health of a device in a message.
+	meant := []string{"metadata.labels", "metadata.labels:key", "status.devices.data.uuid"}
+	for _, of := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
+		meant = append(meant, "status."+of+".allocatedResourcesStatus.resources.message")
+	}
+	if fields := fieldsIn(t, StripPod(pod, "wanted")); slices.ContainsFunc(meant[:2], func(f string) bool { return slices.Contains(fields, f) }) {
+		t.Errorf("labels that are not wanted are kept: %v", fields)
+	}
+	for name, kept := range map[string]any{
+		"of a pod, while it is listed":        StripPod(pod, "wanted"),
+		"of a pod by the node role":           record,
+		"of a pod by the cluster role":        PodLife(pod),
+		"of a claim by the node role":         Claim(claim),
+		"of a claim by the cluster role":      ClaimLife(claim),
+		"of a claim for the inventory":        StripClaim(claim),
+		"of a template for the inventory":     StripTemplate(filled[resourcev1.ResourceClaimTemplate]()),
+		"of a class for the inventory":        StripClass(filled[resourcev1.DeviceClass]()),
+		"of a node for the inventory":         StripNode(filled[corev1.Node]()),
+		"of a slice for the inventory":        StripSlice(filled[resourcev1.ResourceSlice]()),
+		"of a slice, while slices are listed": StripNodeSlice(filled[resourcev1.ResourceSlice]()),
+		"of a taint rule for the inventory":   StripRule(filled[resourcev1.DeviceTaintRule]()),
+	} {
+		fields := fieldsIn(t, kept)
+		if len(fields) < 2 {
+			t.Errorf("%s nothing is kept: the test checks nothing", name)
+		}
+		for _, field := range fields {
+			if secretive(field) && !slices.Contains(meant, field) {
+				t.Errorf("%s, %s is kept", name, field)
+			}
+		}
+		t.Logf("%s: %s", name, strings.Join(fields, " "))
+	}
+	for _, field := range []string{"spec.containers.env.value", "spec.containers.command", "metadata.annotations", "status.message"} {
+		if !slices.Contains(fieldsIn(t, pod), field) {
+			t.Errorf("the pod has no %s: the test checks nothing", field)
+		}
+	}
+	pod.Labels["wanted"] = "{wanted}"
+	if record, _ := NewPodRecord(pod, "wanted"); !strings.Contains(everything(reflect.ValueOf(record)), "{wanted}") {
+		t.Error("a label that is wanted is not kept")
+	}
+}
+
+func TestStrippedObjects(t *testing.T) {
+	for _, name := range snapshots() {
+		captured := readSnapshot(t, name)
+		for i := range captured.pods {
+			whole, keptWhole := NewPodRecord(&captured.pods[i], "app", "nobody-has-it")
+			light, keptLight := NewPodRecord(StripPod(&captured.pods[i], "app", "nobody-has-it"), "app", "nobody-has-it")
+			if keptWhole != keptLight || !reflect.DeepEqual(whole, light) {
+				t.Errorf("%s: pod %s\n whole %+v\n light %+v", name, captured.pods[i].Name, whole, light)
+			}
+		}
+		for i := range captured.slices {
+			whole, light := NewSliceRecord(&captured.slices[i]), NewSliceRecord(StripNodeSlice(&captured.slices[i]))
+			if !reflect.DeepEqual(whole, light) {
+				t.Errorf("%s: slice %s\n whole %+v\n light %+v", name, captured.slices[i].Name, whole, light)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package apiserver
+
+import (
+	"reflect"
+	"regexp"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// TestWordsDoNotPileUp has more words than are to be known at one time.
+func TestWordsDoNotPileUp(t *testing.T) {
+	known := newWords()
+	for i := range 5 * vocabulary {
+		life := dra.NodeLife{Name: string(metav1.Unix(int64(i), 0).UTC().AppendFormat(nil, "20060102150405"))}
+		known.share(&life.Name)
+		if again := known.word(life.Name); again != life.Name {
+			t.Fatalf("%q became %q", life.Name, again)
+		}
+	}
+	if have := len(known.young) + len(known.old); have > 2*vocabulary {
+		t.Errorf("%d words are known", have)
+	}
+}
+
+// FuzzIntern: lives with shared strings are equal to those without.
+func FuzzIntern(f *testing.F) {
+	for _, name := range moments() {
+		captured := readMoment(f, name)
+		for i := range captured.pods {
+			data, _ := captured.pods[i].Marshal()
+			f.Add(data)
+		}
+		for i := range captured.claims {
+			data, _ := captured.claims[i].Marshal()
+			f.Add(data)
+		}
+	}
+	slow := regexp.MustCompile(`[eE][-+]?[0-9]{4}`) // Kubernetes takes minutes to parse 1e-99999999
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if slow.Match(data) {
+			t.Skip()
+		}
+		if claim := (&resourcev1.ResourceClaim{}); claim.Unmarshal(data) == nil {
+			life, shared := decode.ClaimLife(claim), decode.ClaimLife(claim)
+			if newWords().claim(&shared); !reflect.DeepEqual(life, shared) {
+				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
+			}
+		}
+		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
+			life, shared := decode.PodLife(pod), decode.PodLife(pod)
+			if newWords().pod(&shared); !reflect.DeepEqual(life, shared) {
+				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
+			}
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// A pace of a quarter rests three times as long as was worked.
+func TestPaceRests(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		share float64
+		work  time.Duration
+		rest  time.Duration
+	}{
+		{"a quarter of a core", 0.25, 40 * time.Millisecond, 120 * time.Millisecond},
+		{"half a core", 0.5, 40 * time.Millisecond, 40 * time.Millisecond},
+		{"a whole core", 1, 40 * time.Millisecond, 0},
+		{"more than there is", 7, 40 * time.Millisecond, 0},
+		{"nothing is as little as can be", 0, 10 * time.Millisecond, 990 * time.Millisecond},
+		{"too little work to rest for", 0.25, 4 * time.Millisecond, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clk := clock.System()
+				p := newPace(clk, test.share)
+				time.Sleep(test.work)
+				before := clk()
+				if err := p.rest(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := clk().Since(before); got != test.rest {
+					t.Errorf("rested %v after %v, want %v", got, test.work, test.rest)
+				}
+			})
+		})
+	}
+}
+
+// Little pieces of work add up until they are worth a rest, and a rest is not
+// itself rested for.
+func TestPaceAddsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.System()
+		p := newPace(clk, 0.25)
+		start := clk()
+		for range 100 {
+			time.Sleep(2 * time.Millisecond)
+			if err := p.rest(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		worked, elapsed := 200*time.Millisecond, clk().Since(start)
+		if share := float64(worked) / float64(elapsed); share > 0.26 || share < 0.24 {
+			t.Errorf("worked %.3f of the time, want 0.25", share)
+		}
+	})
+}
+
+func TestPaceEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		clk := clock.System()
+		p := newPace(clk, 0.01)
+		time.Sleep(50 * time.Millisecond)
+		before := clk()
+		if err := p.rest(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("rest = %v, want the context's error", err)
+		}
+		if got := clk().Since(before); got != 50*time.Millisecond {
+			t.Errorf("rested %v beyond the end of the context", got)
+		}
+		var none *pace
+		if err := none.rest(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("rest without a pace = %v, want the context's error", err)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package diagnosis
+
+import (
+	"sync"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// mailbox passes questions to the goroutine of Run, and verdicts back. It is
+// safe for concurrent use.
+type mailbox struct {
+	changed chan struct{} // after verdicts have changed, or classes have been counted
+	asked   chan struct{} // after ask
+
+	mu        sync.Mutex
+	questions []dra.Question
+	asks      uint64 // calls of ask
+	verdicts  []dra.Verdict
+	costs     []dra.DiagnosisCost
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{changed: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
+}
+
+func (m *mailbox) ask(questions []dra.Question) {
+	m.mu.Lock()
+	m.questions = questions
+	m.asks++
+	m.mu.Unlock()
+	notify(m.asked)
+}
+
+// open returns the questions, and how often they have been replaced.
+func (m *mailbox) open() ([]dra.Question, uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.questions, m.asks
+}
+
+func (m *mailbox) publish(verdicts []dra.Verdict) {
+	m.mu.Lock()
+	m.verdicts = verdicts
+	m.mu.Unlock()
+	notify(m.changed)
+}
+
+func (m *mailbox) publishCosts(costs []dra.DiagnosisCost) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.costs = costs
+}
+
+func (m *mailbox) published() ([]dra.Verdict, []dra.DiagnosisCost) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.verdicts, m.costs
+}
+
+// notify sends a value unless there is one already.
+func notify(channel chan<- struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,388 @@
+package diagnosis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+)
+
+const (
+	pollInterval    = time.Second            // of the inventory's version, without questions
+	publishInterval = 250 * time.Millisecond // while there is work: readers of verdicts read all of them each time
+
+	// Back-off of items that need more work than the limit: they are diagnosed
+	// again only after the inventory has changed, and no sooner than this. It
+	// doubles each time.
+	leastBackoff = time.Minute
+	mostBackoff  = time.Hour
+
+	// mostSuspended is how many suspended tasks are kept. A task can hold a
+	// megabyte.
+	mostSuspended = 8
+)
+
+// queue is what Run has been asked, and what of it is diagnosed next. It belongs
+// to Run's goroutine.
+type queue struct {
+	options  Options
+	mailbox  *mailbox
+	pace     *pace
+	snapshot *snapshot
+
+	asks      uint64        // of the mailbox, when it was last opened
+	version   uint64        // of the inventory at the last refresh
+	refreshed clock.Instant // when that was
+	took      time.Duration // how long it took
+	retry     clock.Instant // when a back-off ends next; zero: none does
+
+	rows      []*row
+	items     map[string]*item // by the key of what the pods request
+	shares    shares
+	turn      uint64
+	suspended int // tasks
+
+	classesChanged bool          // selectors of classes have to be evaluated
+	classesRetry   clock.Instant // not before; zero: at once
+	evaluations    int           // of selectors of classes, since they were last all done
+
+	published   clock.Instant
+	unpublished bool // something has changed since
+}
+
+// row is one question.
+type row struct {
+	question  dra.Question
+	pod       podClaims
+	item      *item
+	published *diagnosis // of which the verdicts are made
+	verdicts  []dra.Verdict
+}
+
+// podKey identifies the pod of a question.
+type podKey struct {
+	ref dra.PodRef
+	uid string
+}
+
+func keyOf(q dra.Question) podKey { return podKey{q.Pod, q.PodUID} }
+
+func newQueue(options Options, snapshot *snapshot, mailbox *mailbox) *queue {
+	return &queue{
+		options: options, mailbox: mailbox, pace: newPace(options.Clock, options.Budget), snapshot: snapshot,
+		items: make(map[string]*item), shares: newShares(),
+	}
+}
+
+// refresh brings the queue up to date with the questions and the inventory.
+// While there is something to do it does so only now and then, so that most of
+// the budget is used for diagnoses.
+func (q *queue) refresh() {
+	questions, asks := q.mailbox.open()
+	version, now := q.options.Inventory.Version(), q.options.Clock()
+	due := q.retry != (clock.Instant{}) && now.Since(q.retry) >= 0
+	if asks == q.asks && version == q.version && !due {
+		return
+	}
+	if q.busy() && now.Since(q.refreshed) < max(publishInterval, 10*q.took) {
+		return
+	}
+	q.unpublished = q.unpublished || asks != q.asks
+	q.classesChanged = q.classesChanged || version != q.version
+	q.asks, q.version = asks, version
+	q.resolve(questions)
+	q.enqueue(now)
+	q.refreshed = q.options.Clock()
+	q.took = q.refreshed.Since(now)
+}
+
+// resolve looks up all questions again. If what a pod requests has changed, it
+// keeps its verdicts until there are new ones.
+func (q *queue) resolve(questions []dra.Question) {
+	before := make(map[podKey]*row, len(q.rows))
+	for _, r := range q.rows {
+		before[keyOf(r.question)] = r
+	}
+	items := make(map[string]*item, len(q.items))
+	rows := make([]*row, 0, len(questions))
+	for _, question := range questions {
+		r := &row{question: question, pod: resolve(q.options.Inventory, question)}
+		r.item = items[r.pod.key]
+		if r.item == nil {
+			if r.item = q.items[r.pod.key]; r.item == nil {
+				r.item = &item{pod: r.pod}
+			}
+			r.item.namespaces = nil
+			items[r.pod.key] = r.item
+		}
+		if !slices.Contains(r.item.namespaces, question.Pod.Namespace) {
+			r.item.namespaces = append(r.item.namespaces, question.Pod.Namespace)
+		}
+		if old := before[keyOf(question)]; old != nil {
+			r.published, r.verdicts = old.published, stillAsked(old.verdicts, question)
+		}
+		q.unpublished = q.unpublished || r.item.diagnosis != nil && r.item.diagnosis != r.published
+		rows = append(rows, r)
+	}
+	for key, old := range q.items {
+		if items[key] == nil {
+			q.drop(old)
+			old.queued = false
+		}
+	}
+	q.rows, q.items = rows, items
+}
+
+// stillAsked leaves out verdicts on claims that the question does not have any
+// more.
+func stillAsked(verdicts []dra.Verdict, q dra.Question) []dra.Verdict {
+	gone := func(v dra.Verdict) bool {
+		return !slices.ContainsFunc(q.Asked, func(a dra.Asked) bool { return clean(a.PodClaim) == v.PodClaim })
+	}
+	if !slices.ContainsFunc(verdicts, gone) {
+		return verdicts
+	}
+	return slices.DeleteFunc(slices.Clone(verdicts), gone)
+}
+
+// enqueue lists for each namespace what has to be diagnosed: first what never
+// was, in the order of the questions; then what changes of the inventory may
+// affect, the longest ago first.
+func (q *queue) enqueue(now clock.Instant) {
+	q.shares.clear()
+	q.retry = clock.Instant{}
+	for _, it := range q.items {
+		it.queued = false
+	}
+	var again []*item
+	for _, r := range q.rows {
+		switch it := r.item; {
+		case it.queued:
+		case it.diagnosis == nil || it.begun:
+			q.add(it)
+		case it.version == q.version:
+		case it.backoff > 0 && now.Since(it.retry) < 0:
+			q.retryAt(it.retry)
+		default:
+			it.queued = true
+			again = append(again, it)
+		}
+	}
+	slices.SortStableFunc(again, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
+	for _, it := range again {
+		q.add(it)
+	}
+	q.shares.removeIdle()
+}
+
+// retryAt has the queue refreshed when a back-off ends.
+func (q *queue) retryAt(at clock.Instant) {
+	if q.retry == (clock.Instant{}) || at.Since(q.retry) < 0 {
+		q.retry = at
+	}
+}
+
+// add adds an item to the lists of its namespaces. Whichever has its turn first
+// is charged for the item's turn: the one that has been charged least.
+func (q *queue) add(it *item) {
+	it.queued = true
+	for _, namespace := range it.namespaces {
+		q.shares.add(namespace, it)
+	}
+}
+
+// affected reports whether changes of the inventory may have changed the
+// diagnosis.
+func (q *queue) affected(it *item) bool {
+	for _, c := range it.pod.claims {
+		if c.noClass != "" {
+			continue // a class that is added changes the key
+		}
+		for _, r := range c.requests {
+			if q.options.Inventory.ChangedFor(r.Request, it.version) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// work gives one turn to the namespace that has been charged least, or to the
+// selectors of classes, and charges it. It is false if there is nothing to do.
+// The error is the context's.
+func (q *queue) work(ctx context.Context) (bool, error) {
+	share, it := q.shares.next(q.classesDue())
+	if share == nil {
+		return false, nil
+	}
+	began := q.pace.worked()
+	var err error
+	if it == nil {
+		err = q.evaluateClasses(ctx)
+	} else {
+		err = q.diagnose(ctx, it)
+	}
+	q.shares.charge(share, q.pace.worked()-began)
+	return true, err
+}
+
+// diagnose gives one turn to an item.
+func (q *queue) diagnose(ctx context.Context, it *item) error {
+	it.queued = false
+	if !it.begun && it.diagnosis != nil {
+		if version := q.options.Inventory.Version(); !q.affected(it) {
+			it.version = version
+			return ctx.Err()
+		}
+	}
+	if it.task == nil {
+		it.task = newTask(q.pace, q.options.Inventory.Version(), func(meter *meter) *diagnosis {
+			return diagnose(ctx, meter, q.snapshot, it.pod, false)
+		})
+		q.suspended++
+	}
+	complete := it.task.resume()
+	it.begun = true
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case complete:
+		q.finish(it)
+		return nil
+	}
+	if !q.keeps(it) {
+		q.drop(it)
+	}
+	q.add(it)
+	return nil
+}
+
+// keeps reports whether a task may stay suspended until its next turn: one for
+// each namespace, and a few in all, because of the memory that they hold. A
+// dropped diagnosis begins again; the results of selectors stay.
+func (q *queue) keeps(it *item) bool {
+	if q.suspended > mostSuspended {
+		return false
+	}
+	for _, other := range q.items {
+		if other != it && other.task != nil && slices.ContainsFunc(other.namespaces, func(namespace string) bool {
+			return slices.Contains(it.namespaces, namespace)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// drop ends the task of an item, if it has one.
+func (q *queue) drop(it *item) {
+	if it.task != nil {
+		it.task.stop()
+		it.task = nil
+		q.suspended--
+	}
+}
+
+// stop ends all tasks.
+func (q *queue) stop() {
+	for _, it := range q.items {
+		q.drop(it)
+	}
+}
+
+// finish records the result of an item's task.
+func (q *queue) finish(it *item) {
+	q.turn++
+	it.diagnosis, it.version, it.turn = it.task.result, it.task.version, q.turn
+	q.drop(it)
+	it.begun = false
+	q.unpublished = true
+	if !it.diagnosis.undetermined() {
+		it.backoff = 0
+		return
+	}
+	it.backoff = min(max(2*it.backoff, leastBackoff), mostBackoff)
+	it.retry = q.options.Clock().Add(it.backoff)
+	q.retryAt(it.retry)
+}
+
+// busy reports whether there is something to do.
+func (q *queue) busy() bool { return q.classesDue() || q.shares.hasItems() }
+
+func (q *queue) classesDue() bool {
+	return q.classesChanged && (q.classesRetry == (clock.Instant{}) || q.options.Clock().Since(q.classesRetry) >= 0)
+}
+
+// evaluateClasses evaluates selectors of classes for one turn. If one takes too
+// long, its class is not counted, and evaluated again after a while.
+func (q *queue) evaluateClasses(ctx context.Context) error {
+	m := &meter{pace: q.pace, suspend: func() error { return errSuspended }}
+	m.resume()
+	err := q.options.Inventory.Settle(ctx, m.evaluated)
+	q.evaluations += m.evaluations
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errSuspended):
+		return nil
+	case errors.Is(err, inventory.ErrSlowEvaluation):
+		if q.classesRetry == (clock.Instant{}) {
+			q.options.Log.Warn("cannot count the devices of a class", "error", err)
+		}
+		q.classesRetry = q.options.Clock().Add(leastBackoff)
+	default:
+		q.classesChanged, q.classesRetry = false, clock.Instant{}
+	}
+	if q.evaluations > 0 {
+		notify(q.mailbox.changed)
+	}
+	q.evaluations = 0
+	return nil
+}
+
+// publishIfDue publishes at intervals.
+func (q *queue) publishIfDue() {
+	if q.options.Clock().Since(q.published) >= publishInterval {
+		q.publish()
+	}
+}
+
+// publish publishes the costs, and the verdicts if any has changed.
+func (q *queue) publish() {
+	q.mailbox.publishCosts(q.shares.costs())
+	if !q.unpublished {
+		return
+	}
+	var all []dra.Verdict
+	for _, r := range q.rows {
+		if found := r.item.diagnosis; found != nil && found != r.published {
+			r.published, r.verdicts = found, found.verdicts(r.question, r.pod)
+		}
+		all = append(all, r.verdicts...)
+	}
+	q.mailbox.publish(all)
+	q.unpublished, q.published = false, q.options.Clock()
+}
+
+// wait returns when there may be something to do.
+func (q *queue) wait(ctx context.Context) error {
+	if err := q.pace.rest(ctx); err != nil {
+		return err
+	}
+	began := q.options.Clock()
+	defer func() { q.pace.idle(q.options.Clock().Since(began)) }()
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-q.mailbox.asked:
+	case <-timer.C:
+	}
+	return nil
+}

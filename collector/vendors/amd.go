@@ -1,0 +1,11 @@
+package vendors
+
+// amd is AMD's row. The driver publishes for each card how it is partitioned:
+// the compute partitioning, then that of memory. A card that is not
+// partitioned (spx_nps1) has the type amdgpu, each partition (of cpx_nps4, for
+// example) the type amdgpu-partition. Both publish the card's address under one
+// name, except some drivers before 1.0, which published that of a partition as
+// its parent's.
+func amd() Vendor {
+	return Vendor{Driver: "gpu.amd.com", WholeProfile: "spx", PartitionType: "amdgpu-partition"}
+}

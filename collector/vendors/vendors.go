@@ -1,0 +1,131 @@
+// Package vendors is what is known of the vendors of devices and of their DRA
+// drivers: how a driver names devices and partitions, under which attributes
+// it publishes what identifies hardware, how its opaque configuration is
+// shaped. There is one row and one file for each vendor. The package knows
+// neither Kubernetes' API types nor the libraries that read hardware.
+package vendors
+
+import (
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// Vendor is one row: a vendor and its DRA driver. What a vendor does not have
+// is empty or nil.
+type Vendor struct {
+	Driver string // name of the DRA driver
+
+	// DecodeName decodes the name of a device. Names that say nothing of a
+	// partition give no profile and dra.PlacementUnknown.
+	DecodeName func(name string) (profile string, placement int)
+
+	// WholeProfile begins, in lower case, the profiles of devices that are not
+	// partitioned.
+	WholeProfile string
+
+	// PartitionType is the attribute "type" of partitions that are published
+	// with the PCI address of their parent.
+	PartitionType string
+
+	// DecodeSharing returns the sharing strategy in opaque parameters:
+	// time_slicing, mps, or empty.
+	DecodeSharing func(parameters []byte) string
+}
+
+// All returns the rows.
+func All() []Vendor { return []Vendor{nvidia(), amd()} }
+
+// Lookup returns the text of a named attribute, which is valid UTF-8, and
+// whether there is one. A name without a domain is one of the driver's own.
+type Lookup func(name string) (text string, found bool)
+
+// first returns the first of the named attributes that there is.
+func (l Lookup) first(names ...string) string {
+	for _, name := range names {
+		if text, found := l(name); found {
+			return text
+		}
+	}
+	return ""
+}
+
+// Address returns the device's PCI address under the first name that has one,
+// in the spelling of PCIAddress. resource.kubernetes.io/ is Kubernetes' own
+// domain; the other names are those of gpu.nvidia.com, gpu.amd.com,
+// gpu.intel.com, dra.net and dra-example-driver.
+func (l Lookup) Address() string {
+	return l.firstAddress("resource.kubernetes.io/pciBusID", "pciBusID", "pciAddr", "pciAddress", "pcieBusID")
+}
+
+func (l Lookup) firstAddress(names ...string) string {
+	for _, name := range names {
+		text, _ := l(name)
+		if address := PCIAddress(text); address != "" {
+			return address
+		}
+	}
+	return ""
+}
+
+// UUID returns the device's UUID as the driver spells it.
+func (l Lookup) UUID() string { return l.first("uuid") }
+
+// Identify returns the published device with what its attributes and its name
+// say of the hardware. Drivers that are not in a row are read by the same
+// rules.
+func Identify(device dra.PublishedDevice, attributes Lookup) dra.PublishedDevice {
+	kind := attributes.first("type")
+	device.Passthrough = kind == "vfio"
+	device.UUID = attributes.UUID()
+	device.ParentUUID = attributes.first("parentUUID")
+	device.Model = attributes.first("productName", "model")
+	device.Version = attributes.first("driverVersion")
+	device.PCIAddress = attributes.Address()
+	device.ParentPCIAddress = attributes.firstAddress("parentPciAddr")
+	device.Profile, device.Placement = "", dra.PlacementUnknown
+	for _, vendor := range All() {
+		if vendor.DecodeName != nil && device.Placement == dra.PlacementUnknown {
+			device.Profile, device.Placement = vendor.DecodeName(device.ID.Name)
+		}
+	}
+	if published := attributes.first("profile", "partitionProfile", "computePartition"); published != "" {
+		device.Profile = published
+	}
+	for _, vendor := range All() {
+		if vendor.isWhole(device.Profile) {
+			device.Profile = ""
+		}
+		if vendor.isPartition(device, kind) && device.ParentPCIAddress == "" {
+			device.PCIAddress, device.ParentPCIAddress = "", device.PCIAddress
+		}
+	}
+	return device
+}
+
+// isWhole reports whether a profile is that of a device that is not
+// partitioned.
+func (v Vendor) isWhole(profile string) bool {
+	return v.WholeProfile != "" && len(profile) >= len(v.WholeProfile) && strings.EqualFold(profile[:len(v.WholeProfile)], v.WholeProfile)
+}
+
+// isPartition reports whether the device is a partition of this vendor that is
+// published with the address of its parent.
+func (v Vendor) isPartition(device dra.PublishedDevice, kind string) bool {
+	return v.PartitionType != "" && (kind == v.PartitionType || device.ID.Driver == v.Driver && device.Profile != "")
+}
+
+// SharingStrategy returns how opaque parameters tell a driver to share devices:
+// time_slicing, mps, or empty. The shape of any vendor is understood of any
+// driver.
+func SharingStrategy(parameters []byte) string {
+	for _, vendor := range All() {
+		if vendor.DecodeSharing == nil {
+			continue
+		}
+		if strategy := vendor.DecodeSharing(parameters); strategy != "" {
+			return strategy
+		}
+	}
+	return ""
+}

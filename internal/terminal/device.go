@@ -1,0 +1,44 @@
+package terminal
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+)
+
+// Is reports whether the writer is a terminal.
+func Is(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd()))
+}
+
+// Styled reports whether bold text and colours may be written there: to a
+// character device, unless NO_COLOR is set or TERM is dumb.
+func Styled(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Columns is the width of text for the terminal, by COLUMNS or by the terminal
+// itself, between 60 and 140; 0: the writer is no terminal.
+func Columns(to io.Writer) int {
+	const narrowest, widest = 60, 140
+	file, isFile := to.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width == 0 {
+		return 0
+	}
+	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && given != 0 {
+		width = given
+	}
+	return min(max(width, narrowest), widest)
+}
