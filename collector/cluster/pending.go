@@ -204,23 +204,21 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 }
 
 // updateSharedSince determines since when pods that may be scheduled have been
-// pending for a claim that is not allocated, or have used it: the claim's
-// creation, or that of the oldest of them if it came later. Gated pods do not
-// count. It reports whether that has changed.
+// pending for a claim, or have used it: the claim's creation, or that of the
+// oldest of them if it came later. Gated pods do not count. It reports whether
+// that has changed.
 func (p *pending) updateSharedSince(c *claimEntry) bool {
 	var oldest time.Time
-	if c.object != nil && !c.object.Allocated {
-		for _, user := range c.users {
-			if !user.alive() || user.object.Gated {
-				continue
-			}
-			if oldest.IsZero() || user.object.Created.Before(oldest) {
-				oldest = user.object.Created
-			}
+	for _, user := range c.users {
+		if !user.alive() || user.object.Gated {
+			continue
 		}
-		if !oldest.IsZero() && oldest.Before(c.object.Created) {
-			oldest = c.object.Created
+		if oldest.IsZero() || user.object.Created.Before(oldest) {
+			oldest = user.object.Created
 		}
+	}
+	if c.object != nil && !oldest.IsZero() && oldest.Before(c.object.Created) {
+		oldest = c.object.Created
 	}
 	switch before := p.sharedSince[c]; {
 	case oldest.Equal(before):
@@ -283,7 +281,7 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	}
 	if r.exists() && r.extended == 0 {
 		class = r.claim.object.Class()
-		if shared, known := p.sharedSince[r.claim]; known && shared.Before(since) {
+		if shared, known := p.sharedSince[r.claim]; known && !r.claim.object.Allocated && shared.Before(since) {
 			since = shared
 		}
 	}
