@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"cmp"
+
 	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -25,7 +27,7 @@ func (b pendingBuilder) withoutGuess(w cluster.Waiting) cluster.Waiting {
 func (b pendingBuilder) build(w cluster.Waiting) PendingRef {
 	ref := PendingRef{
 		Pods: []string{w.Pod.Name}, PodClaim: w.PodClaim, Claim: w.Claim, DeviceClass: w.DeviceClass,
-		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: meaning(w.Reason), Message: w.Message,
+		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: cmp.Or(w.Reason.Info().Meaning, dra.ReasonUnknown.Info().Meaning), Message: w.Message,
 	}
 	podClaim := b.facts.Objects.podClaim(w.Pod, w.PodClaim)
 	ref.Template = podClaim.Template
@@ -121,42 +123,4 @@ func specOfCounts(counts []RequestCounts) *Spec {
 		spec.Requests = append(spec.Requests, Request{Name: c.Request, DeviceClass: c.DeviceClass, Count: c.Asked, All: c.Asked == 0})
 	}
 	return spec
-}
-
-// meaning describes a reason.
-func meaning(reason dra.PendingReason) string {
-	switch reason {
-	case dra.ReasonGated:
-		return "the pod has scheduling gates"
-	case dra.ReasonClaimMissing:
-		return "the ResourceClaim that the pod names does not exist"
-	case dra.ReasonClaimNotCreated:
-		return "the ResourceClaim has not been made from its template"
-	case dra.ReasonQuota:
-		return "a quota forbids making the ResourceClaim"
-	case dra.ReasonNoDeviceClass:
-		return "the device class does not exist"
-	case dra.ReasonNoMatchingDevice:
-		return "no published device is what is asked for"
-	case dra.ReasonTainted:
-		return "too few devices are without a taint that is not tolerated"
-	case dra.ReasonInsufficient:
-		return "too few devices are there or free"
-	case dra.ReasonPoolIncomplete:
-		return "the devices that would do are in pools that are not complete"
-	case dra.ReasonFragmented:
-		return "enough devices are free, but not on one node"
-	case dra.ReasonConstraints:
-		return "the free devices do not satisfy the claim's constraints together"
-	case dra.ReasonBinding:
-		return "the devices are allocated, and their binding conditions are not met"
-	case dra.ReasonOther:
-		return "the devices would do; something else keeps the pod from being scheduled"
-	case dra.ReasonUndetermined:
-		return "finding the reason would take more work than is allowed"
-	case dra.ReasonPendingDiagnosis:
-		return "the diagnosis was cut short"
-	default:
-		return "no reason has been found"
-	}
 }

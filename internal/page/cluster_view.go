@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
@@ -274,44 +275,14 @@ func (c *PendingCount) add(w *PendingRef) {
 // reasonText describes the reason in a sentence; it is the reason itself if that is
 // none of the closed set.
 func reasonText(reason string) string {
-	switch reason {
-	case "claim_missing":
-		return "The pod names a ResourceClaim that nobody has made."
-	case "claim_not_created":
-		return "Its claim has not been made from the template."
-	case "quota":
-		return "A quota forbids making its claim."
-	case "no_device_class":
-		return "Its device class does not exist."
-	case "no_matching_device":
-		return "No published device matches."
-	case "tainted":
-		return "Devices that match are tainted."
-	case "insufficient_devices":
-		return "Too few devices that match are left."
-	case "fragmented":
-		return "Enough devices are free, but on no single node."
-	case "constraints_unsatisfiable":
-		return "No node meets the claim's constraints."
-	case "pool_incomplete":
-		return "Devices that match are in pools that are not published completely."
-	case "binding_conditions":
-		return "Allocated; a device is not ready to be bound yet."
-	case "other_constraints":
-		return "Devices are not the reason: processor, memory, affinity or the like."
-	case gatedReason:
-		return "Scheduling gates hold the pod back."
-	case "undetermined":
-		return "Finding the reason would take more work than is allowed."
-	case "pending_diagnosis":
-		return "Not diagnosed yet."
-	case "unknown":
-		return "Nothing that is known speaks against it."
-	case "":
-		return "Not judged yet."
-	default:
+	if reason == "" {
+		reason = string(dra.ReasonPendingDiagnosis)
+	}
+	meaning := dra.PendingReason(reason).Info().Meaning
+	if meaning == "" {
 		return reason
 	}
+	return strings.ToUpper(meaning[:1]) + meaning[1:] + "."
 }
 
 // set stores a count of devices under the row's state.

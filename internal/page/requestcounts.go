@@ -3,6 +3,8 @@ package page
 import (
 	"math"
 	"strconv"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // RequestCounts has, for one request, how many devices each stage leaves. A count
@@ -81,32 +83,13 @@ func narrowest(stages []Stage, counts []*float64, asked *float64, reason string)
 	if asked != nil {
 		return -1
 	}
-	for _, blamed := range blamedBy(reason) {
+	for _, blamed := range dra.PendingReason(reason).Info().Stages {
 		for i := 1; i < len(counts); i++ {
 			before, left := counts[i-1], counts[i]
-			if stages[i].Name == blamed && before != nil && left != nil && *left < *before {
+			if stages[i].Name == blamed.String() && before != nil && left != nil && *left < *before {
 				return i
 			}
 		}
 	}
 	return -1
-}
-
-// blamedBy are the stages that a reason speaks of, the likeliest first. Where
-// too few devices are free, it may as well be that too few are selected.
-func blamedBy(reason string) []string {
-	switch reason {
-	case "no_device_class", "no_matching_device":
-		return []string{"selectors", "class"}
-	case "tainted":
-		return []string{"untainted"}
-	case "insufficient_devices":
-		return []string{"free", "selectors", "class"}
-	case "pool_incomplete":
-		return []string{"free"}
-	case "fragmented":
-		return []string{"best_node"}
-	default:
-		return nil
-	}
 }

@@ -140,7 +140,7 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 	}
 	for want, a := range map[string]deviceFault{
 		"no device gpu-9": {device: "gpu-9", every: 1},
-		"has ended":      {device: "gpu-0", lasts: 1, every: 1},
+		"has ended":       {device: "gpu-0", lasts: 1, every: 1},
 	} {
 		if err := check(nil, []deviceFault{a}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,16 +30,20 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
 const (
-	collectorQueue = 100              // spans that may wait
-	collectorRoom  = 8 << 20          // bytes for each pusher and its collector
-	collectorTime  = 4 * time.Second  // for which they are attacked
-	collectorEnd   = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
-	collectorGiant = 64 << 20         // bytes of an answer
+	collectorRoom       = 8 << 20          // bytes of heap for each pusher and its collector
+	collectorGoroutines = 60               // for each pusher and its collector
+	collectorTime       = 4 * time.Second  // for which they are attacked
+	collectorEnd        = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
+	collectorHuge       = 64 << 20         // bytes of an answer
+
+	collectorOK = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
 )
 
 // Collectors that do everything but take what is pushed, by HTTP and by gRPC:
@@ -48,27 +51,30 @@ const (
 // short, the end comes in time, and every trace that was lost is counted.
 func TestHostileCollectors(t *testing.T) {
 	pushers := make(map[string]*collectorPusher)
-	giant := collectorGiantAnswer(t)
-	idle := collectorHeap()
-	for name, answer := range collectorHTTPAnswers(t, giant) {
-		pushers["http: "+name] = startCollectorPusher(t, "http/protobuf", collectorServe(t, func(c net.Conn) { collectorHTTP(c, answer) }))
+	huge := collectorHugeAnswer(t)
+	idle, before := collectorHeap(), runtime.NumGoroutine()
+	for name, answer := range collectorHTTPAnswers(t, huge) {
+		pushers["http: "+name] = startCollectorPusher(t, collectorLight(), "http/protobuf", collectorServe(t, func(c net.Conn) { collectorHTTP(c, answer) }))
 	}
 	for name, answer := range collectorGRPCAnswers(t) {
-		pushers["grpc: "+name] = startCollectorPusher(t, "grpc", collectorServe(t, func(c net.Conn) { collectorGRPC(c, answer) }))
+		pushers["grpc: "+name] = startCollectorPusher(t, collectorLight(), "grpc", collectorServe(t, func(c net.Conn) { collectorGRPC(c, answer) }))
+	}
+	for name, protocol := range map[string]string{"http": "http/protobuf", "grpc": "grpc"} {
+		pushers[name+": closes connections"] = startCollectorPusher(t, collectorLight(), protocol, collectorServe(t, func(net.Conn) {}))
 	}
 	time.Sleep(collectorTime / 2)
 	early := runtime.NumGoroutine()
 	time.Sleep(collectorTime / 2)
 	late, heap := runtime.NumGoroutine(), collectorHeap()-idle
-	t.Logf("%d pushers: %d MiB of heap, %d goroutines, and before %d", len(pushers), heap>>20, late, early)
-	if late > early+5*len(pushers) {
-		t.Errorf("there were %d goroutines, and then %d", early, late)
+	t.Logf("%d pushers: %d MiB of heap, %d goroutines, %d before, %d at half the time", len(pushers), heap>>20, late, before, early)
+	if late > early+5*len(pushers) || late > before+collectorGoroutines*len(pushers) {
+		t.Errorf("there were %d goroutines at first, then %d and %d", before, early, late)
 	}
-	if heap > uint64(len(pushers))*collectorRoom {
+	if heap > int64(len(pushers))*collectorRoom {
 		t.Errorf("they take %d MiB", heap>>20)
 	}
 	for _, p := range pushers {
-		p.look(t)
+		p.sample(t)
 		p.stop()
 	}
 	stopped := time.Now()
@@ -79,63 +85,129 @@ func TestHostileCollectors(t *testing.T) {
 		t.Errorf("they took %v to end", took)
 	}
 	for name, p := range pushers {
-		t.Run(name, p.judge)
+		t.Run(name, p.check)
 	}
 }
 
-func collectorHeap() uint64 {
+// A pusher of a dense node, with a queue of the size that is the default and two
+// thousand traces at a time, keeps the same bounds: the collector may not read,
+// answer without end as fast as it can, or send long messages.
+func TestHostileCollectorsUnderLoad(t *testing.T) {
+	const room = 48 << 20
+	words := strings.Repeat("A\x1b[2J ", 1<<18)
+	short := words[:60_000]
+	flood := func(head string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			return collectorServe(t, func(c net.Conn) {
+				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, words[:64<<10], 0) })
+			})
+		}
+	}
+	const overHTTP, overGRPC = "http/protobuf", "grpc"
+	for name, attack := range map[string]struct {
+		protocol string
+		takes    bool // all but a part
+		start    func(*testing.T) (address string)
+	}{
+		"http: a success without end":          {overHTTP, false, flood(collectorOK)},
+		"http: a success of no type":           {overHTTP, false, flood("HTTP/1.1 200 OK\r\n")},
+		"http: a failure without end":          {overHTTP, false, flood("HTTP/1.1 500 No\r\nContent-Type: text/plain\r\n")},
+		"http: does not read":                  {overHTTP, false, collectorDoesNotRead},
+		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: short})},
+		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: short})},
+		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: words})},
+		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: words})},
+		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: words})},
+		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Break: true})},
+		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Hang: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := attack.start(t)
+			idle, before := collectorHeap(), runtime.NumGoroutine()
+			p := startCollectorPusher(t, collectorHeavy(), attack.protocol, address)
+			p.takes = attack.takes
+			most := 0
+			for range 10 {
+				time.Sleep(collectorTime / 40)
+				most = max(most, runtime.NumGoroutine())
+			}
+			heap := collectorHeap() - idle
+			t.Logf("%d MiB of heap, %d goroutines, %d before", heap>>20, most, before)
+			if heap > room {
+				t.Errorf("it takes %d MiB", heap>>20)
+			}
+			if most > before+collectorGoroutines {
+				t.Errorf("there were %d goroutines, and %d before", most, before)
+			}
+			p.sample(t)
+			p.stop()
+			select {
+			case <-p.ended:
+			case <-time.After(collectorEnd):
+				t.Fatal("it does not end")
+			}
+			p.check(t)
+		})
+	}
+}
+
+func collectorHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
+	runtime.GC() // what finalizers held
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int64(m.HeapAlloc)
+}
+
+// collectorLoad is what is pushed.
+type collectorLoad struct {
+	rows   []metric.Row
+	queue  int // spans that may wait
+	batch  int // spans of an export
+	traces int // at a time
+	every  time.Duration
+}
+
+func collectorLight() collectorLoad {
+	power := &metric.Family{Name: "dra_test_power_watts", Help: "Power", Unit: "watts", Type: metric.Gauge}
+	rows := []metric.Row{{Family: power, Labels: metric.NewLabels(nil), Value: 1}}
+	return collectorLoad{rows: rows, queue: 100, batch: 20, traces: 1, every: 20 * time.Millisecond}
+}
+
+// collectorHeavy has the defaults' queue and batches.
+func collectorHeavy() collectorLoad {
+	return collectorLoad{rows: metrictest.DenseRows(), queue: 65_536, batch: 512, traces: 2_000, every: 100 * time.Millisecond}
 }
 
 // collectorPusher pushes to one collector.
 type collectorPusher struct {
 	*otlp.Pusher
 	registry *prometheus.Registry
-	log      *collectorLog
+	load     collectorLoad
+	log      *clientsLog
 	stop     context.CancelFunc
 	ended    chan struct{}
-	offered  atomic.Int64
-	waiting  float64 // traces, while it was attacked
+	takes    bool // the collector takes all but a part
+	offered  int  // traces, once it has ended
+	queued   float64
 }
 
-type collectorLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *collectorLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *collectorLog) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.SplitAfter(strings.TrimSuffix(l.text.String(), "\n"), "\n")
-}
-
-func startCollectorPusher(t *testing.T, protocol, address string) *collectorPusher {
+func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address string) *collectorPusher {
 	t.Helper()
-	p := &collectorPusher{registry: prometheus.NewRegistry(), log: &collectorLog{}, ended: make(chan struct{})}
+	p := &collectorPusher{registry: prometheus.NewRegistry(), load: load, log: &clientsLog{}, ended: make(chan struct{})}
 	signal := otlp.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: 400 * time.Millisecond}
 	metrics, traces := signal, signal
 	if protocol != "grpc" {
 		metrics.Path, traces.Path = "/v1/metrics", "/v1/traces"
 	}
-	power := &metric.Family{Name: "dra_test_power_watts", Help: "Power", Unit: "watts", Type: metric.Gauge}
-	row := metric.Row{Family: power, Labels: metric.NewLabels(nil), Value: 1}
 	var err error
 	p.Pusher, err = otlp.New(t.Context(), otlp.Options{
 		Settings: otlp.Settings{
 			Metrics: metrics, Traces: traces, Naming: "prometheus", Interval: 200 * time.Millisecond, Timeout: time.Second,
-			QueueSize: collectorQueue, BatchSize: 20, Delay: 10 * time.Millisecond,
+			QueueSize: load.queue, BatchSize: load.batch, Delay: 10 * time.Millisecond,
 		},
 		Identity: otlp.Identity{Version: "1.2.3", Node: "node-a", Instance: "node-a"},
-		Snapshot: func() ([]metric.Row, time.Time) { return []metric.Row{row}, time.Now() },
+		Snapshot: func() ([]metric.Row, time.Time) { return load.rows, time.Now() },
 		Live:     p.registry, Registry: p.registry, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(p.log, nil)),
 	})
 	if err != nil {
@@ -143,30 +215,45 @@ func startCollectorPusher(t *testing.T, protocol, address string) *collectorPush
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	p.stop = stop
-	go func() { defer close(p.ended); p.Run(ctx) }()
-	go p.offer(ctx)
+	go func() {
+		defer close(p.ended)
+		var offering sync.WaitGroup
+		offering.Go(func() { p.offer(ctx) })
+		p.Run(ctx)
+		offering.Wait()
+	}()
 	t.Cleanup(func() { stop(); <-p.ended })
 	return p
 }
 
 // offer gives the pusher traces until ctx ends.
 func (p *collectorPusher) offer(ctx context.Context) {
-	every := time.NewTicker(20 * time.Millisecond)
+	every := time.NewTicker(p.load.every)
 	defer every.Stop()
 	for ctx.Err() == nil {
-		n := p.offered.Add(1)
-		begin := trace.Moment{At: time.Unix(n, 0), Evidence: trace.EvidenceWatch}
-		end := trace.Moment{At: time.Unix(n+1, 0), Evidence: trace.EvidenceWatch}
-		p.Trace([]trace.Trace{{
-			Claim: trace.Claim{Namespace: "team-a", Name: fmt.Sprint("claim-", n), UID: fmt.Sprint("claim-uid-", n), Class: "gpu.example.com"},
-			Pod:   trace.Pod{Name: "pod", UID: fmt.Sprint("pod-uid-", n), Node: "node-a"},
-			Spans: []trace.Span{{Phase: trace.PhaseReady, Attempt: 1, Begin: begin, End: end}},
-		}})
+		p.Trace(collectorTraces(p.offered, p.load.traces))
+		p.offered += p.load.traces
 		select {
 		case <-every.C:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// collectorTraces are traces of as many claims.
+func collectorTraces(from, count int) []trace.Trace {
+	message := strings.Repeat("m", 500)
+	traces := make([]trace.Trace, 0, count)
+	for n := from; n < from+count; n++ {
+		begin := trace.Moment{At: time.Unix(int64(n), 0), Evidence: trace.EvidenceWatch}
+		end := trace.Moment{At: time.Unix(int64(n)+1, 0), Evidence: trace.EvidenceWatch}
+		traces = append(traces, trace.Trace{
+			Claim: trace.Claim{Namespace: "team-a", Name: fmt.Sprint("claim-", n), UID: fmt.Sprint("claim-uid-", n), Class: "gpu.example.com"},
+			Pod:   trace.Pod{Name: fmt.Sprint("pod-", n), UID: fmt.Sprint("pod-uid-", n), Node: "node-a"},
+			Spans: []trace.Span{{Phase: trace.PhaseReady, Attempt: 1, Begin: begin, End: end, Message: message}},
+		})
+	}
+	return traces
 }
 
 // sum adds up the values of a family whose metrics have this value of a label,
@@ -191,36 +278,57 @@ func (p *collectorPusher) sum(t *testing.T, name, value string) (sum float64) {
 	return sum
 }
 
-// look notes what waits.
-func (p *collectorPusher) look(t *testing.T) {
+// sample keeps how many traces are queued.
+func (p *collectorPusher) sample(t *testing.T) {
 	t.Helper()
-	p.waiting = p.sum(t, "dra_exporter_otlp_queued_traces", "")
+	p.queued = p.sum(t, "dra_exporter_otlp_queued_traces", "")
 }
 
-// judge looks at a pusher that has ended.
-func (p *collectorPusher) judge(t *testing.T) {
+// check checks a pusher that has ended.
+func (p *collectorPusher) check(t *testing.T) {
+	if p.takes {
+		p.checkTaken(t)
+	} else {
+		p.checkFailed(t)
+	}
+	if p.queued > float64(p.load.queue) {
+		t.Errorf("%g traces were queued", p.queued)
+	}
+	lines := p.log.lines()
+	if len(lines) > 4 { // each signal fails, and what is left at the end is logged
+		t.Errorf("%d lines in the log:\n%.2000s", len(lines), strings.Join(lines, "\n"))
+	}
+	for _, line := range lines {
+		if len(line) > 1<<10 || strings.Contains(line, "\x1b") {
+			t.Errorf("a line has %d bytes: %.200q", len(line), line)
+		}
+	}
+}
+
+func (p *collectorPusher) checkFailed(t *testing.T) {
+	t.Helper()
 	for _, signal := range []string{"metrics", "traces"} {
 		if p.sum(t, "dra_exporter_otlp_up", signal) != 0 || p.sum(t, "dra_exporter_otlp_sent_total", signal) != 0 {
-			t.Errorf("%s look as if they were taken", signal)
+			t.Errorf("%s are counted as sent", signal)
 		}
 	}
 	if p.sum(t, "dra_exporter_otlp_exports_total", "failure") == 0 {
 		t.Error("no export has failed")
 	}
-	if p.waiting > collectorQueue {
-		t.Errorf("%g traces waited", p.waiting)
+	if dropped := p.sum(t, "dra_exporter_otlp_dropped_traces_total", ""); dropped != float64(p.offered) {
+		t.Errorf("%g of %d traces are counted as dropped", dropped, p.offered)
 	}
-	if dropped := p.sum(t, "dra_exporter_otlp_dropped_traces_total", ""); dropped != float64(p.offered.Load()) {
-		t.Errorf("%g of %d traces are counted as dropped", dropped, p.offered.Load())
-	}
-	lines := p.log.lines()
-	if len(lines) > 4 { // each signal fails, and what is left at the end is told
-		t.Errorf("%d lines in the log:\n%s", len(lines), strings.Join(lines, ""))
-	}
-	for _, line := range lines {
-		if len(line) > 1<<10 {
-			t.Errorf("a line has %d bytes: %.200s", len(line), line)
+}
+
+func (p *collectorPusher) checkTaken(t *testing.T) {
+	t.Helper()
+	for _, signal := range []string{"metrics", "traces"} {
+		if p.sum(t, "dra_exporter_otlp_sent_total", signal) == 0 {
+			t.Errorf("no %s are counted as sent", signal)
 		}
+	}
+	if p.sum(t, "dra_exporter_otlp_exports_total", "partial") == 0 {
+		t.Error("no export was taken in part")
 	}
 }
 
@@ -274,25 +382,52 @@ func drip(w io.Writer, text byte) {
 	}
 }
 
-// endless writes, some 16 MiB a second, until the other side leaves.
-func endless(w io.Writer, text string) {
-	for piece := []byte(strings.Repeat(text, 1<<14/len(text))); ; time.Sleep(time.Millisecond) {
+// endless writes, with pauses, until the other side leaves.
+func endless(w io.Writer, text string, pause time.Duration) {
+	for piece := []byte(strings.Repeat(text, max(1, 1<<14/len(text)))); ; time.Sleep(pause) {
 		if _, err := w.Write(piece); err != nil {
 			return
 		}
 	}
 }
 
-// collectorGiantAnswer is one that rejects a part, with a giant's words.
-func collectorGiantAnswer(t *testing.T) []byte {
+// collectorHugeAnswer is one that rejects a part, with a message of 64 MiB.
+func collectorHugeAnswer(t *testing.T) []byte {
 	t.Helper()
 	raw, err := proto.Marshal(&collectorpb.ExportMetricsServiceResponse{PartialSuccess: &collectorpb.ExportMetricsPartialSuccess{
-		RejectedDataPoints: 1, ErrorMessage: strings.Repeat("no ", collectorGiant/3),
+		RejectedDataPoints: 1, ErrorMessage: strings.Repeat("no ", collectorHuge/3),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// collectorDoesNotRead takes an export with the body unread, and ends no answer.
+func collectorDoesNotRead(t *testing.T) (address string) {
+	t.Helper()
+	return collectorServe(t, func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetReadBuffer(1 << 12)
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			fmt.Fprint(c, collectorOK+"Transfer-Encoding: chunked\r\n\r\n")
+			<-t.Context().Done()
+		}
+	})
+}
+
+// collectorSimulated starts a collector that decodes what it gets and always
+// gives this answer.
+func collectorSimulated(protocol string, answer simulated.Answer) func(*testing.T) (address string) {
+	return func(t *testing.T) string {
+		t.Helper()
+		collector, err := simulated.Start(simulated.Options{Keep: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(collector.Close)
+		collector.Answer(simulated.Always(answer))
+		return collector.Address(protocol)
+	}
 }
 
 // collectorHTTP answers each request of a connection.
@@ -309,11 +444,10 @@ func collectorHTTP(connection net.Conn, answer func(net.Conn)) {
 	}
 }
 
-func collectorHTTPAnswers(t *testing.T, giant []byte) map[string]func(net.Conn) {
-	const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+func collectorHTTPAnswers(t *testing.T, huge []byte) map[string]func(net.Conn) {
 	var bomb bytes.Buffer
 	packed := gzip.NewWriter(&bomb)
-	if _, err := packed.Write(giant[:8<<20]); err != nil {
+	if _, err := packed.Write(huge[:8<<20]); err != nil {
 		t.Fatal(err)
 	}
 	if err := packed.Close(); err != nil {
@@ -326,18 +460,26 @@ func collectorHTTPAnswers(t *testing.T, giant []byte) map[string]func(net.Conn) 
 		}
 	}
 	return map[string]func(net.Conn){
-		"never answers":            func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
-		"drips its head":           func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 200 OK\r\nX-Long: "); drip(c, 'x') },
-		"drips its body":           func(c net.Conn) { fmt.Fprint(c, ok+"Content-Length: 1000000\r\n\r\n"); drip(c, 'x') },
-		"a head without end":       func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 200 OK\r\n"); endless(c, "X-Long: xxxxxxxx\r\n") },
-		"provisional without end":  func(c net.Conn) { endless(c, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n") },
-		"a body without end":       func(c net.Conn) { fmt.Fprint(c, ok+"\r\n"); endless(c, "x") },
-		"a failure without end":    func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 503 Busy\r\n\r\n"); endless(c, "busy ") },
+		"never answers":  func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
+		"drips its head": func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 200 OK\r\nX-Long: "); drip(c, 'x') },
+		"drips a failure": func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 400 No\r\nContent-Type: application/json\r\n\r\n")
+			drip(c, 'A')
+		},
+		"drips its body": func(c net.Conn) { fmt.Fprint(c, collectorOK+"Content-Length: 1000000\r\n\r\n"); drip(c, 'x') },
+		"a head without end": func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
+			endless(c, "X-Long: xxxxxxxx\r\n", time.Millisecond)
+		},
+		"provisional without end":  func(c net.Conn) { endless(c, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", time.Millisecond) },
+		"a body without end":       func(c net.Conn) { fmt.Fprint(c, collectorOK+"\r\n"); endless(c, "x", time.Millisecond) },
+		"a failure without end":    func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 503 Busy\r\n\r\n"); endless(c, "busy ", time.Millisecond) },
 		"wants hours":              whole("HTTP/1.1 429 Slowly\r\nRetry-After: 36000\r\n", nil),
-		"a giant's words":          whole(ok, giant),
-		"a giant's words, packed":  whole(ok+"Content-Encoding: gzip\r\n", bomb.Bytes()),
+		"wants a thousand years":   whole("HTTP/1.1 503 Later\r\nRetry-After: 2147483647\r\n", []byte("later")),
+		"a huge message":           whole(collectorOK, huge),
+		"a huge message, packed":   whole(collectorOK+"Content-Encoding: gzip\r\n", bomb.Bytes()),
 		"redirects to itself":      whole("HTTP/1.1 307 Here\r\nLocation: /v1/metrics\r\n", nil),
-		"redirects far":            whole("HTTP/1.1 302 There\r\nLocation: http://127.0.0.1:1/"+strings.Repeat("far/", 5000)+"\r\n", nil),
+		"redirects far":            whole("HTTP/1.1 302 There\r\nLocation: http://127.0.0.1:1/"+strings.Repeat("far/", 8000)+"\r\n", nil),
 		"a status of control text": whole("HTTP/1.1 500 \x1b[2J"+strings.Repeat("!", 20_000)+"\r\n", []byte(strings.Repeat("\x1b[2J\x00", 100_000))),
 	}
 }
@@ -461,31 +603,35 @@ func collectorSays(length uint32, goOn func(io.Writer)) func(*collectorStream) {
 func message(length uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0}, length) }
 
 func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
-	hours, err := status.New(codes.Unavailable, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(10 * time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	details, err := proto.Marshal(hours.Proto())
-	if err != nil {
-		t.Fatal(err)
+	wants := func(code codes.Code, delay time.Duration) func(*collectorStream) {
+		later, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		details, err := proto.Marshal(later.Proto())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return collectorEnds(code, "grpc-message", "later", "grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details))
 	}
 	many := make([]string, 0, 40_000)
 	for i := range 20_000 {
 		many = append(many, fmt.Sprint("x-", i), "x")
 	}
 	drips := func(w io.Writer) { drip(w, 'x') }
-	goesOn := func(w io.Writer) { endless(w, "no ") }
+	goesOn := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
 	more := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'x'}, 3_000)
 	return map[string]func(*collectorStream){
-		"never answers":       func(*collectorStream) {},
-		"drips its message":   collectorSays(60_000, drips),
-		"a giant's message":   collectorSays(collectorGiant, goesOn),
-		"a long message":      collectorSays(1<<20, goesOn),
-		"a long status":       collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
-		"a status of no text": collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
-		"a giant's status":    collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),
-		"many trailers":       collectorEnds(codes.Unavailable, many...),
-		"wants hours":         collectorEnds(codes.Unavailable, "grpc-message", "later", "grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details)),
+		"never answers":         func(*collectorStream) {},
+		"drips its message":     collectorSays(60_000, drips),
+		"a huge message":        collectorSays(collectorHuge, goesOn),
+		"a long message":        collectorSays(1<<20, goesOn),
+		"a long status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
+		"a status of no text":   collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
+		"a huge status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),
+		"many trailers":         collectorEnds(codes.Unavailable, many...),
+		"wants hours":           wants(codes.Unavailable, 10*time.Hour),
+		"wants a hundred years": wants(codes.ResourceExhausted, 100*365*24*time.Hour),
 		"redirects": func(s *collectorStream) {
 			s.headers(true, collectorBlock(":status", "302", "location", "http://127.0.0.1:1/"))
 		},

@@ -90,15 +90,15 @@ func TestEvidenceOfAClockAges(t *testing.T) {
 	at := func(after time.Duration) clock.Instant {
 		return clock.Instant{Wall: wall.Add(after), Elapsed: time.Hour + after}
 	}
-	c.hear(clockServer, "", wall.Add(4*time.Minute), at(0))         // told a minute late
-	c.hear(clockServer, "", wall.Add(5*time.Minute), at(0))         // five minutes ahead
-	c.hear(clockServer, "", wall.Add(time.Minute), at(time.Minute)) // told five minutes late
+	c.observe(clockServer, "", wall.Add(4*time.Minute), at(0))         // told a minute late
+	c.observe(clockServer, "", wall.Add(5*time.Minute), at(0))         // five minutes ahead
+	c.observe(clockServer, "", wall.Add(time.Minute), at(time.Minute)) // told five minutes late
 	if got := c.elapsed(clockServer, "", wall.Add(5*time.Minute), at(time.Minute)); got != time.Hour {
 		t.Errorf("by the best evidence %v, want an hour", got)
 	}
 	var believed time.Duration
 	for after := time.Minute; after < time.Hour && believed == 0; after += time.Minute {
-		c.hear(clockServer, "", wall.Add(after), at(after)) // right
+		c.observe(clockServer, "", wall.Add(after), at(after)) // right
 		if c.elapsed(clockServer, "", wall, at(after)) == time.Hour {
 			believed = after
 		}
@@ -109,9 +109,9 @@ func TestEvidenceOfAClockAges(t *testing.T) {
 	if got := c.elapsed(clockNode, "unheard-of", wall, at(time.Minute)); got != time.Hour || len(c.nodes) != 0 {
 		t.Errorf("a clock that was never heard: %v, %d remembered", got, len(c.nodes))
 	}
-	c.hear(clockNode, "n", wall, at(0))
-	c.hear(clockNode, "n", time.Time{}, at(0))
-	if c.forget("n"); len(c.nodes) != 0 {
+	c.observe(clockNode, "n", wall, at(0))
+	c.observe(clockNode, "n", time.Time{}, at(0))
+	if c.evict("n"); len(c.nodes) != 0 {
 		t.Error("a node that is gone is remembered")
 	}
 }
