@@ -16,7 +16,7 @@ func TestAClaimThatNoStatusNamesYet(t *testing.T) {
 		"a pod's":   {Resource: "pods", Name: "train-0", UID: "train-0"},
 		"a group's": {Resource: "podgroups", Name: "gang", UID: "gang"},
 	} {
-		f := facts(2, waits(dra.ReasonInsufficient, "too few", nil))
+		f := facts(2, pendingRef(dra.ReasonInsufficient, "too few", nil))
 		made := madeClaim()
 		made.MadeFor = owner
 		f.Objects.Claim(madeClaim(), true)
@@ -54,7 +54,7 @@ func TestAClaimOfAPodThatGoes(t *testing.T) {
 func TestWhoseClaimCannotBeMade(t *testing.T) {
 	const denied = "PodGroupResourceClaim gpus: admission webhook denied the request"
 	for message, want := range map[string]bool{denied: true, "no resourceclaim has been made from template gpus yet": false} {
-		w := waits(dra.ReasonClaimNotCreated, message, nil)
+		w := pendingRef(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
 		f := unmade(facts(2, w))
 		f.Objects.Trouble(&dra.Trouble{Name: "team-a/gang.1", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
