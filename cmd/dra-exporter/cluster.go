@@ -142,7 +142,7 @@ func newWatcher(flags *clusterFlags, config *rest.Config, push otlp.Settings, no
 	w.runner, err = cluster.NewRunner(
 		cluster.Config{Version: buildVersion(), Interval: restInterval, MaxSeries: flags.maxSeries, Traces: push.Traces.On},
 		cluster.Inputs{
-			Take: w.take, Synced: func() cluster.Synced { return cluster.Synced(w.cluster.Synced()) },
+			Take: w.cluster.Take, Synced: w.cluster.Synced,
 			Supply: w.inventory.Supply, Verdicts: w.judge.Verdicts, Costs: w.judge.Costs, Ask: w.judge.Ask,
 			Statuses: w.cluster.Statuses, Settled: w.cluster.Settled, Wake: w.wake, Traced: w.traced, Sampled: w.sampled,
 		}, registry, now, log)
@@ -169,16 +169,6 @@ func (w *watcher) shown() ([]metric.Row, time.Time) {
 		return latest.Rows, latest.At.Wall
 	}
 	return nil, time.Time{}
-}
-
-// take gives the reducer what the API server told of.
-func (w *watcher) take() []cluster.Change {
-	told := w.cluster.Take()
-	changes := make([]cluster.Change, len(told))
-	for i := range told {
-		changes[i] = cluster.Change(told[i])
-	}
-	return changes
 }
 
 // run serves until the context ends.

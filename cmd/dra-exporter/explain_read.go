@@ -60,10 +60,8 @@ func (q inquiry) read(ctx context.Context, subject explain.Subject, namespace st
 	found := &reading{statuses: reader.Statuses(), inventory: kept, asked: asked}
 	stop()
 	run.Wait()
-	for _, change := range reader.Take() {
-		found.changes = append(found.changes, cluster.Change(change))
-	}
-	found.synced = cluster.Synced(reader.Synced()) // of what has been taken
+	found.changes = reader.Take()
+	found.synced = reader.Synced() // of what has been taken
 	return found, ctx.Err()
 }
 

@@ -6,24 +6,28 @@ import (
 	"log/slog"
 	"sync"
 
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// ClusterOptions say what to read and whom to tell. All but Namespace,
-// Observe and Limits are needed.
+// ClusterOptions are the options of a Cluster. All but Namespace, Observe and
+// Limits are required.
 type ClusterOptions struct {
 	Config    *rest.Config
-	Namespace string // pods, claims, templates, groups and events of this one alone; empty: of all
+	Namespace string // of pods, claims, templates, groups and events; empty: all
 	Keeper    Keeper
 	Log       *slog.Logger
 	Clock     clock.Clock
 
-	// Observe returns what is told how long each request of the named
-	// source took, in seconds.
+	// Observe returns what observes the duration of each request of the named
+	// source, in seconds.
 	Observe func(source string) func(seconds float64)
 
 	Limits Limits
@@ -44,74 +48,65 @@ func (o ClusterOptions) check() error {
 	}
 }
 
-// Cluster follows what the API server knows of claims in the whole cluster,
-// or in one namespace. What a claim's life consists of is told as changes;
-// the objects by which allocation is judged are handed to the keeper and not
-// held here. All methods but Run may be called at any time from any goroutine;
-// Run once.
+// Change is one event of the API server.
+type Change = dra.Change
+
+// Synced says which collections were known as a whole.
+type Synced = dra.Synced
+
+// Cluster watches everything that concerns claims in the whole cluster, or in
+// one namespace. Changes of pods, claims, groups, nodes and events are recorded;
+// the objects that a diagnosis of allocations needs are passed to the keeper and
+// not kept here. All methods but Run may be called at any time from any
+// goroutine; Run once.
 //
-// What has not been taken is kept without a limit: whoever makes a Cluster
-// takes the changes.
+// The changes that are not taken are kept without a limit.
 type Cluster struct {
-	options ClusterOptions
-	client  *client
-	journal *journal
-	kinds   []*followed
-	claims  *followed // speaks for the whole API group
-	asking  *extendedNames
-	pending *pendingReferences
+	options     ClusterOptions
+	client      *watch.Client
+	log         *changelog
+	collections []watched
+	claims      *watch.Watcher // reports the status of the whole API group
+	pods        *clusterPods
 
-	mu     sync.Mutex
-	synced Synced
-	barred bool // the API server has no resource.k8s.io/v1
+	mu          sync.Mutex
+	synced      Synced
+	unsupported bool // the API server does not serve resource.k8s.io/v1
 }
 
-// Synced says of which collections everything is known. What has been known
-// once stays so while its watch is interrupted; a collection that cannot be
-// read (for want of permission, or because it is not served) never is.
-type Synced struct {
-	Claims, Pods, Slices, Classes, Nodes, Events bool
-}
-
-// NewCluster prepares to read; nothing is sent before Run.
+// NewCluster returns a Cluster that sends nothing before Run.
 func NewCluster(options ClusterOptions) (*Cluster, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config, options.Limits.orDefault())
+	connection, err := watch.NewClient(options.Config, options.Limits)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{
-		options: options,
-		client:  connection,
-		journal: newJournal(options.Clock),
-		asking:  newExtendedNames(),
-		pending: newPendingReferences(),
-	}
-	c.followPods()
-	c.followClaims()
-	c.followSlices()
-	c.followNodes()
-	c.followClasses()
-	c.followRules()
-	c.followTemplates()
-	c.followGroups()
-	c.followEvents(decode.ReasonPreparation, false)
-	c.followEvents(decode.ReasonCreation, true)
+	log := newChangelog(options.Clock)
+	c := &Cluster{options: options, client: connection, log: log, pods: newClusterPods(log)}
+	c.watchPods()
+	c.watchClaims()
+	c.watchSlices()
+	c.watchNodes()
+	c.watchClasses()
+	c.watchRules()
+	c.watchTemplates()
+	c.watchGroups()
+	c.watchEvents(decode.ReasonPreparation, false)
+	c.watchEvents(decode.ReasonCreation, true)
 	return c, nil
 }
 
-// Run reads until ctx ends. What fails meanwhile is told by Statuses, and
-// tried again.
+// Run watches until ctx ends. Failures are reported by Statuses and retried.
 func (c *Cluster) Run(ctx context.Context) {
-	defer c.client.close()
+	defer c.client.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
 	begin := func(ofDRA bool) {
-		for _, kind := range c.kinds {
-			if kind.ofDRA == ofDRA {
-				running.Go(func() { kind.watched.run(ctx, nil, kind.store) })
+		for _, collection := range c.collections {
+			if collection.ofDRA == ofDRA {
+				running.Go(func() { collection.watcher.Run(ctx) })
 			}
 		}
 	}
@@ -123,97 +118,97 @@ func (c *Cluster) Run(ctx context.Context) {
 	})
 }
 
-// awaitAPI returns when the API server has resource.k8s.io/v1, or does not
-// say; false when ctx has ended. That it has not is told once, rather than by
-// each collection of the group.
+// awaitAPI returns true when the API server serves resource.k8s.io/v1, or when
+// that is not known; false when ctx has ended. That it is not served is reported
+// once, and not by each collection of the group.
 func (c *Cluster) awaitAPI(ctx context.Context) bool {
-	pauses := newPauses(spread)
+	claims := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: c.options.Namespace, Resource: claimsSource}
+	backoff := watch.NewBackoff(watch.Jitter)
 	for ctx.Err() == nil {
 		began := c.options.Clock()
-		err := c.client.probe(ctx, c.options.Namespace)
-		if !isUnsupported(err) {
-			c.bar(false)
+		err := c.client.List(ctx, claims, metav1.ListOptions{Limit: 1}, &resourcev1.ResourceClaimList{})
+		if !watch.IsUnsupported(err) {
+			c.setUnsupported(false)
 			return ctx.Err() == nil
 		}
-		c.claims.watched.fail(err)
-		c.bar(true)
-		sleep(ctx, pauses.after(err, c.options.Clock().Since(began)))
+		c.claims.Fail(err)
+		c.setUnsupported(true)
+		watch.Sleep(ctx, backoff.Next(err, c.options.Clock().Since(began)))
 	}
 	return false
 }
 
-func (c *Cluster) bar(barred bool) {
+func (c *Cluster) setUnsupported(unsupported bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.barred = barred
-	signal(c.journal.changed)
+	c.unsupported = unsupported
+	signal(c.log.changed)
 }
 
-// Changed receives after there is something to take, or a source or what is
-// synced is different. It never holds more than one word, however much has
-// changed.
-func (c *Cluster) Changed() <-chan struct{} { return c.journal.changed }
+// Changed receives when there are changes to take, or the status of a source or
+// what is synced has changed. Its capacity is one.
+func (c *Cluster) Changed() <-chan struct{} { return c.log.changed }
 
-// Take returns all changes since the last call, in the order in which they
-// were told. They are the caller's.
+// Take returns all changes since the last call, in the order in which they were
+// received. They belong to the caller.
 func (c *Cluster) Take() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Asked before, what is synced cannot be ahead of what is taken.
+	// Read before the changes, so that it is not ahead of them.
 	c.synced = Synced{
-		Claims: c.known("resourceclaims"), Pods: c.known("pods"), Slices: c.known("resourceslices"),
-		Classes: c.known("deviceclasses"), Nodes: c.known("nodes"), Events: c.known("events"),
+		Claims: c.listed(claimsSource), Pods: c.listed("pods"), Slices: c.listed("resourceslices"),
+		Classes: c.listed("deviceclasses"), Nodes: c.listed("nodes"), Events: c.listed("events"),
 	}
-	return c.journal.take()
+	return c.log.take()
 }
 
-// Synced says what is known as a whole to those who have been given all that
-// Take has returned so far.
+// Synced says which collections the changes that Take has returned make known as
+// a whole.
 func (c *Cluster) Synced() Synced {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced
 }
 
-func (c *Cluster) known(name string) bool {
-	for _, kind := range c.kinds {
-		if kind.watched.resource == name && !kind.watched.isListed() {
+func (c *Cluster) listed(resource string) bool {
+	for _, collection := range c.collections {
+		if collection.resource == resource && !collection.watcher.Listed() {
 			return false
 		}
 	}
 	return true
 }
 
-// Settled reports whether each collection has been listed once, or has failed
-// to be, or is not served: whether there is nothing to wait for.
+// Settled reports whether each collection was listed, failed to be, or is not
+// served.
 func (c *Cluster) Settled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, kind := range c.kinds {
-		if barred := kind.ofDRA && c.barred; !barred && !kind.watched.isSettled() {
+	for _, collection := range c.collections {
+		if unsupported := collection.ofDRA && c.unsupported; !unsupported && !collection.watcher.Settled() {
 			return false
 		}
 	}
 	return true
 }
 
-// Statuses says how each source is: one per resource, by its name, and none
-// for those that an API server may well not serve while it does not. Where
-// resource.k8s.io/v1 as a whole is not served, the claims say so in words and
-// the group's other resources by their reason alone.
+// Statuses returns the status of each source: one for each resource, and none
+// for an optional one that is not served. If resource.k8s.io/v1 as a whole is
+// not served, the status of the claims has the message, and those of the other
+// resources of the group only the reason.
 func (c *Cluster) Statuses() []source.Status {
-	now, pending := c.options.Clock(), c.journal.oldest()
+	now, pending := c.options.Clock(), c.log.oldest()
 	c.mu.Lock()
-	barred := c.barred
+	unsupported := c.unsupported
 	c.mu.Unlock()
 	var all []source.Status
-	for _, kind := range c.kinds {
-		status, served := kind.watched.statusIfServed(now, pending)
-		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
+	for _, collection := range c.collections {
+		status, served := collection.watcher.Status(now, pending)
+		if collection.ofDRA && unsupported && status.Reason == source.ReasonNone {
 			status.Reason = source.ReasonUnsupported
 		}
 		if status.Name == "pods" {
-			status = c.pending.note(status)
+			status = c.pods.limit.status(status)
 		}
 		switch last := len(all) - 1; {
 		case !served:
@@ -226,7 +221,7 @@ func (c *Cluster) Statuses() []source.Status {
 	return all
 }
 
-// worse is the status of a source that is read in two parts.
+// worse returns the status of a source that is read in two parts.
 func worse(a, b source.Status) source.Status {
 	one, other := a, b
 	if a.Up && a.Reason == source.ReasonNone {
