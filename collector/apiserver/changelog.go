@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -76,4 +77,34 @@ func (r recorder[T]) record(before, after *T, live bool) *T {
 		r.log.record(change)
 	}
 	return after
+}
+
+// item is what is kept of an object: what it was decoded to, shared with the
+// changes that were recorded, and its version.
+type item[T any] struct {
+	version string // resource version, or another text that is equal if nothing has changed
+	value   *T     // nil: nothing but the version is kept
+}
+
+// sameVersion reports whether an object is as it was when it was decoded.
+func sameVersion[O watch.Object, T any](before item[T], object O) bool {
+	return before.version != "" && before.version == object.GetResourceVersion()
+}
+
+// valueOf is the value of an item; nil: there is no item.
+func valueOf[T any](i *item[T]) *T {
+	if i == nil {
+		return nil
+	}
+	return i.value
+}
+
+// recording returns what applies the changes of items to the changelog.
+func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, item[T]]) {
+	return func(event watch.Event[O, item[T]]) {
+		kept := r.record(valueOf(event.Before), valueOf(event.After), event.Live)
+		if event.After != nil {
+			event.After.value = kept
+		}
+	}
 }

@@ -50,9 +50,6 @@ type Node struct {
 	facts           Facts
 }
 
-// claimsSource is the name of the source that claims are read from.
-const claimsSource = "resourceclaims"
-
 // New returns a Node that sends nothing before Run.
 func New(options Options) (*Node, error) {
 	if err := options.check(); err != nil {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -92,4 +95,19 @@ type Facts struct {
 	// nothing is known: they were not read yet, or could not be. A claim that is
 	// known not to exist is not among them. Sorted by namespace and name.
 	Unread []dra.ClaimRef
+}
+
+// claimsSource is the name of the source that claims are read from.
+const claimsSource = "resourceclaims"
+
+func podVersions() []watch.Version {
+	return []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.PodList{} }}}
+}
+
+func claimVersions() []watch.Version {
+	return []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceClaimList{} }}}
+}
+
+func sliceVersions() []watch.Version {
+	return []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceSliceList{} }}}
 }

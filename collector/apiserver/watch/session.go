@@ -18,6 +18,17 @@ const (
 	catchUpTime    = time.Second      // after a gap: events that a watch delivers until then may have happened in it
 )
 
+// Options of a Watcher.
+type Options struct {
+	Clock   clock.Clock
+	Tracker *source.Tracker
+	Changed func(alive bool) // called at every success and failure; it must not call the Watcher
+
+	// Optional says that the API server may not serve the collection, which is
+	// no failure then.
+	Optional bool
+}
+
 // session is the state of the watch of one collection: whether the collection is
 // known and up to date, and the status of its source.
 //

@@ -15,22 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 const endTimeout = 500 * time.Millisecond // of a cycle whose context has ended
-
-// Options of a Watcher.
-type Options struct {
-	Clock   clock.Clock
-	Tracker *source.Tracker
-	Changed func(alive bool) // called at every success and failure; it must not call the Watcher
-
-	// Optional says that the API server may not serve the collection, which is
-	// no failure then.
-	Optional bool
-}
 
 // Watcher keeps the Store of one collection up to date by lists and watches, and
 // knows the status of that. All methods but Run may be called at any time from
