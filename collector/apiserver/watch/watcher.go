@@ -14,7 +14,6 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
 )
 
 const endTimeout = 500 * time.Millisecond // of a cycle whose context has ended
