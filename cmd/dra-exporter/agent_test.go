@@ -19,6 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 )
 
 // blocked is a source that never answers, and counts who asks.
@@ -36,23 +37,23 @@ func testFlags() *agentFlags {
 }
 
 // serve runs an agent and returns its address.
-func serve(t testing.TB, flags *agentFlags, around surroundings) string {
+func serve(t testing.TB, flags *agentFlags, around role.NodeOptions) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	around.clock = clock.System()
-	a, err := newAgent(flags, around, log)
+	around.Clock = clock.System()
+	a, err := newNode(flags, around, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addresses, systemd, config := []string{"127.0.0.1:0"}, false, ""
 	web := &webFlags{toolkit: &toolkit.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &systemd, WebConfigFile: &config}, path: "/metrics", log: &promslog.Config{}}
-	server, err := a.server(web, log)
+	server, err := web.server(around.API, a.Server, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- a.run(ctx, server) }()
+	go func() { done <- a.Run(ctx, server) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -100,7 +101,7 @@ func eventually(t testing.TB, url string, want ...string) string {
 // blocks forever.
 func TestScrapesNeverTouchASource(t *testing.T) {
 	source := &blocked{}
-	address := serve(t, testFlags(), surroundings{node: "n", socket: "/does/not/exist", sources: []device.Source{source}})
+	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{source}})
 	eventually(t, address+"/metrics", `dra_exporter_source_up{source="blocked"} 0`)
 	asked := source.asked.Load()
 	for range 200 {
@@ -120,9 +121,9 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 
 // With everything missing the agent serves, and says what is missing.
 func TestNothingIsThere(t *testing.T) {
-	address := serve(t, testFlags(), surroundings{
-		node: "n", socket: filepath.Join(t.TempDir(), "kubelet.sock"), cdiDirs: []string{t.TempDir()},
-		cluster: &rest.Config{Host: "http://127.0.0.1:1"}, sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})},
+	address := serve(t, testFlags(), role.NodeOptions{
+		Name: "n", Socket: filepath.Join(t.TempDir(), "kubelet.sock"), CDIDirs: []string{t.TempDir()},
+		API: &rest.Config{Host: "http://127.0.0.1:1"}, Sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})},
 	})
 	eventually(t, address+"/metrics",
 		`dra_exporter_source_up{source="nvml"} 0`, `dra_exporter_source_error_info{reason="library_not_found",source="nvml"} 1`,
@@ -142,8 +143,8 @@ func TestNothingIsThere(t *testing.T) {
 
 // --device.source=auto says nothing of a library that is not on the node.
 func TestAutoIsSilentWithoutALibrary(t *testing.T) {
-	address := serve(t, testFlags(), surroundings{
-		node: "n", socket: "/does/not/exist", sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})}, optional: map[string]bool{"nvml": true},
+	address := serve(t, testFlags(), role.NodeOptions{
+		Name: "n", Socket: "/does/not/exist", Sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})}, Optional: map[string]bool{"nvml": true},
 	})
 	page := eventually(t, address+"/metrics", `dra_exporter_source_up{source="podresources"} 0`)
 	if strings.Contains(page, `source_up{source="nvml"}`) {
@@ -155,7 +156,7 @@ func TestAutoIsSilentWithoutALibrary(t *testing.T) {
 func TestHealthyFailsWhenASourceHangsForLong(t *testing.T) {
 	flags := testFlags()
 	flags.restartAfter = time.Second
-	address := serve(t, flags, surroundings{node: "n", socket: "/does/not/exist", sources: []device.Source{&blocked{}}})
+	address := serve(t, flags, role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{&blocked{}}})
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		code, body := get(t, address+"/-/healthy")
 		if code == http.StatusServiceUnavailable {

@@ -1,17 +1,32 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
+	"net/url"
 	"os"
-	"strconv"
+	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/config"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
 // checkFlags are those of every check.
@@ -24,18 +39,18 @@ type checkFlags struct {
 }
 
 // addCheck adds the subcommand that says what is missing, and what to do.
-func (c *commands) addCheck(stdout, stderr io.Writer) {
+func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 	command := c.app.Command("check", "Say what the exporter can and cannot see here, and what to do about it.")
 	flags := &checkFlags{}
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "How long to wait for answers.").Default("20s").DurationVar(&flags.timeout)
-	c.check = flags
-	c.addCheckNode(command, flags, stdout, stderr)
-	c.addCheckCluster(command, flags, stdout, stderr)
-	c.addCheckAgent(command, flags, stdout, stderr)
+	addCheckNode(c, command, flags, stdout, stderr)
+	addCheckCluster(c, command, flags, stdout, stderr)
+	addCheckAgent(c, command, flags, stdout, stderr)
+	return flags
 }
 
-// run has something checked and shows what was found. A failure is an error.
+// run makes a report and writes it. A failure in the report is an error.
 func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(context.Context) (*check.Report, error)) error {
 	if f.timeout <= 0 {
 		return fmt.Errorf("--timeout=%s is no time to check anything in", f.timeout)
@@ -47,38 +62,365 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped: %w", ctx.Err())
 	}
-	if err := f.show(report, stdout); err != nil {
+	if f.output == "json" {
+		err = report.JSON(stdout)
+	} else if _, err = io.WriteString(stdout, report.Text(check.Style{Colour: terminal.Styled(stdout), Columns: terminal.Columns(stdout)})); err != nil {
+		err = fmt.Errorf("write the report: %w", err)
+	}
+	if err != nil {
 		return err
 	}
 	return report.Err()
 }
 
-func (f *checkFlags) show(report *check.Report, stdout io.Writer) error {
-	if f.output == "json" {
-		return report.JSON(stdout)
+// checkSettings reads the files that flags name and dials the collector. Traces
+// are the cluster role's alone.
+func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlp.Flags, traces bool, web *webFlags) check.Settings {
+	settings := check.Settings{FlagsError: flagsError, Prices: prices, WebConfig: *web.toolkit.WebConfigFile}
+	if prices != "" {
+		_, settings.PricesError = price.Load(prices)
 	}
-	if _, err := io.WriteString(stdout, report.Text(check.Style{Colour: styled(stdout), Columns: widthOf(stdout)})); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	if settings.WebConfig != "" {
+		settings.WebConfigError = toolkit.Validate(settings.WebConfig)
 	}
-	return nil
+	push, err := pushSettings(pushFlags)
+	if err != nil {
+		settings.PushError = errors.Unwrap(err)
+		return settings
+	}
+	settings.PushWithheld = push.Withheld()
+	var signals []check.Signal
+	if push.Metrics.On {
+		signals = append(signals, check.Signal{Name: "metrics", Endpoint: push.Metrics.Endpoint, Insecure: push.Metrics.Insecure})
+	}
+	if push.Traces.On && traces {
+		signals = append(signals, check.Signal{Name: "traces", Endpoint: push.Traces.Endpoint, Insecure: push.Traces.Insecure})
+	}
+	settings.Pushes = check.DialPushes(ctx, signals)
+	return settings
 }
 
-// widthOf is how wide the terminal is; 0: it is none, or nobody knows.
-func widthOf(to io.Writer) int {
-	const narrowest, widest = 60, 140
-	width := 0
-	if file, isFile := to.(*os.File); isFile {
-		if told, _, err := term.GetSize(int(file.Fd())); err == nil {
-			width = told
-		} else {
-			return 0
+// reviewAccess returns the permissions that the web flags need.
+func reviewAccess(web *webFlags) []check.Access {
+	if !web.access.kubernetes {
+		return nil
+	}
+	return check.ReviewAccess()
+}
+
+// nodeCheck runs the node role, without serving or pushing anything, until each
+// source has been read or the time is up.
+type nodeCheck struct {
+	common   *checkFlags
+	flags    *nodeFlags
+	agent    *agentFlags
+	push     *otlp.Flags
+	web      *webFlags
+	progress terminal.Progress
+
+	options role.NodeOptions
+	name    check.NodeName
+	opened  error
+	api     check.API
+	probe   *check.Probe // nil: there is no API server
+}
+
+// addCheckNode adds the check of a node, with the node role's flags.
+func addCheckNode(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
+	command := parent.Command("node", "Check what the node role needs, here: takes its flags, and reads what it reads. In the agent's container the running agent's flags are taken over.").Default()
+	n := &nodeCheck{common: common, flags: addNodeFlags(command), agent: addAgentFlags(command), push: addPushFlags(command), progress: terminal.Progress{To: stderr}}
+	n.web = addWebFlags(command, nodeAddress, stderr)
+	n.web.access.add(command)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, n.examine) }
+}
+
+func (n *nodeCheck) examine(ctx context.Context) (*check.Report, error) {
+	ctx, stop := context.WithTimeout(ctx, n.common.timeout)
+	defer stop()
+	log := discardLogs()
+	host := check.ReadHost(buildVersion().Version, n.flags.procfs, n.flags.options.sysfs)
+	host.Inherited, host.InheritError = n.common.inherited, n.common.inheritError
+	host.Node = !check.FolderMissing(n.flags.socket)
+	n.prepare(log)
+	var settings check.Settings
+	n.progress.During(ctx, terminal.Awaiting("addresses that flags name, and the API server"), func() {
+		settings = n.settings(ctx)
+		n.readAPI(ctx)
+	})
+	if n.probe != nil {
+		defer n.probe.Close()
+	}
+	report := &check.Report{}
+	report.Add(check.HostFindings(host)...)
+	report.Add(check.SettingsFindings(settings)...)
+	agent, err := newNode(n.agent, n.options, log)
+	if settings.FlagsError != nil || err != nil {
+		report.Add(check.SettingsFindings(check.Settings{FlagsError: err})...)
+		report.Add(check.APIFindings(n.api, check.NodeRole)...)
+		return report, nil
+	}
+	reading, end := context.WithCancel(context.WithoutCancel(ctx)) // until the report is made, also when the time is up
+	var running sync.WaitGroup
+	agent.Start(reading, &running)
+	n.await(ctx, agent)
+	report.Add(check.NodeFindings(n.known(host, agent))...)
+	end()
+	running.Wait()
+	n.addRunning(ctx, report)
+	return report, nil
+}
+
+// prepare sets up what surrounds the agent as the node role does, but continues
+// without what fails.
+func (n *nodeCheck) prepare(log *slog.Logger) {
+	n.options = role.NodeOptions{Name: n.flags.name, Clock: clock.System(), Socket: n.flags.socket, CDIDirs: n.flags.cdiDirs, Procfs: n.flags.procfs, Gate: &role.Gate{}}
+	n.name = check.NodeName{Name: n.flags.name, APIPods: -1, KubeletPods: -1, Slices: -1}
+	if n.flags.name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		_, n.name.Missing = n.flags.hostname()
+		n.options.Name, n.name.Name, n.name.Guessed = host, host, true
+	}
+	n.api = check.API{Disabled: n.flags.alone}
+	if !n.flags.alone {
+		n.options.API, n.api.ConfigError = clusterConfig(n.flags.kubeconfig)
+	}
+	if n.options.API != nil {
+		n.options.PodsAPI = n.flags.podsAPI
+	}
+	flags := *n.flags
+	flags.options.profiling = flags.options.profiling && !n.withheld()
+	n.opened = flags.open(&n.options, n.agent, log)
+}
+
+// withheld reports whether the profiling counters are left to the running
+// agent: one reader of a GPU can have them, and DCGM's embedded engine takes
+// them. A host engine serves all of its clients.
+func (n *nodeCheck) withheld() bool {
+	return n.flags.options.profiling && n.common.inherited != nil && n.flags.options.hostEngine == ""
+}
+
+// settings leaves out a price list that cannot be used, so that the agent can be
+// started without it.
+func (n *nodeCheck) settings(ctx context.Context) check.Settings {
+	err := n.agent.check()
+	if err == nil && n.flags.alone && n.flags.podsAPI != "" {
+		err = errPodsAPIAlone
+	}
+	settings := checkSettings(ctx, err, n.agent.prices, n.push, false, n.web)
+	if settings.PricesError != nil {
+		n.agent.prices = ""
+	}
+	return settings
+}
+
+// errPodsAPIAlone reports two flags of which one needs what the other forbids.
+var errPodsAPIAlone = errors.New("--kubelet.pods-api needs the API server: leave out --kubernetes.disable, or this flag")
+
+// readAPI reads the API server's version, permissions and this node.
+func (n *nodeCheck) readAPI(ctx context.Context) {
+	if n.options.API == nil {
+		return
+	}
+	probe, err := check.NewProbe(n.options.API)
+	if err != nil {
+		n.api.ConfigError = err
+		n.options.API = nil
+		return
+	}
+	n.probe = probe
+	n.api = probe.API(ctx, append(check.NodeAccess(n.options.PodsAPI != ""), reviewAccess(n.web)...))
+	if n.api.VersionError != nil {
+		return
+	}
+	n.name.Exists, n.name.Known = probe.Node(ctx, n.options.Name)
+	n.name.APIPods = probe.PodsOnNode(ctx, n.options.Name)
+}
+
+// await returns when the role has read each source once and its devices twice: some
+// quantities are a difference of two readings.
+func (n *nodeCheck) await(ctx context.Context, node *role.Node) {
+	if !n.progress.Until(ctx, node.Unread, func() bool { return node.Stepped() && len(node.Unread()) == 0 }) {
+		return
+	}
+	second := time.NewTimer(min(2*n.agent.interval+n.agent.interval/2, n.common.timeout/2))
+	defer second.Stop()
+	select {
+	case <-ctx.Done():
+	case <-second.C:
+	}
+}
+
+// known collects what the role has read.
+func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
+	read := node.Known()
+	known := check.Node{
+		Host: host, Facts: read.Facts, Socket: n.flags.socket, Listed: read.Listed, PodsSocket: n.flags.podsAPI, CDIDirs: n.flags.cdiDirs,
+		Kubelet: read.Kubelet, CDI: read.CDI, PodsAPI: read.PodsAPI, Devices: read.Devices,
+		Optional: n.options.Optional, OpenError: n.opened, Profiling: n.flags.options.profiling, Withheld: n.withheld(),
+		API: n.api,
+	}
+	known.API.Statuses = read.API
+	if n.probe != nil && n.api.VersionError == nil {
+		known.Name = &n.name
+	}
+	for _, row := range read.Rows {
+		if row.Family.Name == "dra_exporter_process_attribution" && row.Value == 1 {
+			known.Sharing = row.Labels.Get("reason")
 		}
 	}
-	if told, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
-		width = cmp.Or(told, width)
+	return known
+}
+
+// addRunning reads the exporter that this container runs, over the loopback
+// interface, unless it needs TLS or a password.
+func (n *nodeCheck) addRunning(ctx context.Context, report *check.Report) {
+	if n.common.inherited == nil || *n.web.toolkit.WebConfigFile != "" {
+		return
 	}
-	if width == 0 {
-		return 0
+	for _, address := range *n.web.toolkit.WebListenAddresses {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			continue
+		}
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+		address = (&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: n.web.path}).String()
+		agent := check.Agent{URL: address, Asked: address}
+		late, stop := context.WithTimeout(context.WithoutCancel(ctx), check.ProbeTimeout) // the check's own time may be up
+		agentReader(config.DefaultHTTPClientConfig, n.progress).ReadAgent(late, &agent)
+		stop()
+		report.Add(check.Agents([]check.Agent{agent})...)
+		return
 	}
-	return min(max(width, narrowest), widest)
+}
+
+// clusterCheck reads what the cluster role reads, once.
+type clusterCheck struct {
+	common   *checkFlags
+	flags    *clusterFlags
+	push     *otlp.Flags
+	web      *webFlags
+	progress terminal.Progress
+}
+
+// addCheckCluster adds the check of a cluster, with the cluster role's flags.
+func addCheckCluster(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
+	command := parent.Command("cluster", "Check what the cluster role needs: takes its flags, and reads what it reads. Outside a pod and without --kubeconfig, by your own kubeconfig.")
+	k := &clusterCheck{common: common, flags: &clusterFlags{}, progress: terminal.Progress{To: stderr}}
+	k.flags.add(command)
+	k.push = addPushFlags(command)
+	k.web = addWebFlags(command, clusterAddress, stderr)
+	k.web.access.add(command)
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, k.examine) }
+}
+
+func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
+	ctx, stop := context.WithTimeout(ctx, k.common.timeout)
+	defer stop()
+	log := discardLogs()
+	report := &check.Report{}
+	report.Add(check.InheritedFindings(k.common.inherited, k.common.inheritError)...)
+	var settings check.Settings
+	k.progress.During(ctx, terminal.Awaiting("addresses that flags name"), func() {
+		settings = checkSettings(ctx, k.flags.check(), "", k.push, true, k.web)
+	})
+	report.Add(check.SettingsFindings(settings)...)
+	config, err := k.connection()
+	var probe *check.Probe
+	if err == nil {
+		probe, err = check.NewProbe(config)
+	}
+	if err != nil {
+		report.Add(check.APIFindings(check.API{ConfigError: err}, check.ClusterRole)...)
+		return report, nil
+	}
+	defer probe.Close()
+	var api check.API
+	k.progress.During(ctx, terminal.Awaiting("the API server"), func() {
+		api = probe.API(ctx, append(check.ClusterAccess(), reviewAccess(k.web)...))
+	})
+	if api.VersionError != nil {
+		report.Add(check.APIFindings(api, check.ClusterRole)...)
+		return report, nil
+	}
+	cluster := check.Cluster{Minor: api.Minor, Instances: probe.Instances(ctx)}
+	if api.Statuses, err = k.read(ctx, config, log, &cluster); err != nil {
+		return nil, err
+	}
+	report.Add(check.APIFindings(api, check.ClusterRole)...)
+	report.Add(check.ClusterFindings(cluster)...)
+	return report, nil
+}
+
+// connection is that of the cluster role: --kubeconfig or the pod's own. Without
+// either it is a person's kubeconfig.
+func (k *clusterCheck) connection() (*rest.Config, error) {
+	config, err := clusterConfig(k.flags.kubeconfig)
+	if !errors.Is(err, errNotInPod) {
+		return config, err
+	}
+	person := personFlags{}
+	config, _, err = person.connection()
+	return config, err
+}
+
+// read lists everything once.
+func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.Cluster) ([]source.Status, error) {
+	kept := inventory.New()
+	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{Config: config, Keeper: kept, Log: log, Clock: clock.System()})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to read the API server: %w", err)
+	}
+	reading, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { reader.Run(reading) })
+	k.progress.Until(ctx, func() []string { return source.Unread(reader.Statuses()) }, reader.Settled)
+	reader.Take() // Synced is about what has been taken
+	statuses, synced := reader.Statuses(), reader.Synced()
+	stop()
+	running.Wait()
+	_ = kept.Settle(ctx, nil) // it fails at the end of ctx alone; classes are then not counted
+	cluster.Supply, cluster.SliceRead, cluster.ClassRead = kept.Supply(), synced.Slices, synced.Classes
+	cluster.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
+	return statuses, nil
+}
+
+// agentReader reads running exporters by the settings.
+func agentReader(settings config.HTTPClientConfig, progress terminal.Progress) *check.AgentReader {
+	return &check.AgentReader{
+		HTTP: settings, UserAgent: "dra-exporter/" + buildVersion().Version, Resolve: net.DefaultResolver.LookupHost,
+		Pause: 2 * time.Second, Clock: clock.System(), Progress: progress,
+	}
+}
+
+// addCheckAgent adds the check of exporters that run.
+func addCheckAgent(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
+	command := parent.Command("agent", "Ask running exporters how they are: each address that a name stands for.")
+	urls := command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; without a path /metrics is asked for. Repeatable.").Required().Strings()
+	httpConfig := command.Flag("http.config.file", "HTTP client configuration of Prometheus: TLS, basic authentication, tokens.").PlaceHolder("FILE").String()
+	examine := func(ctx context.Context) (*check.Report, error) {
+		settings := config.DefaultHTTPClientConfig
+		if *httpConfig != "" {
+			loaded, _, err := config.LoadHTTPConfigFile(*httpConfig)
+			if err != nil {
+				return nil, fmt.Errorf("--http.config.file: %w", err)
+			}
+			settings = *loaded
+		}
+		settings.FollowRedirects = false // a redirect could lead to another exporter
+		ctx, stop := context.WithTimeout(ctx, common.timeout)
+		defer stop()
+		agents, err := agentReader(settings, terminal.Progress{To: stderr}).Read(ctx, *urls)
+		if err != nil {
+			return nil, err
+		}
+		report := &check.Report{}
+		report.Add(check.Agents(agents)...)
+		return report, nil
+	}
+	c.byName[command.FullCommand()] = func(ctx context.Context) error { return common.run(ctx, stdout, examine) }
 }

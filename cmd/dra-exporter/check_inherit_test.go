@@ -59,18 +59,20 @@ func TestInheritsTheFlagsOfTheContainersExporter(t *testing.T) {
 		"no procfs":                     {nil, "check", nil},
 	} {
 		line := strings.Fields(test.line)
-		whole, inherited, err := inherit(fakeProcfs(t, test.procfs...), line)
+		procfs := fakeProcfs(t, test.procfs...)
+		whole, inherited, err := inherit(newApp, func() []string { return check.ContainerCommand(procfs) }, line)
 		if err != nil || !slices.Equal(inherited, test.want) || (inherited == nil) != (test.want == nil) || !slices.Equal(whole, append(line, test.want...)) {
 			t.Errorf("%s: %v, %v, %v, want %v", name, whole, inherited, err, test.want)
 		}
 		if test.want == nil {
 			continue
 		}
-		if _, err := newCommands(os.Stdout, os.Stderr).app.Parse(whole); err != nil {
+		if _, err := newApp().Parse(whole); err != nil {
 			t.Errorf("%s: %v cannot be parsed: %v", name, whole, err)
 		}
 	}
-	_, inherited, err := inherit(fakeProcfs(t, self, fakeProcess{"1", "0::/", "1", "/dra-exporter node --of-another-version"}), []string{"check"})
+	another := func() []string { return []string{"/dra-exporter", "node", "--of-another-version"} }
+	_, inherited, err := inherit(newApp, another, []string{"check"})
 	if err == nil || inherited != nil {
 		t.Errorf("flags of another version: %v, %v", inherited, err)
 	}
@@ -112,27 +114,24 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// FuzzInherit reads any command line and stat of the process that a container was
-// started with. What is added to a line are flags that the line lacks, and together
-// they can be read again.
+// FuzzInherit reads any command line of the process that a container was started
+// with. The words that are added to a line are flags that the line lacks, and the
+// whole line can be parsed.
 func FuzzInherit(f *testing.F) {
 	for _, running := range []string{
 		"/dra-exporter node --dcgm.host-engine=engine:5555 --no-device.processes --labels.pod team", "/dra-exporter cluster --pending.budget=0.5",
 		"/dra-exporter node -- --x", "/dra-exporter node --log.level", "dra-exporter node --labels.pod=\xff= --labels.pod=--help", "/bin/sh -c x", "",
 	} {
-		f.Add([]byte(strings.ReplaceAll(running, " ", "\x00")), []byte("1 (a) b) S"+strings.Repeat(" 0", 18)+" 7 0"), "check node --labels.pod=x")
+		f.Add([]byte(strings.ReplaceAll(running, " ", "\x00")), "check node --labels.pod=x")
 	}
-	f.Fuzz(func(t *testing.T, cmdline, stat []byte, line string) {
-		if start, ok := decodeStart(stat); !ok && start != 0 {
-			t.Errorf("%q began at %d, which is not known", stat, start)
-		}
+	f.Fuzz(func(t *testing.T, cmdline []byte, line string) {
 		running, given := strings.Split(string(cmdline), "\x00"), strings.Fields(line)
 		for _, word := range append(slices.Clone(running), given...) {
 			if strings.HasPrefix(word, "@") || strings.HasPrefix(strings.TrimLeft(word, "-"), "help") || strings.Contains(word, "completion") {
 				t.Skip("a file of words, or what ends the program")
 			}
 		}
-		whole, inherited, err := inheritFrom(running, given)
+		whole, inherited, err := inherit(newApp, func() []string { return running }, given)
 		if err != nil {
 			return
 		}
@@ -142,7 +141,7 @@ func FuzzInherit(f *testing.F) {
 		if len(inherited) == 0 {
 			return
 		}
-		own, _, _ := flagsOf(given)
+		own, _, _ := flagsOf(newApp(), given)
 		for _, word := range inherited {
 			if !strings.HasPrefix(word, "--") {
 				t.Errorf("%q is no flag", word)
@@ -153,7 +152,7 @@ func FuzzInherit(f *testing.F) {
 				}
 			}
 		}
-		if all, _, err := flagsOf(whole); err != nil || len(all) != len(own)+len(inherited) {
+		if all, _, err := flagsOf(newApp(), whole); err != nil || len(all) != len(own)+len(inherited) {
 			t.Errorf("%q is read as %v (%v)", whole, all, err)
 		}
 	})

@@ -19,14 +19,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/config"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/check"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
@@ -430,7 +434,7 @@ func TestCheckOfAgents(t *testing.T) {
 	t.Parallel()
 	s := newCheckStage(t)
 	s.kubelet.Set(nil)
-	address := serve(t, testFlags(), surroundings{node: "n", socket: filepath.Join(s.dir, "kubelet.sock"), cdiDirs: []string{filepath.Join(s.dir, "cdi")}})
+	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: filepath.Join(s.dir, "kubelet.sock"), CDIDirs: []string{filepath.Join(s.dir, "cdi")}})
 	eventually(t, address+"/metrics", "dra_exporter_source_up{source=\"podresources\"} 1")
 	found := runCheck(t, nil, "agent", address, strings.TrimPrefix(address, "http://"))
 	if found.Failures > 0 || len(found.Findings) != 2 {
@@ -482,15 +486,18 @@ func TestCheckAsksEachAddressOfAName(t *testing.T) {
 		go func() { _ = server.Serve(listener) }() // until it is closed
 		t.Cleanup(func() { _ = server.Close() })
 	}
-	flags := &checkAgentFlags{
-		stderr: io.Discard,
-		urls:   []string{"exporters.lab:" + port},
-		lookup: func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", "::1", "127.0.0.1"}, nil },
+	reader := check.AgentReader{
+		HTTP:     config.DefaultHTTPClientConfig,
+		Resolve:  func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", "::1", "127.0.0.1"}, nil },
+		Clock:    clock.System(),
+		Progress: terminal.Progress{To: io.Discard},
 	}
-	report, err := flags.examine(t.Context(), time.Minute)
+	agents, err := reader.Read(t.Context(), []string{"exporters.lab:" + port})
 	if err != nil {
 		t.Fatal(err)
 	}
+	report := check.Report{}
+	report.Add(check.Agents(agents)...)
 	found := checked{Findings: report.Findings}
 	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.1", check.OK, "version one")
 	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.2", check.OK, "version two")

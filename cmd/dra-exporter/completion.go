@@ -21,7 +21,7 @@ var (
 )
 
 // addCompletion adds the subcommand that makes shells complete the others.
-func (c *commands) addCompletion(stdout io.Writer) {
+func addCompletion(c *commands, stdout io.Writer) {
 	command := c.app.Command("completion", "Print the script by which a shell completes commands, flags and their values.")
 	scripts := map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}
 	shells := slices.Sorted(maps.Keys(scripts))

@@ -105,7 +105,7 @@ func leaves(commands []*kingpin.CmdModel, above []setting, path string) (names [
 
 // TestConfigurationDocument: what two commands take alike is described once.
 func TestConfigurationDocument(t *testing.T) {
-	app := newCommands(io.Discard, io.Discard).app
+	app := newApp()
 	if _, err := app.ParseContext(nil); err != nil { // names the variables
 		t.Fatal(err)
 	}

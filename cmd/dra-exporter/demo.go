@@ -22,12 +22,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
 // addDemo adds the subcommand that needs neither a GPU nor a cluster.
-func (c *commands) addDemo(stdout, stderr io.Writer) {
+func addDemo(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
@@ -47,8 +48,7 @@ type demoFlags struct {
 	push   *otlp.Flags
 }
 
-// runDemo wires the agent as on a real node; only what lies around it is
-// simulated.
+// runDemo runs both roles as they are; only what surrounds them is simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
 	// A terminal that is closed ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -86,7 +86,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
-	tellWhere(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
+	printAddresses(stdout, kubeconfig, node.server.Addresses()[0], cluster.server.Addresses()[0], flags.web.path)
 	var running errgroup.Group
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
@@ -97,37 +97,38 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	return running.Wait()
 }
 
-// role is one role of the demo and where it is served.
-type role struct {
+// served is one role of the demo and its server.
+type served struct {
 	server *web.Server
 	serve  func(context.Context, *web.Server) error
 }
 
-func (r role) run(ctx context.Context) error { return r.serve(ctx, r.server) }
+func (s served) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
-	around := surroundings{
-		node: simulated.NodeName(), clock: now, sources: []device.Source{simulated.Source()},
-		socket: simulated.KubeletSocket(), cdiDirs: []string{simulated.CDIDir()}, procfs: simulated.Procfs(), cluster: simulated.Config(),
-		processes: &gate{}, push: push,
+func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+	options := role.NodeOptions{
+		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
+		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
+		Gate: &role.Gate{}, Push: push,
 	}
-	simulated.ListProcesses(around.processes.open.Load)
-	agent, err := newAgent(demoAgentFlags(simulated.PriceList(), flags.dcgm), around, log.With("role", "node"))
+	simulated.ListProcesses(options.Gate.Open)
+	node, err := newNode(demoAgentFlags(simulated.PriceList(), flags.dcgm), options, log.With("role", "node"))
 	if err != nil {
-		return role{}, err
+		return served{}, err
 	}
-	server, err := agent.server(flags.web, log)
-	return role{server, agent.run}, err
+	server, err := flags.web.server(options.API, node.Server, log)
+	return served{server, node.Run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (role, error) {
-	watcher, err := newWatcher(&clusterFlags{budget: 0.25, maxSeries: 30000}, simulated.Config(), push, now, log.With("role", "cluster"))
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+	options := (&clusterFlags{budget: 0.25, maxSeries: 30000}).options(simulated.Config(), push, now)
+	options.Explain = explain
+	cluster, err := role.NewCluster(options, log.With("role", "cluster"))
 	if err != nil {
-		return role{}, err
+		return served{}, err
 	}
-	watcher.explain = explain
-	server, err := watcher.server(flags.web.at(flags.second, "--cluster.listen-address"), log)
-	return role{server, watcher.run}, err
+	server, err := flags.web.at(flags.second, "--cluster.listen-address").server(options.API, cluster.Server, log)
+	return served{server, cluster.Run}, err
 }
 
 // demoAgentFlags are the defaults of the node role, with a grace that lets people
@@ -183,9 +184,9 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// tellWhere prints commands that can be copied: with the program's name as it
+// printAddresses prints commands that can be copied: with the program's name as it
 // was called.
-func tellWhere(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
+func printAddresses(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
 	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
 
   the node     http://%[1]s/

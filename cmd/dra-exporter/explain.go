@@ -6,21 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// explainFlags are those of a person who asks, as kubectl has them.
+// explainFlags are named as in kubectl.
 type explainFlags struct {
 	personFlags
 	output  string
@@ -44,29 +41,29 @@ func arguments(commandLine []string) []string {
 }
 
 // addExplain adds the subcommand for a person with a kubeconfig.
-func (c *commands) addExplain(stdout, stderr io.Writer) {
+func addExplain(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("explain", "Say why a claim or a pod waits for devices, and what would help.")
 	flags := &explainFlags{}
 	flags.addTo(command)
 	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
 	command.Flag("timeout", "How long to wait until the cluster has been read, and how long the diagnosis may take after that.").Default("30s").DurationVar(&flags.timeout)
-	c.addExplained(command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
-	c.addExplained(command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
+	addExplained(c, command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
+	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
 }
 
-func (c *commands) addExplained(parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) {
+func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, help string, flags *explainFlags, stdout, stderr io.Writer) {
 	command := parent.Command(string(kind), help)
 	command.Arg("NAME", "NAMESPACE/NAME, or NAME in the namespace of the context.").Required().StringVar(&flags.name)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
 }
 
-// runExplain fails where the question could not be answered.
+// runExplain fails if there is no such object, or if that is unknown.
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
 		return fmt.Errorf("--timeout=%s is no time to read a cluster in", flags.timeout)
 	}
-	// A wrong name is told before a missing kubeconfig.
+	// A wrong name is reported before a missing kubeconfig.
 	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {
 		return err
 	}
@@ -78,10 +75,8 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.DiscardHandler) // what fails is in the report
-	klog.SetSlogLogger(log)
-	asked := inquiry{config: config, clock: clock.System(), log: log, stderr: stderr, timeout: flags.timeout}
-	facts, err := asked.facts(ctx, subject)
+	reader := explain.Reader{Config: config, Clock: clock.System(), Log: discardLogs(), Stderr: stderr, Timeout: flags.timeout}
+	facts, err := reader.Facts(ctx, subject)
 	if err != nil {
 		return err
 	}
@@ -89,11 +84,7 @@ func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, std
 	if err != nil {
 		return err
 	}
-	return show(report, flags.output, stdout)
-}
-
-func show(report *explain.Report, output string, stdout io.Writer) error {
-	if output == "json" {
+	if flags.output == "json" {
 		encoder := json.NewEncoder(terminal.JSONWriter(stdout))
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
@@ -102,18 +93,8 @@ func show(report *explain.Report, output string, stdout io.Writer) error {
 		}
 		return nil
 	}
-	if _, err := io.WriteString(stdout, report.Text(styled(stdout))); err != nil {
+	if _, err := io.WriteString(stdout, report.Text(terminal.Styled(stdout))); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
-}
-
-// styled reports whether bold text and colours are welcome there.
-func styled(to io.Writer) bool {
-	file, isFile := to.(*os.File)
-	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

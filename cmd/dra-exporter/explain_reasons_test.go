@@ -114,6 +114,8 @@ func TestExplainEachReason(t *testing.T) {
 			"CEL expressions that cannot be asked", "request gpu:", `device.atributes["x"].y`, "correct the CEL expression of request gpu: it does not compile"}},
 		"no_matching_device, for CEL that fails": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
 			"fails for gpu.example.com/", "no such key: flavour", "ask whether there is such an attribute"}},
+		"undetermined": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU" // ` + strings.Repeat("long ", 1000) + `'}}]`), []string{
+			"cannot be diagnosed: one of its selectors has 5055 bytes, more than the limit of 4096", "more work than is allowed"}},
 		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
 			"create DeviceClass gpus.example.com", "near gpus.example.com there is gpu.example.com"}},
 		"pool_incomplete": {"devices: {requests: [{name: nic, exactly: {deviceClassName: nic.example.com, allocationMode: ExactCount, count: 1}}]}", []string{

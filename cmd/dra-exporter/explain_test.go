@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,33 +199,5 @@ func TestExplainFindsTheKubeconfig(t *testing.T) {
 	output, err := command.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "h-pending/unused is unused") {
 		t.Errorf("%v: %s", err, output)
-	}
-}
-
-// Styles are for terminals alone, and for people who want them.
-func TestStyled(t *testing.T) {
-	device, err := os.Open(os.DevNull) // a character device, as a terminal is
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer device.Close()
-	file, err := os.Create(filepath.Join(t.TempDir(), "report"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, test := range []struct {
-		noColor, term string
-		to            io.Writer
-		want          bool
-	}{
-		{"", "xterm", device, true}, {"1", "xterm", device, false}, {"", "dumb", device, false},
-		{"", "xterm", file, false}, {"", "xterm", &bytes.Buffer{}, false},
-	} {
-		t.Setenv("NO_COLOR", test.noColor)
-		t.Setenv("TERM", test.term)
-		if got := styled(test.to); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,18 +15,21 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// webFlags say how the agent is asked, and how it logs.
+// webFlags say how a role is served, and how it logs.
 type webFlags struct {
 	toolkit *toolkit.FlagConfig
 	address string // the flag that the addresses are from; empty: --web.listen-address
@@ -43,6 +47,18 @@ func (f *webFlags) at(address, flag string) *webFlags {
 	listen.WebListenAddresses, listen.WebSystemdSocket = &[]string{address}, new(bool)
 	other.toolkit = &listen
 	return &other
+}
+
+// server opens the listeners of a role, whose Server is given. config is nil without
+// the API server.
+func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.Logger) (*web.Server, error), log *slog.Logger) (*web.Server, error) {
+	if err := f.access.check(config); err != nil {
+		return nil, err
+	}
+	return open(role.WebOptions{
+		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, Hosts: f.hosts,
+		KubernetesAuth: f.access.kubernetes, Audiences: f.access.audiences,
+	}, log)
 }
 
 // flagSet is what both an application and one command of it can do.
@@ -80,7 +96,14 @@ func (f *webFlags) logger() *slog.Logger {
 	return log
 }
 
-// agentFlags say what the node role reads and how long it remembers.
+// discardLogs silences this process: what fails is in the report.
+func discardLogs() *slog.Logger {
+	log := slog.New(slog.DiscardHandler)
+	klog.SetSlogLogger(log)
+	return log
+}
+
+// agentFlags say what the node role reads and for how long it keeps it.
 type agentFlags struct {
 	interval     time.Duration
 	slowInterval time.Duration
@@ -144,7 +167,7 @@ func (f *agentFlags) check() error {
 	return nil
 }
 
-// config is what the reducer is told of the flags.
+// config returns the reducer's part of the flags.
 func (f *agentFlags) config(name string) (node.Config, error) {
 	if err := node.CheckPodLabels(f.podLabels); err != nil {
 		return node.Config{}, fmt.Errorf("--labels.pod: %w", err)
@@ -164,8 +187,8 @@ func (f *agentFlags) config(name string) (node.Config, error) {
 	return config, nil
 }
 
-// files tries the files that flags name, so that a wrong one is told before what
-// nobody has given, such as the address of an API server.
+// files reads the files that flags name, so that a wrong one is reported before what
+// is missing, such as the address of an API server.
 func (f *agentFlags) files(serve *webFlags) error {
 	if _, err := f.config(""); err != nil {
 		return err
@@ -184,4 +207,48 @@ func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Ro
 	}
 	translator := dcgmnames.New(dcgmnames.Options{Mode: mode, Interval: f.interval, Staleness: config.Staleness()})
 	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }, nil
+}
+
+// accessFlags say who may read the pages, besides the web configuration.
+type accessFlags struct {
+	kubernetes bool
+	audiences  []string
+}
+
+func (f *accessFlags) add(command flagSet) {
+	command.Flag("web.kubernetes-auth", "Ask the API server who sends a request and what they may read, by TokenReview and SubjectAccessReview; see docs/security.md.").BoolVar(&f.kubernetes)
+	command.Flag("web.kubernetes-audience", "Audience that tokens must be for, with --web.kubernetes-auth. Without it, that of the API server. Repeatable.").PlaceHolder("AUDIENCE").StringsVar(&f.audiences)
+}
+
+// check refuses what could not work. The message names the flag.
+func (f *accessFlags) check(config *rest.Config) error {
+	switch {
+	case !f.kubernetes && len(f.audiences) > 0:
+		return errors.New("--web.kubernetes-audience needs --web.kubernetes-auth")
+	case f.kubernetes && config == nil:
+		return errors.New("--web.kubernetes-auth needs the API server: leave out --kubernetes.disable, or this flag")
+	default:
+		return nil
+	}
+}
+
+// addPushFlags adds what is most often set of pushing by OTLP; the standard
+// OTEL_* variables say the rest.
+func addPushFlags(command flagSet) *otlp.Flags {
+	f := &otlp.Flags{}
+	command.Flag("otlp.endpoint", "Push to this OpenTelemetry collector as well, such as http://collector:4317. Also by OTEL_EXPORTER_OTLP_ENDPOINT; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
+	command.Flag("otlp.protocol", "Protocol of the push. Without it, OTEL_EXPORTER_OTLP_PROTOCOL, else grpc at port 4317 and http/protobuf at others.").PlaceHolder("grpc|http/protobuf").StringVar(&f.Protocol)
+	command.Flag("otlp.interval", "Time between two pushes of metrics. Without it, OTEL_METRIC_EXPORT_INTERVAL, else 60s.").PlaceHolder("60s").DurationVar(&f.Interval)
+	command.Flag("otlp.naming", "Names of what is pushed: prometheus, as on the page, or semconv, OpenTelemetry's semantic conventions.").PlaceHolder("prometheus|semconv").StringVar(&f.Naming)
+	command.Flag("otlp.cluster-name", "Name of this cluster, pushed as the resource attribute k8s.cluster.name.").PlaceHolder("NAME").StringVar(&f.ClusterName)
+	return f
+}
+
+// pushSettings reads flags and environment; the error names what is wrong.
+func pushSettings(flags *otlp.Flags) (otlp.Settings, error) {
+	settings, err := otlp.Load(*flags, os.LookupEnv)
+	if err != nil {
+		return otlp.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
+	}
+	return settings, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
@@ -47,7 +48,7 @@ func benchmarkSample(b *testing.B, from device.Source) {
 
 // benchmarkScrape counts the client's reading too.
 func benchmarkScrape(b *testing.B, from device.Source) {
-	address := serve(b, testFlags(), surroundings{node: "n", socket: "/does/not/exist", sources: []device.Source{from}})
+	address := serve(b, testFlags(), role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{from}})
 	page := eventually(b, address+"/metrics", "dra_device_engine_active_ratio{")
 	for b.Loop() {
 		if code, _ := get(b, address+"/metrics"); code != http.StatusOK {

@@ -28,6 +28,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
@@ -119,10 +120,10 @@ func hostileObjects(text string) []apiserver.Object {
 func hostileNode(t *testing.T, text string, server *apiserver.Server) string {
 	t.Helper()
 	dir := t.TempDir()
-	around := surroundings{node: "n", socket: filepath.Join(dir, "kubelet.sock"), cdiDirs: []string{dir}, cluster: server.Config(), sources: []device.Source{hostileSource{text}}}
+	around := role.NodeOptions{Name: "n", Socket: filepath.Join(dir, "kubelet.sock"), CDIDirs: []string{dir}, API: server.Config(), Sources: []device.Source{hostileSource{text}}}
 	// gRPC refuses to send strings that are no UTF-8.
 	valid, named := strings.ToValidUTF8(text, "?"), inPath(text)
-	kubelet, err := kubelets.Start(t.Context(), around.socket, kubelets.Options{Pods: []kubelets.Pod{{Namespace: "ns" + named, Name: "pod" + valid,
+	kubelet, err := kubelets.Start(t.Context(), around.Socket, kubelets.Options{Pods: []kubelets.Pod{{Namespace: "ns" + named, Name: "pod" + valid,
 		Containers: []kubelets.Container{{Name: "main" + valid, Uses: []kubelets.Use{{Claim: "claim" + named}}, Plugins: []kubelets.Plugin{{Resource: "v/" + valid, DeviceIDs: []string{valid}}}}},
 		Claims:     []kubelets.Claim{{Name: "claim" + named, Devices: []kubelets.Device{{Request: "r" + valid, Driver: "d" + valid, Pool: "p" + valid, Name: "gpu-0" + valid, CDI: []string{valid}}}}}}}})
 	if err != nil {
@@ -145,18 +146,19 @@ func hostileNode(t *testing.T, text string, server *apiserver.Server) string {
 func hostileCluster(t *testing.T, server *apiserver.Server) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w, err := newWatcher(&clusterFlags{budget: 1, maxSeries: 1000}, server.Config(), otlp.Settings{}, clock.System(), log)
+	cluster, err := role.NewCluster((&clusterFlags{budget: 1, maxSeries: 1000}).options(server.Config(), otlp.Settings{}, clock.System()), log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addresses, systemd, config := []string{"127.0.0.1:0"}, false, ""
-	web, err := w.server(&webFlags{toolkit: &toolkit.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &systemd, WebConfigFile: &config}, path: "/metrics", log: &promslog.Config{}}, log)
+	flags := &webFlags{toolkit: &toolkit.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &systemd, WebConfigFile: &config}, path: "/metrics", log: &promslog.Config{}}
+	web, err := flags.server(server.Config(), cluster.Server, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.run(ctx, web) }()
+	go func() { ended <- cluster.Run(ctx, web) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/internal/check"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
@@ -25,13 +25,13 @@ func main() {
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	commands := newCommands(stdout, stderr)
-	args, commands.check.inherited, commands.check.inheritError = inherit(cgroup.DefaultProcfs, args)
+	commands, checked := newCommands(stdout, stderr)
+	args, checked.inherited, checked.inheritError = inherit(newApp, func() []string { return check.ContainerCommand(cgroup.DefaultProcfs) }, args)
 	name, err := commands.app.Parse(args)
 	if err == nil {
 		err = commands.run(ctx, name)
-	} else if culprit := refused(newCommands(io.Discard, io.Discard).app, args); culprit != "" {
-		err = fmt.Errorf("%s%w", culprit, err)
+	} else if value := refused(newApp(), args); value != "" {
+		err = fmt.Errorf("%s%w", value, err)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dra-exporter: %s\n", terminal.Markup([]byte(err.Error())))
@@ -43,14 +43,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commands is the command line: each subcommand with its flags.
-type commands struct {
-	app    *kingpin.Application
-	check  *checkFlags
-	byName map[string]func(context.Context) error
-}
-
-func newCommands(stdout, stderr io.Writer) *commands {
+// newCommands returns the command line with all subcommands, and the flags of
+// check, into which inherited flags go.
+func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	c := &commands{
 		app:    kingpin.New("dra-exporter", "Observability of Kubernetes Dynamic Resource Allocation: what each ResourceClaim gets of each device, and why it waits."),
 		byName: map[string]func(context.Context) error{},
@@ -58,23 +53,20 @@ func newCommands(stdout, stderr io.Writer) *commands {
 	c.app.UsageWriter(stdout).ErrorWriter(stderr).DefaultEnvars()
 	c.app.HelpFlag.Short('h').NoEnvar()
 	c.app.Version(versionText())
-	sayUsage(c.app)
+	setUsage(c.app)
 	c.app.VersionFlag.NoEnvar() // DRA_EXPORTER_VERSION is what many would call a version
-	c.addNode(stderr)
-	c.addCluster(stderr)
-	c.addDemo(stdout, stderr)
-	c.addExplain(stdout, stderr)
-	c.addTop(stdout, stderr)
-	c.addCompletion(stdout)
-	c.addVersion(stdout)
-	c.addCheck(stdout, stderr)
-	return c
+	addNode(c, stderr)
+	addCluster(c, stderr)
+	addDemo(c, stdout, stderr)
+	addExplain(c, stdout, stderr)
+	addTop(c, stdout, stderr)
+	addCompletion(c, stdout)
+	addVersion(c, stdout)
+	return c, addCheck(c, stdout, stderr)
 }
 
-func (c *commands) run(ctx context.Context, name string) error {
-	command, known := c.byName[name]
-	if !known {
-		return errors.New("a command is needed")
-	}
-	return command(ctx)
+// newApp returns a command line that is only parsed.
+func newApp() *kingpin.Application {
+	c, _ := newCommands(io.Discard, io.Discard)
+	return c.app
 }

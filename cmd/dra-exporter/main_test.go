@@ -18,6 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
@@ -192,7 +193,7 @@ func TestTheDriversWordNeedsItsSlices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := serve(t, testFlags(), surroundings{node: node, socket: "/does/not/exist", cluster: server.Config(), sources: []device.Source{source}})
+	address := serve(t, testFlags(), role.NodeOptions{Name: node, Socket: "/does/not/exist", API: server.Config(), Sources: []device.Source{source}})
 	const word = `dra_device_healthy{by="driver"`
 	eventually(t, address+"/metrics", word)
 	server.Stop()

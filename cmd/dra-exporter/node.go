@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
@@ -32,7 +33,7 @@ type nodeFlags struct {
 const podsAPIHelp = "Follow the pods of this node by the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of watching them at the API server: usually " + kubelet.DefaultPodsSocket + "."
 
 // addNode adds the subcommand that runs on every node.
-func (c *commands) addNode(stderr io.Writer) {
+func addNode(c *commands, stderr io.Writer) {
 	command := c.app.Command("node", "Run on a node: who holds which device, and what is each claim doing with it?")
 	flags := addNodeFlags(command)
 	agent := addAgentFlags(command)
@@ -77,59 +78,73 @@ func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, push
 		return err
 	}
 	log := webFlags.logger()
-	around, err := flags.surroundings(agentFlags, log)
+	options, err := flags.roleOptions(agentFlags, log)
 	if err != nil {
 		return err
 	}
-	around.push = push
-	limitMemory(nodeMemoryShare, log)
-	agent, err := newAgent(agentFlags, around, log)
+	options.Push = push
+	role.LimitMemory(role.NodeMemoryShare, log)
+	node, err := newNode(agentFlags, options, log)
 	if err != nil {
 		return err
 	}
-	server, err := agent.server(webFlags, log)
+	server, err := webFlags.server(options.API, node.Server, log)
 	if err != nil {
 		return err
 	}
-	onHangup(ctx, agent.reload)
-	log.Info("watching this node", "node", around.node, "version", buildVersion().Version)
-	return agent.run(ctx, server)
+	onHangup(ctx, node.Reload)
+	log.Info("watching this node", "node", options.Name, "version", buildVersion().Version)
+	return node.Run(ctx, server)
 }
 
-// surroundings finds out where the agent lives.
-func (f *nodeFlags) surroundings(agent *agentFlags, log *slog.Logger) (surroundings, error) {
-	around := surroundings{node: f.name, clock: clock.System(), socket: f.socket, podsAPI: f.podsAPI, cdiDirs: f.cdiDirs, procfs: f.procfs, processes: &gate{}}
+// newNode wires the node role by the options and by the flags of what it reads.
+func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*role.Node, error) {
+	var err error
+	if options.Config, err = flags.config(options.Name); err != nil {
+		return nil, err
+	}
+	if options.Derive, err = flags.derive(options.Config); err != nil {
+		return nil, err
+	}
+	options.SlowInterval, options.RestartAfter = flags.slowInterval, flags.restartAfter
+	options.Processes, options.PriceFile = flags.processes, flags.prices
+	return role.NewNode(options, log)
+}
+
+// roleOptions returns what the flags say of the place where the role runs.
+func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeOptions, error) {
+	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Gate: &role.Gate{}}
 	if f.alone && f.podsAPI != "" {
-		return around, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
+		return options, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
 	}
-	err := f.open(&around, agent, log) // what is given and wrong is told before what is missing
+	err := f.open(&options, agent, log) // what is wrong is reported before what is missing
 	if err != nil {
-		return around, err
+		return options, err
 	}
-	if around.node == "" {
-		if around.node, err = f.hostname(); err != nil {
-			return around, err
+	if options.Name == "" {
+		if options.Name, err = f.hostname(); err != nil {
+			return options, err
 		}
 	}
 	if !f.alone {
-		around.cluster, err = clusterConfig(f.kubeconfig)
+		options.API, err = clusterConfig(f.kubeconfig)
 		if errors.Is(err, errNotInPod) {
 			err = fmt.Errorf("%w, or --kubernetes.disable to do without", err)
 		}
 		if err != nil {
-			return around, err
+			return options, err
 		}
 	}
-	return around, nil
+	return options, nil
 }
 
 // open opens the device sources.
-func (f *nodeFlags) open(around *surroundings, agent *agentFlags, log *slog.Logger) error {
-	options := f.options
-	options.processes = around.processes.open.Load
-	options.interval, options.slow, options.clock, options.log = agent.interval, agent.slowInterval, around.clock, log
+func (f *nodeFlags) open(options *role.NodeOptions, agent *agentFlags, log *slog.Logger) error {
+	sources := f.options
+	sources.processes = options.Gate.Open
+	sources.interval, sources.slow, sources.clock, sources.log = agent.interval, agent.slowInterval, options.Clock, log
 	var err error
-	around.sources, around.optional, err = openSources(f.sources, options)
+	options.Sources, options.Optional, err = openSources(f.sources, sources)
 	return err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	procfs "github.com/dra-exporter/dra-exporter/collector/cgroup/simulated"
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
@@ -49,16 +48,16 @@ func (l *lister) Read(context.Context, device.Tier) ([]device.Observation, error
 }
 
 // splittable is all that splitting by processes needs, and a source that can.
-func splittable(t *testing.T) (*lister, *agentFlags, surroundings) {
+func splittable(t *testing.T) (*lister, *agentFlags, role.NodeOptions) {
 	t.Helper()
 	dir := t.TempDir()
-	around := surroundings{node: "n", socket: filepath.Join(dir, "kubelet.sock"), cdiDirs: []string{dir}, procfs: filepath.Join(dir, "proc"), processes: &gate{}}
-	kubelet, err := simulated.Start(t.Context(), around.socket, simulated.Options{})
+	around := role.NodeOptions{Name: "n", Socket: filepath.Join(dir, "kubelet.sock"), CDIDirs: []string{dir}, Procfs: filepath.Join(dir, "proc"), Gate: &role.Gate{}}
+	kubelet, err := simulated.Start(t.Context(), around.Socket, simulated.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(kubelet.Close)
-	if err := procfs.Write(around.procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
+	if err := procfs.Write(around.Procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
 		t.Fatal(err)
 	}
 	cluster, err := apiserver.Start(t.Context(), apiserver.Options{})
@@ -66,9 +65,9 @@ func splittable(t *testing.T) (*lister, *agentFlags, surroundings) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	around.cluster = cluster.Config()
-	source := &lister{wanted: around.processes.open.Load}
-	around.sources = []device.Source{source}
+	around.API = cluster.Config()
+	source := &lister{wanted: around.Gate.Open}
+	around.Sources = []device.Source{source}
 	flags := testFlags()
 	flags.processes = true
 	return source, flags, around
@@ -83,21 +82,21 @@ func TestWhatSplittingWantsFor(t *testing.T) {
 		}
 		return 0
 	}
-	for reason, take := range map[string]func(*agentFlags, *surroundings){
-		"ok":            func(*agentFlags, *surroundings) {},
-		"disabled":      func(f *agentFlags, _ *surroundings) { f.processes = false },
-		"no_pods":       func(_ *agentFlags, s *surroundings) { s.cluster = nil },
-		"pid_namespace": func(_ *agentFlags, s *surroundings) { s.socket += ".not" },
-		"no_procfs":     func(_ *agentFlags, s *surroundings) { s.procfs += ".not" },
-		"no_pods, which the API server does not let be read": func(_ *agentFlags, s *surroundings) {
+	for reason, take := range map[string]func(*agentFlags, *role.NodeOptions){
+		"ok":            func(*agentFlags, *role.NodeOptions) {},
+		"disabled":      func(f *agentFlags, _ *role.NodeOptions) { f.processes = false },
+		"no_pods":       func(_ *agentFlags, s *role.NodeOptions) { s.API = nil },
+		"pid_namespace": func(_ *agentFlags, s *role.NodeOptions) { s.Socket += ".not" },
+		"no_procfs":     func(_ *agentFlags, s *role.NodeOptions) { s.Procfs += ".not" },
+		"no_pods, which the API server does not let be read": func(_ *agentFlags, s *role.NodeOptions) {
 			cluster, err := apiserver.Start(t.Context(), apiserver.Options{Intercept: forbidding})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(cluster.Stop)
-			s.cluster = cluster.Config()
+			s.API = cluster.Config()
 		},
-		"no_pods, which no API server tells": func(_ *agentFlags, s *surroundings) { s.cluster = &rest.Config{Host: "http://127.0.0.1:1"} },
+		"no_pods, which no API server tells": func(_ *agentFlags, s *role.NodeOptions) { s.API = &rest.Config{Host: "http://127.0.0.1:1"} },
 	} {
 		t.Run(reason, func(t *testing.T) {
 			reason, _, _ := strings.Cut(reason, ",")
@@ -118,7 +117,7 @@ func TestWhatSplittingWantsFor(t *testing.T) {
 func TestProcfsHangs(t *testing.T) {
 	source, flags, around := splittable(t)
 	source.idle.Store(true)
-	stat := filepath.Join(around.procfs, "10", "stat")
+	stat := filepath.Join(around.Procfs, "10", "stat")
 	if err := errors.Join(os.Remove(stat), syscall.Mkfifo(stat, 0o644)); err != nil { // to open it waits for a writer
 		t.Fatal(err)
 	}
@@ -143,40 +142,8 @@ func TestProcfsHangs(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Dir(stat)), pipe.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := procfs.Write(around.procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
+	if err := procfs.Write(around.Procfs, []procfs.Process{{PID: 10, Cgroup: "/system.slice/x.service"}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, page, `dra_exporter_process_attribution{reason="ok"} 1`, `dra_device_unattributed_memory_bytes{node="n",parent_uuid="",uuid="GPU-0"} 40`)
-}
-
-// The processes of a device whose reads hang are looked up no more once its
-// list is too old to count.
-func TestOldListsAreNotLookedUp(t *testing.T) {
-	source, flags, around := splittable(t)
-	var later atomic.Int64
-	now := clock.System()
-	around.clock = func() clock.Instant { return now().Add(time.Duration(later.Load())) }
-	a, err := newAgent(flags, around, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	around.processes.open.Store(true)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); a.sampler.Run(ctx) }()
-	defer func() { stop(); <-ended }()
-	for deadline := time.Now().Add(10 * time.Second); len(a.pids()) != 1; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("listed %d times, and %v is looked up", source.listed.Load(), a.pids())
-		}
-	}
-	around.processes.open.Store(false)
-	time.Sleep(2 * flags.interval)
-	if len(a.pids()) != 1 {
-		t.Error("a list that still counts is not looked up")
-	}
-	later.Store(int64(device.StaleAfter(flags.interval) + time.Second))
-	if old := a.pids(); len(old) != 0 {
-		t.Errorf("%v is looked up", old)
-	}
 }

@@ -30,7 +30,7 @@ type deviceSource struct {
 	open  func(sourceFlags) (device.Source, error)
 }
 
-// sourceFlags are what sources can be told.
+// sourceFlags are the flags that sources use.
 type sourceFlags struct {
 	simulatedConfig string
 	nvmlLibrary     string

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
@@ -39,7 +41,7 @@ type topFlags struct {
 const parallel = 32
 
 // addTop adds the subcommand that shows what all claims do.
-func (c *commands) addTop(stdout, stderr io.Writer) {
+func addTop(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("top", "Show what each claim does with its devices, and renew it, as top does for processes.")
 	flags := &topFlags{}
 	flags.addTo(command)
@@ -95,53 +97,80 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	if err := flags.check(); err != nil {
 		return err
 	}
-	way, err := flags.way(clock.System())
+	asker := &top.Asker{Clock: clock.System(), Namespaces: flags.namespaces, Timeout: flags.timeout, Parallel: parallel}
+	list, err := flags.connect(asker)
 	if err != nil {
 		return err
 	}
 	var listing top.Listing
-	meanwhile(ctx, stderr, awaiting("the exporters' pods at the API server"), func() { listing, err = way.list(ctx) })
+	terminal.Progress{To: stderr}.During(ctx, terminal.Awaiting("the exporters' pods at the API server"), func() { listing, err = list(ctx) })
 	if err != nil {
 		return advised(err, len(flags.urls) > 0)
 	}
-	if screen, is := screenOf(stdout); is && !flags.once && flags.output == "table" {
-		return screen.show(ctx, flags, way, listing)
+	if screen, is := top.OpenTerminal(os.Stdin, stdout); is && !flags.once && flags.output == "table" {
+		watch := &top.Watch{Asker: asker, First: listing, Interval: flags.interval, Relist: 30 * time.Second, Rest: 10 * time.Second}
+		if len(flags.urls) == 0 {
+			watch.List = list
+		}
+		return screen.Show(ctx, &top.Live{Watch: watch, Clock: asker.Clock, Wanted: flags.wanted(), State: flags.state()})
 	}
-	return printTop(ctx, flags, way, listing, stdout, stderr)
+	return printTop(ctx, flags, asker, listing, stdout, stderr)
 }
 
-// printTop asks all agents once. Those that fail are told of; only if all do,
-// the command fails, too.
-func printTop(ctx context.Context, flags *topFlags, way *topWay, listing top.Listing, stdout, stderr io.Writer) error {
-	fleet, progress := top.NewFleet(), newProgress(way.asker.Clock, stderr)
-	way.asker.Round(ctx, listing, func(change top.Change) {
+// connect prepares to ask agents: at their addresses, or else through the API server.
+// It returns how to list them.
+func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Listing, error), err error) {
+	if len(f.urls) > 0 {
+		if asker.Client, err = top.AgentClient(f.client); err != nil {
+			return nil, err
+		}
+		listing := top.ListingOf(f.urls, f.cluster)
+		return func(context.Context) (top.Listing, error) { return listing, nil }, nil
+	}
+	connection, _, err := f.connection()
+	if err != nil {
+		return nil, fmt.Errorf("%w; or --url to ask agents directly", err)
+	}
+	client, server, err := top.ProxyClient(connection)
+	if err != nil {
+		return nil, err
+	}
+	asker.Client = client
+	cluster := &top.Cluster{
+		Client: client, Server: server, Namespace: f.exporters, Selector: f.selector, Wanted: f.wanted(), Timeout: max(f.timeout, 30*time.Second),
+	}
+	return cluster.List, nil
+}
+
+// printTop asks all agents once and prints what they answer. It fails if none does.
+func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing top.Listing, stdout, stderr io.Writer) error {
+	fleet, progress := top.NewFleet(), top.NewProgress(asker.Clock, stderr)
+	asker.Round(ctx, listing, func(change top.Change) {
 		change(fleet)
-		progress.tell(fleet)
+		progress.Report(fleet)
 	})
-	progress.done()
+	progress.Clear()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	reading := fleet.Reading(way.asker.Clock().Wall, flags.wanted())
-	text, err := printed(reading, flags, stdout)
-	if err != nil {
-		return err
+	reading := fleet.Reading(asker.Clock().Wall, flags.wanted())
+	var text []byte
+	if flags.output == "json" {
+		var err error
+		if text, err = top.JSON(reading, flags.state()); err != nil {
+			return err
+		}
+	} else {
+		screen := top.Draw(reading, flags.state(), top.LookOf(stdout))
+		text = []byte(strings.Join(screen.Lines, "\n") + "\n")
 	}
 	if _, err := stdout.Write(text); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	if reading.Answered == 0 {
-		return advised(fleet.Silence(), len(flags.urls) > 0)
+		return advised(fleet.Failure(), len(flags.urls) > 0)
 	}
 	return nil
-}
-
-func printed(reading top.Reading, flags *topFlags, stdout io.Writer) ([]byte, error) {
-	if flags.output == "json" {
-		return top.JSON(reading, flags.state())
-	}
-	screen := top.Draw(reading, flags.state(), lookOf(stdout))
-	return []byte(strings.Join(screen.Lines, "\n") + "\n"), nil
 }
 
 // advised adds what to do to errors that people meet when they begin; direct:
@@ -162,4 +191,39 @@ func advised(err error, direct bool) error {
 	default:
 		return err
 	}
+}
+
+// addresses is a flag of several addresses of exporters.
+type addresses struct{ to *[]*url.URL }
+
+func (a addresses) String() string { return "" }
+
+// IsCumulative makes kingpin accept the flag several times.
+func (a addresses) IsCumulative() bool { return true }
+
+func (a addresses) Set(text string) error {
+	parsed, err := top.ParseAddress(text)
+	if err != nil {
+		return err
+	}
+	for _, known := range *a.to {
+		if known.Host == parsed.Host && known.Path == parsed.Path {
+			return fmt.Errorf("%s is there twice", parsed.Redacted())
+		}
+	}
+	*a.to = append(*a.to, parsed)
+	return nil
+}
+
+// address is a flag of one address.
+type address struct{ to **url.URL }
+
+func (a address) String() string { return "" }
+
+func (a address) Set(text string) error {
+	parsed, err := top.ParseAddress(text)
+	if err == nil {
+		*a.to = parsed
+	}
+	return err
 }

@@ -35,7 +35,7 @@ func versionText() string {
 }
 
 // addVersion adds the subcommand that says which program this is.
-func (c *commands) addVersion(stdout io.Writer) {
+func addVersion(c *commands, stdout io.Writer) {
 	command := c.app.Command("version", "Say which version this is.")
 	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")
 	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(*output, stdout) }

@@ -169,3 +169,58 @@ func TestFloodOfNames(t *testing.T) {
 	reader.scan()
 	reader.wants(t, good, true, source.ReasonNone)
 }
+
+// A link that leads back to itself in the place of the folder is an error of
+// that folder alone.
+func TestLoopInPlaceOfTheFolder(t *testing.T) {
+	folder, loop := t.TempDir(), filepath.Join(t.TempDir(), "cdi")
+	must(t, os.Symlink(loop, loop))
+	write(t, folder, "good.json", spec("good", "/dev/nvidia0"))
+	reader, _ := logged(loop, folder)
+	reader.scan()
+	if got := render(reader.Latest()); got != good {
+		t.Errorf("got %q", got)
+	}
+	if status := reader.Status(); !status.Up || status.Reason == source.ReasonNone || !strings.Contains(status.Message, "symbolic links") {
+		t.Errorf("%+v", status)
+	}
+}
+
+// Pipes, loops, folders and broken files, all of them under names that are read
+// and as many as are listed at most, neither block a scan nor hide the good file
+// among them, open nothing that stays open, and are told in a few words.
+func TestPipesLoopsAndAFloodTogether(t *testing.T) {
+	folder := t.TempDir()
+	reader, log := logged(folder)
+	const each = 500
+	reader.scanner.bounds.names = 5*each + 1
+	for i := range each {
+		path := func(kind string) string { return filepath.Join(folder, fmt.Sprintf("%03d-%s.json", i, kind)) }
+		must(t, syscall.Mkfifo(path("pipe"), 0o644))
+		must(t, os.Symlink(path("loop"), path("pool")))
+		must(t, os.Symlink(path("pool"), path("loop")))
+		must(t, os.Symlink(folder, path("folder")))
+		must(t, os.WriteFile(path("broken"), []byte("{ broken"), 0o644))
+	}
+	write(t, folder, "zzz.json", spec("good", "/dev/nvidia0"))
+	opened := func() int {
+		list, err := os.ReadDir("/dev/fd")
+		must(t, err)
+		return len(list)
+	}
+	reader.scan()
+	before := opened()
+	for range 3 {
+		reader.scan()
+		reader.wants(t, good, true, source.ReasonInvalid)
+	}
+	if now := opened(); now > before {
+		t.Errorf("%d files are open, before it were %d", now, before)
+	}
+	if message := reader.Status().Message; len(message) > 2_000 || !strings.Contains(message, fmt.Sprintf("%d more that cannot be used", 5*each-maxTold)) {
+		t.Errorf("the status says %q", message)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines > 3 {
+		t.Errorf("%d lines in the log", lines)
+	}
+}

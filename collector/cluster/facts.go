@@ -1,3 +1,12 @@
+// Package cluster is the cluster role: how long claims are pending, in which
+// phase; which references are pending, and why; what is published and free;
+// what is stuck or unhealthy. Its reducer takes the changes that the API server
+// delivers, and evaluates only what they concern. All but run.go is pure.
+//
+// A step passes changes from stage to stage: index, lifecycle, pending,
+// anomalies, traces, rows. Each stage is a type in a file of its own.
+//
+// Phases and their errors are in docs/phases.md, reasons in docs/pending.md.
 package cluster
 
 import (

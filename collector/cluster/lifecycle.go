@@ -6,200 +6,556 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// mark is when something was told: live, as it happened, or found in a list,
-// so that it had happened some time before. The zero mark is "not yet".
-type mark struct {
-	told clock.Instant
-	live bool
+// The phases from when a pod begins to wait for a claim until its first
+// container starts.
+const (
+	phaseAllocation       = "allocation"
+	phaseBinding          = "binding"
+	phaseScheduling       = "scheduling"
+	phasePreparation      = "preparation"
+	phaseStart            = "start"
+	phasePreparationStart = "preparation_start"
+	phaseReady            = "ready" // all of them; has a family of its own
+)
+
+// kubeletDelay is how late a kubelet may report what it has dated. A kubelet
+// that is busy with a pod, pulling the image of its second container, for
+// example, reports only afterwards that the first has started.
+const kubeletDelay = 2 * time.Second
+
+// lifecycle follows how far pods and claims have progressed, and measures how
+// long each phase took. It takes updates of the index and returns events.
+type lifecycle struct {
+	now    clock.Instant // of the step
+	clocks *clocks
+	pods   map[*podEntry]*podProgress
+	claims map[*claimEntry]*claimProgress
+
+	reporting      map[string]bool // nodes whose kubelets report at once that a sandbox is ready
+	contradictions []phaseCounter  // durations that clocks contradict, one counter for each phase
+	events         []event         // of the update that is applied
 }
 
-func (m mark) set() bool { return !m.told.IsZero() }
+// podProgress is how far a pod has progressed. What happened once stays: the
+// sandbox of a running pod may be recreated, and its devices prepared again,
+// but that is no start.
+type podProgress struct {
+	pod                              *podEntry
+	created, bound, sandbox, started observed
 
-func markOf(change *Change) mark { return mark{change.At, change.Live} }
-
-// course is how far a claim has come, for its present allocation.
-type course struct {
-	made      mark
-	allocated mark
-	bound     mark // all its binding conditions are true
-
-	allocationDone, bindingDone bool // observed, or never to be
-
-	observed *podEntry // whose wait was observed; nil: nobody's
+	boundAtCreation  bool                // was not scheduled
+	reportsSandbox   bool                // its kubelet reports at once that its sandbox is ready
+	sandboxWithStart bool                // both were observed in one change
+	schedulingDone   bool                // measured, or never will be
+	reservationLost  map[string]observed // by claim UID: when it was no longer reserved for the pod
 }
 
-// journey is how far a pod has come. What happened once stays: the sandbox of
-// a pod that runs may be made again, and its devices prepared again, but that
-// is no start.
-type journey struct {
-	made    mark
-	bound   mark
-	sandbox mark
-	started mark
+// claimProgress is how far a claim has progressed, for its present allocation.
+type claimProgress struct {
+	entry                          *claimEntry
+	object                         *dra.ClaimLife // as of the last change
+	created, allocated, conditions observed       // conditions: all binding conditions are true
 
-	direct         bool            // bound from the start: nobody scheduled it
-	prompt         bool            // its kubelet tells of sandboxes at once
-	together       bool            // sandbox and start were told of in one
-	schedulingDone bool            // observed, or never to be
-	lost           map[string]mark // by a claim's UID: when it was reserved for the pod no more
-	rows           []phaseRow
-	story          *story // for its traces; nil: it has none that are yet to be told
+	allocationDone, bindingDone bool   // measured, or never will be
+	waiter                      string // UID of the pod whose wait for the allocation was measured
 }
 
-// followClaim notes how far a claim has come by a change.
-func (s *State) followClaim(c *claimEntry, before *dra.ClaimLife, change *Change) {
+// allocation is one allocation of a claim for a pod.
+type allocation struct {
+	claimUID   string
+	allocated  timestamp
+	conditions timestamp // when all binding conditions had become true; unset: they had not
+	binding    dra.Binding
+}
+
+// event is something that happened to a pod or a claim. Which fields are set
+// depends on its kind.
+type event struct {
+	kind       eventKind
+	at         observed
+	pod        *podProgress
+	claim      *claimProgress
+	allocation allocation    // that was lost
+	since      timestamp     // since when the pod could be bound
+	phase      string        // that ended
+	class      string        // device class
+	took       time.Duration // the phase
+}
+
+type eventKind uint8
+
+const (
+	podAdded        eventKind = iota
+	podDeleting               // its deletion was requested; observed live only
+	podSchedulable            // with since: its claims are usable, and it is bound
+	podStarted                // its first container has started
+	podTerminated             // it ended before a container started
+	podRemoved                // it was deleted
+	claimRemoved              // it was deleted
+	reservationLost           // the claim is no longer reserved for the pod, with allocation
+	bindingFailed             // a failure condition of a device of the claim has become true
+	phaseEnded                // with phase, class, took; claim is the one that the pod waited for longest; pod is nil for binding
+)
+
+// phaseCounter counts durations of a phase.
+type phaseCounter struct {
+	phase  string
+	total  float64
+	labels *metric.Labels
+}
+
+func newLifecycle(f *families, c *clocks) *lifecycle {
+	l := &lifecycle{
+		clocks:    c,
+		pods:      make(map[*podEntry]*podProgress),
+		claims:    make(map[*claimEntry]*claimProgress),
+		reporting: make(map[string]bool),
+	}
+	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
+		l.contradictions = append(l.contradictions, phaseCounter{phase: phase, labels: metric.NewLabels(f.clockOff.Labels, phase)})
+	}
+	return l
+}
+
+// begin begins a step.
+func (l *lifecycle) begin(now clock.Instant) { l.now = now }
+
+// claim returns the progress of a claim that exists.
+func (l *lifecycle) claim(c *claimEntry) *claimProgress { return l.claims[c] }
+
+// apply applies an update and returns what happened, in order. The events are
+// valid until the next call.
+func (l *lifecycle) apply(u *update) []event {
+	clear(l.events)
+	l.events = l.events[:0]
+	at := observed{u.At, u.Live && u.Gone} // the end of a replaced object was not observed
+	switch {
+	case u.pod != nil:
+		l.applyPod(u)
+	case u.claim != nil:
+		l.applyClaim(u)
+	case u.removedPod != nil:
+		l.emit(event{kind: podRemoved, at: at, pod: l.pods[u.removedPod]})
+		delete(l.pods, u.removedPod)
+	case u.removedClaim != nil:
+		l.emit(event{kind: claimRemoved, at: at, claim: l.claims[u.removedClaim]})
+		delete(l.claims, u.removedClaim)
+	case u.Node != nil && u.Gone:
+		delete(l.reporting, u.Node.Name)
+		l.clocks.evict(u.Node.Name)
+	case u.Node != nil:
+		l.reporting[u.Node.Name] = u.Node.SandboxPrompt
+	}
+	for _, p := range u.concerned {
+		l.updatePhases(l.pods[p])
+	}
+	return l.events
+}
+
+func (l *lifecycle) emit(e event) { l.events = append(l.events, e) }
+
+func (l *lifecycle) applyClaim(u *update) {
+	c, before, now := l.claims[u.claim], u.claimBefore, u.Claim
 	if before == nil {
-		c.course = course{made: markOf(change)}
-		if change.Live {
-			s.clocks.hear(clockServer, "", c.life.Created, change.At)
-		}
+		c = &claimProgress{entry: u.claim, created: observedBy(u.Change)}
+		l.claims[u.claim] = c
+		l.observeClock(clockServer, "", now.Created, u.Change)
 	}
-	was := before != nil && before.Allocated
-	if was {
-		c.loseConsumers(before, change)
+	continued := before != nil && before.Allocated
+	if continued {
+		l.loseReservations(c, u)
 	}
-	if was && (!c.life.Allocated || (!change.Live && !sameAllocation(before, c.life))) {
-		c.course = course{made: c.course.made}
-		was = false
+	c.object = now
+	if continued && (!now.Allocated || (!u.Live && !sameAllocation(before, now))) {
+		*c = claimProgress{entry: c.entry, object: now, created: c.created}
+		continued = false
 	}
-	if !c.life.Allocated {
+	if !now.Allocated {
 		return
 	}
-	if was {
-		s.endAllocation(c, c.users...) // it may be reserved for others now
-	} else {
-		s.allocate(c, change)
+	if !continued {
+		c.allocated = observedBy(u.Change)
+		c.allocationDone, c.bindingDone = !u.Live, false
+		l.observeClock(clockScheduler, "", now.AllocatedAt, u.Change)
 	}
-	s.followBinding(c, before, change)
+	l.endAllocation(c, u.users...) // also of a continued one: it may be reserved for other pods now
+	switch {
+	case now.Binding == dra.BindingDone && !c.conditions.set():
+		c.conditions = observedBy(u.Change)
+		l.endBinding(c)
+	case now.Binding == dra.BindingFailed && u.Live && before != nil && before.Binding != dra.BindingFailed:
+		l.emit(event{kind: bindingFailed, at: observedBy(u.Change), claim: c, class: now.Class()})
+	}
 }
 
-func (s *State) allocate(c *claimEntry, change *Change) {
-	c.course.allocated = markOf(change)
-	c.course.allocationDone, c.course.bindingDone = !change.Live, false
-	if change.Live {
-		s.clocks.hear(clockScheduler, "", c.life.AllocatedAt, change.At)
-	}
-	s.endAllocation(c, c.users...)
-}
-
-// loseConsumers notes of the pods for which the claim is not reserved any more
-// that they wait for it again, if they still do, from now on. The scheduler
-// takes a reservation back before it takes the devices back.
-func (c *claimEntry) loseConsumers(before *dra.ClaimLife, change *Change) {
-	for i := range before.ReservedFor {
-		consumer := &before.ReservedFor[i]
-		if c.life.Allocated && slices.Contains(c.life.ReservedFor, *consumer) {
+// loseReservations records for which pods the claim is no longer reserved: they
+// wait for it again from now on, unless they are done. The scheduler withdraws
+// a reservation before it withdraws the allocation. It is called while c still
+// has the object before.
+func (l *lifecycle) loseReservations(c *claimProgress, u *update) {
+	for _, consumer := range u.claimBefore.ReservedFor {
+		if u.Claim.Allocated && slices.Contains(u.Claim.ReservedFor, consumer) {
 			continue
 		}
-		for _, p := range c.users {
-			if p.life == nil || !p.isFor(consumer) {
+		for _, user := range c.entry.users {
+			if !user.isConsumer(consumer) {
 				continue
 			}
-			if p.journey.lost == nil {
-				p.journey.lost = make(map[string]mark)
+			p, at := l.pods[user], observedBy(u.Change)
+			if p.reservationLost == nil {
+				p.reservationLost = make(map[string]observed)
 			}
-			p.journey.lost[c.life.UID] = markOf(change)
-			if p.journey.story != nil {
-				p.journey.story.loseAttempt(c, before, markOf(change))
-			}
-		}
-	}
-}
-
-func (s *State) followBinding(c *claimEntry, before *dra.ClaimLife, change *Change) {
-	switch c.life.Binding {
-	case dra.BindingDone:
-		if !c.course.bound.set() {
-			c.course.bound = markOf(change)
-			s.endBinding(c)
-		}
-	case dra.BindingFailed:
-		if change.Live && before != nil && before.Binding != dra.BindingFailed {
-			s.failures.add(c.life.Class(), failureBinding, 1, change.At.Wall)
-			s.noteBinding(c, change.At)
+			p.reservationLost[c.object.UID] = at
+			l.emit(event{kind: reservationLost, at: at, pod: p, claim: c, allocation: c.allocation()})
 		}
 	}
 }
 
 // sameAllocation reports whether the claim still has the devices that it had.
-// An allocation without a date may get one later.
+// An allocation without a timestamp may get one later.
 func sameAllocation(a, b *dra.ClaimLife) bool {
 	undated := a.AllocatedAt.IsZero() || b.AllocatedAt.IsZero()
 	return slices.Equal(a.Results, b.Results) && (undated || a.AllocatedAt.Equal(b.AllocatedAt))
 }
 
-// followPod notes how far a pod has come by a change.
-func (s *State) followPod(p *podEntry, before *dra.PodLife, change *Change) {
-	j, at := &p.journey, markOf(change)
-	if before == nil {
-		j.made = at
-		s.hear(clockServer, "", p.life.Created, change)
-		s.beginStory(p, change)
+func (l *lifecycle) applyPod(u *update) {
+	p, object, at := l.pods[u.pod], u.Pod, observedBy(u.Change)
+	if p == nil {
+		p = &podProgress{pod: u.pod, created: at}
+		l.pods[u.pod] = p
+		l.observeClock(clockServer, "", object.Created, u.Change)
+		l.emit(event{kind: podAdded, at: at, pod: p})
 	}
-	if p.life.Node != "" && !j.bound.set() {
-		j.bound, j.direct = at, before == nil && change.Live
-		if !j.direct {
-			s.hear(clockServer, "", p.life.Scheduled, change)
+	if object.Node != "" && !p.bound.set() {
+		p.bound, p.boundAtCreation = at, u.podBefore == nil && u.Live
+		if !p.boundAtCreation {
+			l.observeClock(clockServer, "", object.Scheduled, u.Change)
 		}
 	}
-	s.followSandbox(p, change)
-	s.followPhases(p)
-	if !p.life.Started.IsZero() && !j.started.set() {
-		j.started = at
-		s.endStart(p)
-		s.hearLate(p.life.Node, p.life.Started, change)
+	if !object.Sandbox.IsZero() && !p.sandbox.set() {
+		p.sandbox, p.sandboxWithStart = at, !object.Started.IsZero()
+		if l.reportsSandbox(p) {
+			l.observeClock(clockNode, object.Node, object.Sandbox, u.Change)
+			if at.live && !p.sandboxWithStart {
+				l.endPodPhase(phasePreparation, p, p.boundAt(), l.sandboxAt(p))
+			}
+		}
 	}
-	s.followStory(p, before, change)
-	s.followUnder(p)
+	l.updatePhases(p)
+	starts := !object.Started.IsZero() && !p.started.set()
+	if starts {
+		p.started = at
+		l.endStart(p)
+		if object.Started.After(u.At.Wall) { // it may be reported late, so that it is evidence of a clock that is ahead only
+			l.observeClock(clockNode, object.Node, object.Started, u.Change)
+		}
+	}
+	if u.Live && !object.Deleted.IsZero() && (u.podBefore == nil || u.podBefore.Deleted.IsZero()) {
+		l.emit(event{kind: podDeleting, at: at, pod: p})
+	}
+	switch {
+	case starts:
+		l.emit(event{kind: podStarted, at: at, pod: p})
+	case object.Terminal && !p.started.set():
+		l.emit(event{kind: podTerminated, at: at, pod: p})
+	}
 }
 
-func (s *State) followSandbox(p *podEntry, change *Change) {
-	j := &p.journey
-	if p.life.Sandbox.IsZero() || j.sandbox.set() {
-		return
-	}
-	j.sandbox, j.together = markOf(change), !p.life.Started.IsZero()
-	if s.prompt(p) {
-		s.hear(clockNode, p.life.Node, p.life.Sandbox, change)
-		s.endPreparation(p)
-	}
-}
-
-// prompt reports whether the pod's kubelet tells of sandboxes at once. Of a
-// node that is not known it is not believed; what has been known stays.
-func (s *State) prompt(p *podEntry) bool {
-	if n, known := s.books.nodes[p.life.Node]; known && n.SandboxPrompt {
-		p.journey.prompt = true
-	}
-	return p.journey.prompt
-}
-
-func (s *State) hear(which clockKind, node string, stamp time.Time, change *Change) {
+func (l *lifecycle) observeClock(by clockKind, node string, written time.Time, change *Change) {
 	if change.Live {
-		s.clocks.hear(which, node, stamp, change.At)
+		l.clocks.observe(by, node, written, change.At)
 	}
 }
 
-// hearLate takes a stamp that its kubelet may have told of long after: so it
-// shows a clock that is ahead, but none that is behind.
-func (s *State) hearLate(node string, stamp time.Time, change *Change) {
-	if stamp.After(change.At.Wall) {
-		s.hear(clockNode, node, stamp, change)
-	}
+// reportsSandbox reports whether the pod's kubelet reports at once that its
+// sandbox is ready. A node that is not known counts as one that does not; what
+// was known of it once stays.
+func (l *lifecycle) reportsSandbox(p *podProgress) bool {
+	p.reportsSandbox = p.reportsSandbox || l.reporting[p.pod.object.Node]
+	return p.reportsSandbox
 }
 
-// followPhases looks at what depends on both the pod and its claims: the two
-// are told of by different watches, in whichever order.
-func (s *State) followPhases(p *podEntry) {
-	if p.life == nil {
-		return
-	}
-	for i := range p.refs {
-		if c := p.refs[i].claim; c != nil && c.life != nil {
-			s.endAllocation(c, p)
+// podReportsSandbox is reportsSandbox for a pod of the index.
+func (l *lifecycle) podReportsSandbox(p *podEntry) bool { return l.reportsSandbox(l.pods[p]) }
+
+// hasStarted reports whether the first container of a pod has started.
+func (l *lifecycle) hasStarted(p *podEntry) bool { return l.pods[p].started.set() }
+
+// updatePhases ends the phases that depend on both the pod and its claims: the
+// watches of the two deliver in any order.
+func (l *lifecycle) updatePhases(p *podProgress) {
+	for i := range p.pod.refs {
+		if r := &p.pod.refs[i]; r.exists() {
+			l.endAllocation(l.claims[r.claim], p.pod)
 		}
 	}
-	s.endScheduling(p)
+	l.endScheduling(p)
+}
+
+// endAllocation measures how long pods had to wait for a claim, once its
+// allocation and one of them are known. pods are those that may have become
+// known since it was called last.
+func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
+	if c.allocationDone || !c.allocated.set() {
+		return
+	}
+	if begin, p := l.longestWait(c, pods); p != nil {
+		c.allocationDone, c.waiter = true, p.pod.object.UID
+		l.endPhase(event{phase: phaseAllocation, class: c.object.Class(), pod: p, claim: c}, begin, c.allocatedAt())
+	}
+}
+
+// longestWait is the first of the pods that waited for the claim when it was
+// allocated, and since when: it is alive, references the claim and existed
+// then. A pod that had the claim before and lost it waits since. A gated pod
+// does not count.
+func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest timestamp, waiter *podProgress) {
+	var first time.Duration
+	for _, pod := range pods {
+		p := l.pods[pod]
+		if pod.object.Gated || (!pod.alive() && !pod.has(c.object)) || !p.existedAtAllocation(c) {
+			continue
+		}
+		for i := range pod.refs {
+			if pod.refs[i].claim != c.entry {
+				continue
+			}
+			wait := l.waitSince(p, &pod.refs[i], c)
+			if lost, had := p.reservationLost[c.object.UID]; had {
+				wait = timestamp{observed: lost}
+			}
+			if at, known := l.clocks.steady(wait, c.allocated.at); known && (waiter == nil || at < first) {
+				longest, waiter, first = wait, p, at
+			}
+		}
+	}
+	return longest, waiter
+}
+
+// existedAtAllocation reports whether the pod may have waited when the claim
+// was allocated. A pod that was observed later existed if the claim was
+// allocated for it: it has the claim, and is older by the servers' timestamps.
+// Without timestamps, a pod that was found in a list counts as older.
+func (p *podProgress) existedAtAllocation(c *claimProgress) bool {
+	late := p.created.at.Since(c.allocated.at)
+	switch {
+	case late <= 0 || (late <= watchDisorder && p.created.live):
+		return true
+	case c.object.AllocatedAt.IsZero():
+		return !p.created.live && p.pod.has(c.object)
+	default:
+		return !p.pod.object.Created.After(c.object.AllocatedAt) && p.pod.has(c.object)
+	}
+}
+
+// endBinding measures how long binding conditions took to become true.
+func (l *lifecycle) endBinding(c *claimProgress) {
+	if c.bindingDone || !c.conditions.live {
+		return
+	}
+	c.bindingDone = true
+	l.endPhase(event{phase: phaseBinding, class: c.object.Class(), claim: c}, c.allocatedAt(), c.conditionsAt())
+}
+
+// endScheduling measures how long it took to bind the pod once its claims were
+// usable. It waits until all of them are known to be allocated.
+func (l *lifecycle) endScheduling(p *podProgress) {
+	if p.schedulingDone || !p.bound.set() {
+		return
+	}
+	if !p.bound.live || p.boundAtCreation {
+		p.schedulingDone = true
+		return
+	}
+	begin, claims := p.createdAt(), 0
+	for i := range p.pod.refs {
+		r := &p.pod.refs[i]
+		if r.claim == nil && r.extended > 0 {
+			continue // a device plugin's: otherwise the scheduler had named the claim by now
+		}
+		if !r.exists() || !p.pod.has(r.claim.object) || r.claim.object.Binding == dra.BindingWaiting {
+			return // not known yet
+		}
+		begin = l.clocks.later(begin, l.claims[r.claim].usableAt(p.pod))
+		claims++
+	}
+	if claims > 0 {
+		p.schedulingDone = true
+		l.endPodPhase(phaseScheduling, p, begin, p.boundAt())
+		l.emit(event{kind: podSchedulable, pod: p, since: begin})
+	}
+}
+
+// endStart measures the phases that end when the pod's first container starts.
+func (l *lifecycle) endStart(p *podProgress) {
+	if !p.started.live {
+		return
+	}
+	end := l.startedAt(p)
+	switch {
+	case !l.reportsSandbox(p):
+		l.endPodPhase(phasePreparationStart, p, p.boundAt(), end)
+	case p.sandbox.set():
+		if p.sandboxWithStart {
+			l.endPodPhase(phasePreparation, p, p.boundAt(), l.sandboxAt(p))
+		}
+		l.endPodPhase(phaseStart, p, l.sandboxAt(p), end)
+	}
+	if begin, _, found := l.firstWait(p, p.started.at); found {
+		l.endPodPhase(phaseReady, p, begin, end)
+	}
+}
+
+// firstWait is since when the pod waits for any of its claims, and for which;
+// nil for a claim that does not exist.
+func (l *lifecycle) firstWait(p *podProgress, now clock.Instant) (begin timestamp, claim *claimProgress, found bool) {
+	var first time.Duration
+	for i := range p.pod.refs {
+		r := &p.pod.refs[i]
+		if r.claim == nil {
+			continue // a device plugin's
+		}
+		c := l.claims[r.claim]
+		wait := l.waitSince(p, r, c)
+		if at, known := l.clocks.steady(wait, now); known && (!found || at < first) {
+			begin, claim, first, found = wait, c, at, true
+		}
+	}
+	return begin, claim, found
+}
+
+func (l *lifecycle) endPodPhase(phase string, p *podProgress, begin, end timestamp) {
+	_, claim, _ := l.firstWait(p, l.now)
+	l.endPhase(event{phase: phase, class: p.pod.class(), pod: p, claim: claim}, begin, end)
+}
+
+// endPhase measures a phase whose end was observed live, unless its beginning
+// is not known or the clocks contradict each other. Contradictions are counted,
+// also where our own clock measured the duration, which is reported then.
+func (l *lifecycle) endPhase(e event, begin, end timestamp) {
+	from, known := l.clocks.steady(begin, end.at)
+	if !known || e.class == "" {
+		return
+	}
+	e.kind, e.took = phaseEnded, l.clocks.ordered(begin, end, end.at.Elapsed-from)
+	contradicted := l.clocks.contradicted(begin, end, e.took)
+	if e.took < 0 || contradicted {
+		i := slices.IndexFunc(l.contradictions, func(c phaseCounter) bool { return c.phase == e.phase })
+		l.contradictions[i].total++
+	}
+	if e.took < 0 || (contradicted && !begin.live) {
+		return
+	}
+	l.emit(e)
+}
+
+// waitSince is since when one reference of the pod waits, or waited. c is the
+// claim that it stands for; nil if that does not exist.
+func (l *lifecycle) waitSince(p *podProgress, r *reference, c *claimProgress) timestamp {
+	if c == nil || r.extended > 0 {
+		return p.createdAt()
+	}
+	return l.clocks.later(p.createdAt(), c.createdAt())
+}
+
+// sandboxAt is when the pod's sandbox was ready. Where that was observed
+// together with the start of a container, the kubelet's timestamps separate
+// the two.
+func (l *lifecycle) sandboxAt(p *podProgress) timestamp {
+	object := p.pod.object
+	t := timestamp{observed: p.sandbox, written: object.Sandbox, by: clockNode, node: object.Node, disputed: contradicts(object.Scheduled, object.Sandbox)}
+	if t.live && p.sandboxWithStart {
+		between := max(0, object.Started.Sub(object.Sandbox))
+		t.at, t.corrected = l.startedAt(p).at.Add(-between), true
+	}
+	return t
+}
+
+// startedAt is when the first container of the pod started. Where the kubelet
+// reports it late, its timestamp decides, unless that is impossible.
+func (l *lifecycle) startedAt(p *podProgress) timestamp {
+	t := timestamp{observed: p.started, written: p.pod.object.Started, by: clockNode, node: p.pod.object.Node}
+	if !t.live {
+		return t
+	}
+	latest := l.clocks.elapsed(clockNode, t.node, t.written, t.at) + time.Second
+	bound, known := l.clocks.steady(p.boundAt(), t.at)
+	if late := t.at.Elapsed - latest; late > kubeletDelay && known && latest > bound {
+		t.at, t.corrected = t.at.Add(-late), true
+	}
+	return t
+}
+
+// claimsKnown reports whether the claims of a pod that has started are known:
+// that they are allocated, and so since when it could be bound.
+func (p *podProgress) claimsKnown() bool {
+	claims := 0
+	for i := range p.pod.refs {
+		r := &p.pod.refs[i]
+		if r.claim == nil && r.extended > 0 {
+			continue // a device plugin's
+		}
+		if !r.exists() || !r.claim.object.Allocated {
+			return false
+		}
+		claims++
+	}
+	return claims == 0 || p.schedulingDone
+}
+
+func (p *podProgress) createdAt() timestamp {
+	return timestamp{observed: p.created, written: p.pod.object.Created, by: clockServer}
+}
+
+func (p *podProgress) boundAt() timestamp {
+	return timestamp{observed: p.bound, written: p.pod.object.Scheduled, by: clockServer}
+}
+
+func (c *claimProgress) createdAt() timestamp {
+	return timestamp{observed: c.created, written: c.object.Created, by: clockServer}
+}
+
+func (c *claimProgress) allocatedAt() timestamp {
+	at := c.object.AllocatedAt
+	return timestamp{observed: c.allocated, written: at, by: clockScheduler, disputed: contradicts(c.object.Created, at)}
+}
+
+// conditionsAt is when the claim's binding conditions became true.
+func (c *claimProgress) conditionsAt() timestamp {
+	at := c.object.BindingSince
+	disputed := contradicts(c.object.AllocatedAt, at) || contradicts(c.object.Created, at)
+	return timestamp{observed: c.conditions, written: at, by: clockDriver, disputed: disputed}
+}
+
+func (c *claimProgress) allocation() allocation {
+	a := allocation{claimUID: c.object.UID, allocated: c.allocatedAt(), binding: c.object.Binding}
+	if c.conditions.set() {
+		a.conditions = c.conditionsAt()
+	}
+	return a
+}
+
+// usableAt is when the claim no longer kept a pod from being bound: its binding
+// conditions were true, or it has none and was allocated. The pod that a claim
+// is reserved for first is the one that it was allocated for.
+func (c *claimProgress) usableAt(p *podEntry) timestamp {
+	t := c.allocatedAt()
+	if c.conditions.set() {
+		t = c.conditionsAt()
+	}
+	if first := c.object.ReservedFor; len(first) > 0 && first[0].UID == p.object.UID && contradicts(p.object.Created, t.written) {
+		t.disputed = true
+	}
+	return t
+}
+
+// rows adds the durations that clocks contradict. start is when counting began.
+func (l *lifecycle) rows(b *metric.Builder, f *families, start time.Time) {
+	b.In(f.clockOff)
+	for _, counter := range l.contradictions {
+		b.AddFrom(counter.labels, counter.total, start)
+	}
 }

@@ -12,7 +12,7 @@ import (
 // quiet fails the test if any clock was contradicted.
 func (s *saga) quiet() *saga {
 	s.t.Helper()
-	for _, phase := range s.state.phases.anomalies {
+	for _, phase := range s.state.lifecycle.contradictions {
 		s.anomalies(phase.phase, 0)
 	}
 	return s
@@ -129,8 +129,8 @@ func TestEvidenceThatIsTooOld(t *testing.T) {
 	since := func(after time.Duration) clock.Instant {
 		return clock.Instant{Wall: s.began.Wall.Add(after), Elapsed: after}
 	}
-	c.hear(clockServer, "", s.began.Wall.Add(5*time.Minute), since(0))
-	c.hear(clockServer, "", s.began.Wall.Add(16*time.Minute), since(16*time.Minute)) // set right
+	c.observe(clockServer, "", s.began.Wall.Add(5*time.Minute), since(0))
+	c.observe(clockServer, "", s.began.Wall.Add(16*time.Minute), since(16*time.Minute)) // set right
 	for after, want := range map[time.Duration]time.Duration{30 * time.Minute: -5 * time.Minute, 32 * time.Minute: 0} {
 		if got := c.elapsed(clockServer, "", s.began.Wall, since(after)); got != want {
 			t.Errorf("after %v the clock is believed to have been %v off", after, got)
@@ -139,7 +139,7 @@ func TestEvidenceThatIsTooOld(t *testing.T) {
 	most := 0
 	for i := range 10000 {
 		at := since(time.Duration(i) * time.Minute)
-		c.hear(clockNode, fmt.Sprint("node-", i), at.Wall, at)
+		c.observe(clockNode, fmt.Sprint("node-", i), at.Wall, at)
 		most = max(most, len(c.nodes))
 	}
 	if most > 46 {

@@ -15,9 +15,9 @@ func named(name, class string) dra.ClaimLife {
 	return claim(name, 10, func(c *dra.ClaimLife) { c.Classes = []string{class} })
 }
 
-// histograms counts the histograms that exist after the last step.
-func histograms(h *hall, d durations) int {
-	d.enter(&h.last, nil)
+// histogramCount counts the histograms that exist after the last step.
+func histogramCount(h *hall, d durations) int {
+	d.apply(&h.last, nil)
 	metrics := make(chan prometheus.Metric)
 	go func() {
 		defer close(metrics)
@@ -47,7 +47,7 @@ func TestClassesThatAreOnlyNamed(t *testing.T) {
 	if got := len(h.state.failures.classes); got > maxClasses {
 		t.Fatalf("counters of %d classes, want %d at most", got, maxClasses)
 	}
-	if got, most := histograms(h, d), maxClasses*8; got > most {
+	if got, most := histogramCount(h, d), maxClasses*8; got > most {
 		t.Errorf("%d histograms, want %d at most", got, most)
 	}
 	rows := make(map[string]int)
@@ -78,7 +78,7 @@ func TestClassesThatAreOnlyNamed(t *testing.T) {
 	if got := len(h.state.failures.classes); got > 3 {
 		t.Errorf("counters of %d classes after all claims of them have gone", got)
 	}
-	if got := histograms(h, d); got > 3*8 {
+	if got := histogramCount(h, d); got > 3*8 {
 		t.Errorf("%d histograms after all claims have gone", got)
 	}
 }

@@ -60,7 +60,7 @@ func TestFailuresToMakeAClaim(t *testing.T) {
 			h.step(7 * time.Second)
 			h.failed(known, test.class, 2)
 			h.failed(unknown, test.none, 2)
-			if len(h.state.failures.owed) > 0 {
+			if len(h.state.failures.deferred) > 0 {
 				t.Error("something is still owed")
 			}
 		})

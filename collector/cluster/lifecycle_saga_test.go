@@ -293,3 +293,8 @@ func (s *saga) kubelet(node string) string {
 	}
 	return "kubelet"
 }
+
+// history is the history of a pod.
+func (s *saga) history(pod string) *podHistory {
+	return s.state.traces.histories[s.state.index.pods[dra.PodRef{Namespace: "ns", Name: pod}]]
+}

@@ -259,8 +259,8 @@ func TestPhasesUnderWay(t *testing.T) {
 	s.at(903).goneClaim("c").under("a d start 902")
 	s.at(904).pod("a", func(p *dra.PodLife) { p.Deleted = s.now.Wall }).under()
 	s.at(905).pod("e", uses("d")).claim("d", s.reserved("e")).under("e d scheduling 905").gonePod("e").under()
-	if len(s.state.phases.under) != 0 {
-		t.Errorf("%d pods are remembered as under way", len(s.state.phases.under))
+	if len(s.state.phases.pods) != 0 {
+		t.Errorf("%d pods are remembered as under way", len(s.state.phases.pods))
 	}
 }
 

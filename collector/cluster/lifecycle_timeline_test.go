@@ -32,7 +32,7 @@ func TestTimelines(t *testing.T) {
 			for i := range s.traced {
 				s.sound(&s.traced[i], len(s.claims) == 1)
 			}
-			for _, phase := range s.state.phases.anomalies {
+			for _, phase := range s.state.lifecycle.contradictions {
 				if phase.total != 0 {
 					t.Errorf("%v anomalies of clocks in %s", phase.total, phase.phase)
 				}

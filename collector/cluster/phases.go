@@ -1,209 +1,158 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// The phases between a pod's waiting for a claim and its first container.
-const (
-	phaseAllocation       = "allocation"
-	phaseBinding          = "binding"
-	phaseScheduling       = "scheduling"
-	phasePreparation      = "preparation"
-	phaseStart            = "start"
-	phasePreparationStart = "preparation_start"
-	phaseReady            = "ready" // all of them; has a family of its own
-)
+// currentPhases holds, for each pod and each of its allocated claims, the phase
+// that is under way. It depends on the servers' timestamps alone, so that a
+// restart of the exporter changes nothing.
+type currentPhases struct {
+	lifecycle *lifecycle
 
-// disorder is by how much two watches may tell of things in the wrong order.
-const disorder = time.Second
-
-// tardiness is by how much a kubelet may tell late of what it has dated. One
-// that is busy with a pod, pulling the image of its second container, say,
-// tells only afterwards that the first has started.
-const tardiness = 2 * time.Second
-
-// phases is what has been found out of durations.
-type phases struct {
-	observed  []Observation // in this step
-	anomalies []anomaly     // one for each phase
-
-	under   map[*podEntry]struct{} // pods with a phase under way
-	changed bool                   // something of under has, since rows were made
-	rows    []phaseRow
-
-	open     openings
-	classes  map[string]struct{} // of which anything was ever observed
-	closed   []string            // classes that were forgotten in this step, of which nothing was
-	prompted bool                // a kubelet is known now to tell of sandboxes at once
+	pods        map[*podEntry][]currentPhase
+	all         []currentPhase // of all pods, the longest first; valid unless changed
+	changed     bool
+	nodeChanged bool // a kubelet that reports sandboxes at once has become known
 }
 
-// anomaly counts the durations of a phase that clocks contradict.
-type anomaly struct {
+// currentPhase is a phase of one claim of a pod, and since when it is under
+// way.
+type currentPhase struct {
+	pod    *podEntry
+	claim  string
 	phase  string
-	total  float64
-	labels *metric.Labels
+	since  time.Time
+	labels *metric.Labels // nil until first shown
 }
 
-func newPhases(f *families) phases {
-	p := phases{under: make(map[*podEntry]struct{}), classes: make(map[string]struct{})}
-	for _, phase := range []string{phaseAllocation, phaseBinding, phasePreparation, phasePreparationStart, phaseReady, phaseScheduling, phaseStart} {
-		p.anomalies = append(p.anomalies, anomaly{phase: phase, labels: metric.NewLabels(f.clockOff.Labels, phase)})
+func newCurrentPhases(l *lifecycle) *currentPhases {
+	return &currentPhases{lifecycle: l, pods: make(map[*podEntry][]currentPhase)}
+}
+
+// apply determines the phases of the pods that an update of the index concerns.
+func (c *currentPhases) apply(u *update) {
+	switch {
+	case u.pod != nil:
+		c.updatePod(u.pod)
+	case u.removedPod != nil:
+		c.updatePod(u.removedPod)
+	case u.Node != nil && !u.Gone && u.Node.SandboxPrompt && (u.nodeBefore == nil || !u.nodeBefore.SandboxPrompt):
+		c.nodeChanged = true // nodes may be observed after their pods
 	}
-	return p
+	for _, p := range u.concerned {
+		c.updatePod(p)
+	}
 }
 
-// contradict counts a duration that clocks contradict.
-func (p *phases) contradict(phase string) {
-	i := slices.IndexFunc(p.anomalies, func(a anomaly) bool { return a.phase == phase })
-	p.anomalies[i].total++
-}
-
-// endAllocation observes how long those that wait for a claim had to wait, once
-// its allocation and one of them are known. Only the pods that are given are
-// looked at: of the others that name the claim it is known that they did not.
-func (s *State) endAllocation(c *claimEntry, pods ...*podEntry) {
-	if c.course.allocationDone || !c.course.allocated.set() {
+// update runs after all changes of a step.
+func (c *currentPhases) update() {
+	if !c.nodeChanged {
 		return
 	}
-	begin, pod, found := s.longestWait(c, pods)
-	if !found {
-		return
+	c.nodeChanged = false
+	for p := range c.pods {
+		c.updatePod(p)
 	}
-	if c.course.allocationDone = true; s.tracing.on {
-		c.course.observed = pod
-	}
-	s.observe(phaseAllocation, c.life.Class(), whose{pod, c}, begin, c.allocatedMoment())
 }
 
-// longestWait is since when somebody waited for the claim that has just been
-// allocated: the first of those that are alive, name it, and were there then.
-// Who had it before and lost it waits since. One behind a gate makes nobody
-// else's wait longer.
-func (s *State) longestWait(c *claimEntry, pods []*podEntry) (longest moment, pod *podEntry, found bool) {
-	var first time.Duration
-	for _, p := range pods {
-		if p.life == nil || p.life.Gated || (!p.alive() && !c.reservedFor(p)) || !p.wasThere(c.course.allocated, c) {
+func (c *currentPhases) updatePod(p *podEntry) {
+	before, now := c.pods[p], c.phasesOf(p)
+	same := slices.EqualFunc(before, now, func(a, b currentPhase) bool {
+		return a.claim == b.claim && a.phase == b.phase && a.since.Equal(b.since)
+	})
+	if same {
+		return
+	}
+	c.changed = true
+	if len(now) == 0 {
+		delete(c.pods, p)
+	} else {
+		c.pods[p] = now
+	}
+}
+
+// phasesOf lists the phase under way of each claim that is reserved for the
+// pod. A pod that has started, or will not start, has none.
+func (c *currentPhases) phasesOf(p *podEntry) []currentPhase {
+	if !p.alive() || c.lifecycle.hasStarted(p) {
+		return nil
+	}
+	var phases []currentPhase
+	for i := range p.refs {
+		r := &p.refs[i]
+		if !r.exists() || !p.has(r.claim.object) || references(p.refs[:i], r.claim) {
 			continue
 		}
-		for i := range p.refs {
-			if p.refs[i].claim != c {
-				continue
-			}
-			wait := s.waitMoment(p, &p.refs[i])
-			if lost, had := p.journey.lost[c.life.UID]; had {
-				wait = moment{mark: lost}
-			}
-			if at, known := s.instant(wait, c.course.allocated.told); known && (!found || at < first) {
-				longest, pod, first, found = wait, p, at, true
-			}
-		}
+		phase, since := c.phaseOf(p, r)
+		phases = append(phases, currentPhase{pod: p, claim: r.claim.ref.Name, phase: phase, since: since})
 	}
-	return longest, pod, found
+	return phases
 }
 
-// wasThere reports whether the pod can have waited when the claim was
-// allocated. One that was told of later was there if the claim was allocated
-// for it: if it has it, and servers say that it is the older of the two. Where
-// they do not, one found in a list is believed.
-func (p *podEntry) wasThere(allocated mark, c *claimEntry) bool {
-	made := p.journey.made
-	late := made.told.Since(allocated.told)
+// phaseOf is the phase under way of a reference whose claim is reserved for the
+// pod. A phase does not begin before the pod waits.
+func (c *currentPhases) phaseOf(p *podEntry, r *reference) (phase string, since time.Time) {
+	claim, waits := r.claim.object, p.pendingSince(r)
+	allocated := latest(claim.AllocatedAt, waits) // not written before Kubernetes 1.36
 	switch {
-	case late <= 0 || (late <= disorder && made.live):
-		return true
-	case c.life.AllocatedAt.IsZero():
-		return !made.live && c.reservedFor(p)
+	case p.object.Node == "" && claim.Binding != dra.BindingNone && claim.Binding != dra.BindingDone:
+		return phaseBinding, allocated
+	case p.object.Node == "" && claim.Binding == dra.BindingDone && !claim.BindingSince.IsZero():
+		return phaseScheduling, latest(claim.BindingSince, waits)
+	case p.object.Node == "":
+		return phaseScheduling, allocated
+	}
+	bound := p.object.Scheduled
+	if bound.IsZero() {
+		bound = p.object.Created
+	}
+	switch {
+	case !c.lifecycle.podReportsSandbox(p):
+		return phasePreparationStart, bound
+	case p.object.Sandbox.IsZero():
+		return phasePreparation, bound
 	default:
-		return !p.life.Created.After(c.life.AllocatedAt) && c.reservedFor(p)
+		return phaseStart, p.object.Sandbox
 	}
 }
 
-// endBinding observes how long binding conditions took to become true.
-func (s *State) endBinding(c *claimEntry) {
-	if c.course.bindingDone || !c.course.bound.live {
-		return
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
-	c.course.bindingDone = true
-	s.observe(phaseBinding, c.life.Class(), s.whoseBinding(c), c.allocatedMoment(), c.conditionsMoment())
+	return a
 }
 
-// endScheduling observes how long it took to bind the pod once it could be as
-// far as its claims go; as soon as all of them are known to be allocated.
-func (s *State) endScheduling(p *podEntry) {
-	j := &p.journey
-	if j.schedulingDone || !j.bound.set() {
-		return
+// rows adds the phases under way, the longest first.
+func (c *currentPhases) rows(b *metric.Builder, f *families) {
+	if c.changed {
+		c.sort(f)
+		c.changed = false
 	}
-	if !j.bound.live || j.direct {
-		j.schedulingDone = true
-		return
-	}
-	begin, claims := p.madeMoment(), 0
-	for i := range p.refs {
-		c := p.refs[i].claim
-		if c == nil && p.refs[i].extended > 0 {
-			continue // a device plugin's: else the scheduler had named the claim by now
-		}
-		if c == nil || !c.reservedFor(p) || c.life.Binding == dra.BindingWaiting {
-			return // not known yet
-		}
-		begin = s.later(begin, c.usableMoment(p))
-		claims++
-	}
-	if claims > 0 {
-		j.schedulingDone = true
-		s.observe(phaseScheduling, p.class(), s.whoseClaim(p), begin, p.boundMoment())
-		if j.story != nil {
-			j.story.schedulable = begin
-		}
+	b.In(f.phaseSince)
+	for i := range c.all {
+		b.Add(c.all[i].labels, float64(c.all[i].since.Unix()))
 	}
 }
 
-// endPreparation observes how long the pod's sandbox took.
-func (s *State) endPreparation(p *podEntry) {
-	if p.journey.sandbox.live && !p.journey.together {
-		s.observe(phasePreparation, p.class(), s.whoseClaim(p), p.boundMoment(), s.sandboxMoment(p))
-	}
-}
-
-// endStart observes what ends with the start of the pod's first container.
-func (s *State) endStart(p *podEntry) {
-	j := &p.journey
-	if !j.started.live {
-		return
-	}
-	class, of, end := p.class(), s.whoseClaim(p), s.startedMoment(p)
-	switch {
-	case !s.prompt(p):
-		s.observe(phasePreparationStart, class, of, p.boundMoment(), end)
-	case j.sandbox.set():
-		if j.together {
-			s.observe(phasePreparation, class, of, p.boundMoment(), s.sandboxMoment(p))
-		}
-		s.observe(phaseStart, class, of, s.sandboxMoment(p), end)
-	}
-	if begin, _, found := s.firstWait(p, j.started.told); found {
-		s.observe(phaseReady, class, of, begin, end)
-	}
-}
-
-// firstWait is since when the pod waits for any of its claims, and for which.
-func (s *State) firstWait(p *podEntry, now clock.Instant) (begin moment, claim *claimEntry, found bool) {
-	var first time.Duration
-	for i := range p.refs {
-		if p.refs[i].claim == nil {
-			continue // a device plugin's
-		}
-		wait := s.waitMoment(p, &p.refs[i])
-		if at, known := s.instant(wait, now); known && (!found || at < first) {
-			begin, claim, first, found = wait, p.refs[i].claim, at, true
+func (c *currentPhases) sort(f *families) {
+	c.all = c.all[:0]
+	for _, phases := range c.pods {
+		for i := range phases {
+			phase := &phases[i]
+			if phase.labels == nil {
+				phase.labels = metric.NewLabels(f.phaseSince.Labels, phase.pod.ref.Namespace, phase.pod.ref.Name, phase.claim, phase.phase)
+			}
+			c.all = append(c.all, *phase)
 		}
 	}
-	return begin, claim, found
+	slices.SortFunc(c.all, func(a, b currentPhase) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.pod.ref.Namespace, b.pod.ref.Namespace), cmp.Compare(a.pod.ref.Name, b.pod.ref.Name), cmp.Compare(a.claim, b.claim))
+	})
 }

@@ -148,11 +148,11 @@ func TestMemoryOfALargeCluster(t *testing.T) {
 }
 
 func keepObjects(c *crowd) (objects []any) {
-	for _, claim := range c.state.books.claims {
-		objects = append(objects, claim.life)
+	for _, claim := range c.state.index.claims {
+		objects = append(objects, claim.object)
 	}
-	for _, pod := range c.state.books.pods {
-		objects = append(objects, pod.life)
+	for _, pod := range c.state.index.pods {
+		objects = append(objects, pod.object)
 	}
 	return objects
 }

@@ -131,7 +131,7 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	}
 	state, snapshot, events := Step(r.state, facts, now)
 	r.state = state
-	r.durations.enter(&snapshot, r.inputs.Sampled)
+	r.durations.apply(&snapshot, r.inputs.Sampled)
 	if r.inputs.Traced != nil && len(snapshot.Traces) > 0 {
 		r.inputs.Traced(snapshot.Traces)
 	}

@@ -3,69 +3,196 @@ package cluster
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// State is what the cluster role remembers from step to step. Step takes it
-// over: a State that was given to Step must not be used again.
+// State is what the cluster role keeps from step to step: its stages. Step
+// takes it over: a State that was given to Step must not be used again.
 type State struct {
 	config   Config
 	families *families
-	opened   time.Time // of the first step: since when our counters count
+	start    time.Time // of the first step: since when counters count
 
-	books    books
-	touched  touched
-	clocks   clocks
-	phases   phases
-	failures failures
-	waits    waits
-	tracing  tracing
+	index      *index
+	clocks     *clocks
+	lifecycle  *lifecycle
+	phases     *currentPhases
+	pending    *pending
+	claims     *claimCounts
+	failures   *failures
+	histograms *histograms
+	flags      *claimFlags
+	evictions  *evictions
+	health     *healthReports
+	supply     supplyRows
+	traces     *traces
 
 	rows       *metric.Builder
-	costLabels map[string]*metric.Labels // by namespace, of which there are few
+	costLabels map[string]*metric.Labels // by namespace
 }
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
-	f := newFamilies()
+	f, x, c := newFamilies(), newIndex(), newClocks()
+	l := newLifecycle(f, c)
 	return State{
-		config:   config,
-		families: f,
-		books:    newBooks(),
-		touched:  newTouched(),
-		clocks:   newClocks(),
-		phases:   newPhases(f),
-		failures: newFailures(),
-		waits:    newWaits(),
-		tracing:  newTracing(config.Traces),
-		rows:     metric.NewBuilder(config.MaxSeries, f.self.Dropped),
-
+		config:     config,
+		families:   f,
+		index:      x,
+		clocks:     c,
+		lifecycle:  l,
+		phases:     newCurrentPhases(l),
+		pending:    newPending(x, config.Once),
+		claims:     newClaimCounts(),
+		failures:   newFailures(),
+		histograms: newHistograms(f),
+		flags:      newClaimFlags(x, f),
+		evictions:  newEvictions(),
+		health:     newHealthReports(),
+		traces:     newTraces(config.Traces, x, l, c),
+		rows:       metric.NewBuilder(config.MaxSeries, f.self.Dropped),
 		costLabels: make(map[string]*metric.Labels),
 	}
 }
 
-// touched is what the changes of one step have touched: a pod whose own
-// object, one of whose claims, or whose group has changed; a claim that has
-// changed itself or that other pods name now. What is gone is in it, too, with
-// its entry's life nil.
-type touched struct {
-	pods   map[*podEntry]struct{}
-	claims map[*claimEntry]struct{}
-}
-
-func newTouched() touched {
-	return touched{pods: make(map[*podEntry]struct{}), claims: make(map[*claimEntry]struct{})}
-}
-
-// touchedRoom is up to how many entries the maps are emptied rather than made
-// anew: to empty a map takes as long as it once was large.
-const touchedRoom = 4096
-
-func (t *touched) clear() {
-	if len(t.pods) > touchedRoom || len(t.claims) > touchedRoom {
-		*t = newTouched()
-		return
+// Step moves the state to now: it applies the changes in their order, and
+// evaluates what they concern. It is pure but for consuming the state: the same
+// state, facts and now give the same result.
+func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
+	s.begin(facts, now)
+	for i := range facts.Changes {
+		change := &facts.Changes[i]
+		if u, replaced := s.index.replace(change); replaced {
+			s.apply(&u)
+		}
+		u := s.index.apply(change)
+		s.apply(&u)
 	}
-	clear(t.pods)
-	clear(t.claims)
+	changed := &s.index.changed
+	s.phases.update()
+	for c := range changed.claims {
+		if class, exists := s.claims.update(c); exists {
+			s.failures.addClass(class, now.Wall)
+		}
+	}
+	for _, class := range s.claims.unusedClasses() {
+		if s.failures.evictClass(class) {
+			s.histograms.evictClass(class)
+		}
+	}
+	s.flags.update()
+	s.evictions.evictIdle()
+	s.health.update(changed.pods)
+	events := s.health.compare(facts.Supply)
+	pending := s.pending.update(facts, now)
+	for _, onset := range pending.onsets {
+		s.failures.add(onset.class, string(onset.reason), 1, now.Wall)
+	}
+	s.failures.flush(s.pending, now)
+	s.traces.applyPending(pending.changes, now)
+	s.traces.flush(now)
+	s.supply.update(facts.Supply, s.families)
+	snapshot := Snapshot{
+		At:           now,
+		Rows:         s.allRows(facts),
+		Questions:    pending.questions,
+		Waiting:      pending.refs,
+		Observations: s.histograms.observations,
+		Closed:       s.histograms.evicted,
+		Opened:       s.histograms.open(s.failures.classes, facts.Synced),
+		Traces:       s.traces.ended,
+	}
+	return s, snapshot, events
+}
+
+func (s *State) begin(facts Facts, now clock.Instant) {
+	if s.start.IsZero() {
+		s.start = now.Wall
+	}
+	s.index.changed.clear()
+	s.lifecycle.begin(now)
+	s.histograms.begin()
+	s.failures.begin(facts.Supply, now.Wall)
+	s.traces.begin()
+}
+
+// apply passes an update of the index, and the events that follow from it, to
+// the stages that consume them.
+func (s *State) apply(u *update) {
+	events := s.lifecycle.apply(u)
+	for i := range events {
+		e := &events[i]
+		switch e.kind {
+		case phaseEnded:
+			s.histograms.observe(e, s.traces.point(e))
+		case bindingFailed:
+			s.failures.add(e.class, failureBinding, 1, e.at.at.Wall)
+			s.traces.apply(e)
+		default:
+			s.traces.apply(e)
+		}
+	}
+	s.phases.apply(u)
+	s.pending.apply(u)
+	s.evictions.apply(u)
+	switch {
+	case u.Node != nil && !u.Gone:
+		s.histograms.addKubelet(u.Node.SandboxPrompt)
+	case u.Trouble != nil && u.occurrences > 0:
+		class := ""
+		if p := s.index.pod(u.Trouble.Pod, u.Trouble.PodUID); p != nil {
+			class = p.class()
+		}
+		s.failures.applyWarning(u, class)
+		s.traces.applyWarning(u)
+	}
+}
+
+// allRows outputs the state. A family that needs a collection that cannot be
+// read is left out, since half of it would be wrong.
+func (s *State) allRows(facts Facts) []metric.Row {
+	b, f, synced := s.rows, s.families, facts.Synced
+	b.Begin()
+	if synced.Claims && synced.Pods {
+		s.pending.rows(b, f)
+		s.phases.rows(b, f)
+	}
+	s.failures.rows(b, f.failures)
+	if synced.Claims {
+		s.claims.rows(b, f.claims, synced.Pods)
+		s.flags.terminatingRows(b)
+		if synced.Pods && s.pending.consistent() {
+			s.flags.orphanedRows(b)
+		}
+	}
+	s.supply.rows(b, f, synced)
+	if synced.Claims && synced.Pods && synced.Slices {
+		s.health.rows(b, f)
+	}
+	if synced.Pods {
+		s.evictions.rows(b, f.evictions)
+	}
+	s.lifecycle.rows(b, f, s.start)
+	s.costRows(facts)
+	if synced.Claims && synced.Pods {
+		s.pending.undiagnosedRows(b, f)
+	}
+	f.self.Rows(b, s.config.Version, facts.Sources)
+	f.self.DroppedRows(b)
+	return b.Rows()
+}
+
+// costRows adds what diagnoses have cost, by namespace.
+func (s *State) costRows(facts Facts) {
+	family := s.families.diagnosisSeconds
+	s.rows.In(family)
+	for _, cost := range facts.Costs {
+		labels := s.costLabels[cost.Namespace]
+		if labels == nil {
+			labels = metric.NewLabels(family.Labels, cost.Namespace)
+			s.costLabels[cost.Namespace] = labels
+		}
+		s.rows.AddFrom(labels, cost.Took.Seconds(), s.start)
+	}
 }

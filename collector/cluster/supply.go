@@ -8,21 +8,20 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// supplyLabels are the labels of everything that is published. They live as
-// long as what they describe: a pool that did not change costs nothing, and
-// one of which only the numbers did keeps them.
-type supplyLabels struct {
-	from    *dra.Supply
-	pools   []poolLabels // as from.Pools
+// supplyRows outputs what is published. It keeps the labels: a pool that has not
+// changed costs nothing, and one whose numbers alone have changed keeps them.
+type supplyRows struct {
+	supply  *dra.Supply
+	pools   []poolLabels // as supply.Pools
 	classes []classLabels
-	taints  []*metric.Labels // as from.Taints
+	taints  []*metric.Labels // as supply.Taints
 	limits  []*metric.Labels // as dra.SpecLimits
 }
 
 type poolLabels struct {
 	pool     *metric.Labels
 	states   [dra.DeviceStates]*metric.Labels
-	capacity []*metric.Labels // as the pool's Capacity; nil for one that is there twice
+	capacity []*metric.Labels // as the pool's Capacity; nil for one that occurs twice
 }
 
 type classLabels struct {
@@ -30,13 +29,13 @@ type classLabels struct {
 	states [dra.DeviceStates]*metric.Labels
 }
 
-// take makes the labels of a supply that is new.
-func (l *supplyLabels) take(supply *dra.Supply, f *families) {
-	if supply == l.from {
+// update takes the supply, and creates the labels of what is new.
+func (l *supplyRows) update(supply *dra.Supply, f *families) {
+	if supply == l.supply {
 		return
 	}
 	before := *l
-	*l = supplyLabels{from: supply, limits: before.limits}
+	*l = supplyRows{supply: supply, limits: before.limits}
 	if supply == nil {
 		return
 	}
@@ -45,20 +44,20 @@ func (l *supplyLabels) take(supply *dra.Supply, f *families) {
 			l.limits = append(l.limits, metric.NewLabels(f.oversized.Labels, string(limit)))
 		}
 	}
-	l.takePools(&before, f)
-	l.takeClasses(&before, f)
-	l.takeTaints(&before, f)
+	l.updatePools(&before, f)
+	l.updateClasses(&before, f)
+	l.updateTaints(&before, f)
 }
 
-// takePools walks along both lists of pools, which are sorted alike.
-func (l *supplyLabels) takePools(before *supplyLabels, f *families) {
+// updatePools iterates over both lists of pools, which have the same order.
+func (l *supplyRows) updatePools(before *supplyRows, f *families) {
 	var old []*dra.PoolSupply
-	if before.from != nil {
-		old = before.from.Pools
+	if before.supply != nil {
+		old = before.supply.Pools
 	}
-	l.pools = make([]poolLabels, len(l.from.Pools))
+	l.pools = make([]poolLabels, len(l.supply.Pools))
 	j := 0
-	for i, pool := range l.from.Pools {
+	for i, pool := range l.supply.Pools {
 		if j < len(old) && old[j] == pool { // nearly always: only few pools change at once
 			l.pools[i] = before.pools[j]
 			j++
@@ -100,18 +99,18 @@ func labelPool(pool *dra.PoolSupply, f *families) poolLabels {
 	return labels
 }
 
-// labelCapacity labels what a pool says once. A pool that contradicts itself may
-// have a device twice: which of the two it means nobody knows, and a page that
-// has a label set twice is not read at all.
+// labelCapacity creates the labels of capacities that occur once. A pool that
+// contradicts itself may have a device twice: it is not known which of the two
+// applies, and a page that has a label set twice cannot be scraped.
 func labelCapacity(pool *dra.PoolSupply, f *families) []*metric.Labels {
 	type key struct{ device, capacity string }
-	told := make(map[key]int, len(pool.Capacity))
+	counts := make(map[key]int, len(pool.Capacity))
 	for _, c := range pool.Capacity {
-		told[key{c.Device, c.Capacity}]++
+		counts[key{c.Device, c.Capacity}]++
 	}
 	labels := make([]*metric.Labels, len(pool.Capacity))
 	for i, c := range pool.Capacity {
-		if told[key{c.Device, c.Capacity}] > 1 {
+		if counts[key{c.Device, c.Capacity}] > 1 {
 			continue
 		}
 		labels[i] = metric.NewLabels(f.capacity.Labels, pool.Driver, pool.Pool, pool.Capacity[i].Device, pool.Capacity[i].Capacity)
@@ -119,16 +118,16 @@ func labelCapacity(pool *dra.PoolSupply, f *families) []*metric.Labels {
 	return labels
 }
 
-func (l *supplyLabels) takeClasses(before *supplyLabels, f *families) {
-	if before.from != nil && slices.EqualFunc(before.from.Classes, l.from.Classes, func(a, b dra.ClassSupply) bool {
+func (l *supplyRows) updateClasses(before *supplyRows, f *families) {
+	if before.supply != nil && slices.EqualFunc(before.supply.Classes, l.supply.Classes, func(a, b dra.ClassSupply) bool {
 		return a.Class == b.Class && a.ExtendedResource == b.ExtendedResource
 	}) {
 		l.classes = before.classes
 		return
 	}
-	l.classes = make([]classLabels, len(l.from.Classes))
-	for i := range l.from.Classes {
-		class := &l.from.Classes[i]
+	l.classes = make([]classLabels, len(l.supply.Classes))
+	for i := range l.supply.Classes {
+		class := &l.supply.Classes[i]
 		l.classes[i].info = metric.NewLabels(f.classInfo.Labels, class.Class, class.ExtendedResource)
 		for state := range dra.DeviceState(dra.DeviceStates) {
 			l.classes[i].states[state] = metric.NewLabels(f.classDevices.Labels, class.Class, state.String())
@@ -136,17 +135,116 @@ func (l *supplyLabels) takeClasses(before *supplyLabels, f *families) {
 	}
 }
 
-func (l *supplyLabels) takeTaints(before *supplyLabels, f *families) {
-	if before.from != nil && slices.EqualFunc(before.from.Taints, l.from.Taints, func(a, b dra.TaintCount) bool {
+func (l *supplyRows) updateTaints(before *supplyRows, f *families) {
+	if before.supply != nil && slices.EqualFunc(before.supply.Taints, l.supply.Taints, func(a, b dra.TaintCount) bool {
 		a.Devices, b.Devices = 0, 0
 		return a == b
 	}) {
 		l.taints = before.taints
 		return
 	}
-	l.taints = make([]*metric.Labels, len(l.from.Taints))
-	for i := range l.from.Taints {
-		count := &l.from.Taints[i]
+	l.taints = make([]*metric.Labels, len(l.supply.Taints))
+	for i := range l.supply.Taints {
+		count := &l.supply.Taints[i]
 		l.taints[i] = metric.NewLabels(f.taints.Labels, count.Driver, count.Pool, count.Taint.Key, count.Taint.Effect)
+	}
+}
+
+// rows adds what is published, and how much of it is left. What depends on
+// claims or slices is left out while these are not known.
+func (l *supplyRows) rows(b *metric.Builder, f *families, synced Synced) {
+	if l.supply == nil {
+		return
+	}
+	if synced.Slices {
+		if synced.Claims {
+			l.deviceRows(b, f)
+		}
+		l.poolRows(b, f)
+		l.capacityRows(b, f, synced.Claims)
+		b.In(f.taints)
+		for i := range l.supply.Taints {
+			b.Add(l.taints[i], float64(l.supply.Taints[i].Devices))
+		}
+	}
+	if synced.Claims {
+		b.In(f.oversized)
+		for i, limit := range dra.SpecLimits() {
+			b.Add(l.limits[i], float64(l.supply.Oversized[limit]))
+		}
+	}
+	if synced.Classes {
+		b.In(f.classInfo)
+		for i := range l.supply.Classes {
+			b.Add(l.classes[i].info, 1)
+		}
+		if synced.Slices && synced.Claims {
+			l.classRows(b, f)
+		}
+	}
+}
+
+// deviceRows adds the devices of published pools: of a pool without slices it is
+// not known how many it has.
+func (l *supplyRows) deviceRows(b *metric.Builder, f *families) {
+	b.In(f.devices)
+	for i, pool := range l.supply.Pools {
+		if pool.Slices == 0 {
+			continue
+		}
+		for state := range dra.DeviceStates {
+			b.Add(l.pools[i].states[state], float64(pool.Devices[state]))
+		}
+	}
+}
+
+func (l *supplyRows) poolRows(b *metric.Builder, f *families) {
+	b.In(f.poolComplete)
+	for i, pool := range l.supply.Pools {
+		b.Add(l.pools[i].pool, flag(pool.Complete))
+	}
+	b.In(f.poolSlices)
+	for i, pool := range l.supply.Pools {
+		b.Add(l.pools[i].pool, float64(pool.Slices))
+	}
+	b.In(f.poolGeneration)
+	for i, pool := range l.supply.Pools {
+		if pool.Slices > 0 {
+			b.Add(l.pools[i].pool, float64(pool.Generation))
+		}
+	}
+}
+
+func (l *supplyRows) capacityRows(b *metric.Builder, f *families, consumed bool) {
+	b.In(f.capacity)
+	for i, pool := range l.supply.Pools {
+		for j := range pool.Capacity {
+			if labels := l.pools[i].capacity[j]; labels != nil {
+				b.Add(labels, pool.Capacity[j].Total)
+			}
+		}
+	}
+	if !consumed {
+		return
+	}
+	b.In(f.capacityConsumed)
+	for i, pool := range l.supply.Pools {
+		for j := range pool.Capacity {
+			if labels := l.pools[i].capacity[j]; labels != nil {
+				b.Add(labels, pool.Capacity[j].Consumed)
+			}
+		}
+	}
+}
+
+func (l *supplyRows) classRows(b *metric.Builder, f *families) {
+	b.In(f.classDevices)
+	for i := range l.supply.Classes {
+		if !l.supply.Classes[i].Counted {
+			continue
+		}
+		for state := range dra.DeviceStates {
+			b.Add(l.classes[i].states[state], float64(l.supply.Classes[i].Devices[state]))
+		}
 	}
 }

@@ -45,12 +45,12 @@ func TestManyEvents(t *testing.T) {
 				p.Unschedulable = fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu-%d.", i+2, i+2, i)
 			})
 		}
-		if kept := len(s.state.books.pods[dra.PodRef{Namespace: "ns", Name: "a"}].journey.story.threads[0].notes); kept > mostNotes {
+		if kept := len(s.history("a").refs[0].notes); kept > maxNotes {
 			t.Errorf("%d notes are kept", kept)
 		}
 		s.at(2000).gonePod("a")
 		span := s.traced[0].Spans[1]
-		if len(span.Events) != min(events, mostEvents) || len(span.Events)+span.Lost != events {
+		if len(span.Events) != min(events, maxEvents) || len(span.Events)+span.Lost != events {
 			t.Errorf("of %d events %d are told, and %d lost", events, len(span.Events), span.Lost)
 		}
 		if first, last := span.Events[0].Message, span.Events[len(span.Events)-1].Message; first != "Insufficient cpu-0" || last != fmt.Sprint("Insufficient cpu-", events-1) {
@@ -60,9 +60,9 @@ func TestManyEvents(t *testing.T) {
 }
 
 func TestLongMessages(t *testing.T) {
-	for _, message := range []string{strings.Repeat("x", 5000), strings.Repeat("ü", 5000), "a" + strings.Repeat("€", 5000), strings.Repeat("x", mostMessage), ""} {
+	for _, message := range []string{strings.Repeat("x", 5000), strings.Repeat("ü", 5000), "a" + strings.Repeat("€", 5000), strings.Repeat("x", maxMessageBytes), ""} {
 		short := shorten(message)
-		if len(short) > mostMessage || !utf8.ValidString(short) || len(message) <= mostMessage && short != message {
+		if len(short) > maxMessageBytes || !utf8.ValidString(short) || len(message) <= maxMessageBytes && short != message {
 			t.Errorf("%d bytes, %q", len(short), short)
 		}
 		if !strings.HasPrefix(message, strings.TrimSuffix(short, "…")) {
@@ -77,10 +77,8 @@ func TestWithoutTracesNothingIsKept(t *testing.T) {
 	s.config.Traces = false
 	s.state = NewState(s.config)
 	s.claim("c").pod("a", uses("c")).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "no", 1)
-	for _, p := range s.state.books.pods {
-		if p.journey.story != nil {
-			t.Error("a story is kept")
-		}
+	if histories := len(s.state.traces.histories); histories > 0 {
+		t.Errorf("%d histories are kept", histories)
 	}
 	s.at(6).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).claim("c", binding(dra.BindingFailed)).claim("c", unallocated)
 	s.claim("c", s.allocated("a")).run("a", "new", 7, 8, 9).told("")

@@ -54,16 +54,6 @@ func (c *crowd) lifecycle(i, stage int) {
 	}
 }
 
-// stories is how many pods have traces that are yet to be told.
-func (c *crowd) stories() (count int) {
-	for _, p := range c.state.books.pods {
-		if p.journey.story != nil {
-			count++
-		}
-	}
-	return count
-}
-
 func TestTenThousandLifecyclesLeaveNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lets 12,000 claims come and go")
@@ -81,7 +71,7 @@ func TestTenThousandLifecyclesLeaveNothing(t *testing.T) {
 		t.Errorf("the heap grew by %.0f kB", (after-before)/1e3)
 	}
 	state := &c.state
-	if left := len(state.books.pods) + len(state.books.claims) + len(state.tracing.open) + len(state.tracing.held) + c.stories(); left > 0 {
+	if left := len(state.index.pods) + len(state.index.claims) + len(state.traces.started) + len(state.traces.held) + len(c.state.traces.histories); left > 0 {
 		t.Errorf("%d things are left", left)
 	}
 }
@@ -98,13 +88,11 @@ func TestMemoryOfWaitingTraces(t *testing.T) {
 			c.step()
 			c.now = c.now.Add(3 * time.Second)
 		}
-		if stories := c.stories(); (stories == pods) != traces {
-			t.Errorf("%d pods have a story, traces wanted: %v", stories, traces)
+		if histories := len(c.state.traces.histories); (histories == pods) != traces {
+			t.Errorf("%d pods have a history, traces wanted: %v", histories, traces)
 		}
 		with := heap()
-		for _, p := range c.state.books.pods { // what they are, without the rest
-			p.journey.story = nil
-		}
+		c.state.traces.histories = nil // what they are, without the rest
 		without := heap()
 		runtime.KeepAlive(c)
 		return (with - without) / pods
@@ -133,15 +121,15 @@ func TestMemoryOfWordsIsBounded(t *testing.T) {
 		c.step()
 		c.now = c.now.Add(3 * time.Second)
 	}
-	if kept := *c.state.tracing.kept; kept < mostKept*9/10 || kept > mostKept {
-		t.Errorf("%d notes are kept, of at most %d", kept, mostKept)
+	if kept := c.state.traces.notes; kept < maxAllNotes*9/10 || kept > maxAllNotes {
+		t.Errorf("%d notes are kept, of at most %d", kept, maxAllNotes)
 	}
 	for i := range pods {
 		c.tell(true, Change{Gone: true, Pod: crowdPod(i, c.now.Wall, false)})
 	}
 	told := c.step().Traces
-	if len(told) != pods || *c.state.tracing.kept != 0 {
-		t.Errorf("%d traces, and %d notes are left", len(told), *c.state.tracing.kept)
+	if len(told) != pods || c.state.traces.notes != 0 {
+		t.Errorf("%d traces, and %d notes are left", len(told), c.state.traces.notes)
 	}
 	for i := range told {
 		span := told[i].Spans[1]

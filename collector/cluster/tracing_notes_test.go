@@ -74,8 +74,8 @@ func TestEventsOfTraces(t *testing.T) {
 			for i := range 100 {
 				s.trouble(dra.TroubleCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
 			}
-			if threads := s.state.books.pods[dra.PodRef{Namespace: "ns", Name: "a"}].journey.story.threads; len(threads) > 1 {
-				s.t.Errorf("%d threads of a pod with one claim", len(threads))
+			if refs := s.history("a").refs; len(refs) > 1 {
+				s.t.Errorf("%d refs of a pod with one claim", len(refs))
 			}
 			s.at(2).gonePod("a")
 		}, ``},

@@ -88,14 +88,14 @@ func (s *saga) sound(t *trace.Trace, strictly bool) {
 		if span.End.At.After(covered) {
 			covered = span.End.At
 		}
-		if len(span.Events) > mostEvents {
+		if len(span.Events) > maxEvents {
 			s.t.Errorf("%d events", len(span.Events))
 		}
 	}
 	if live && !covered.Equal(root.End.At) {
 		s.t.Errorf("nothing until the end:\n%s", s.text(t))
 	}
-	if len(t.Spans) > 3*(mostAttempts+1)+3 {
+	if len(t.Spans) > 3*(maxAttempts+1)+3 {
 		s.t.Errorf("%d spans", len(t.Spans))
 	}
 }
@@ -133,8 +133,8 @@ func (test traced) run(t *testing.T) {
 		s := newSaga(t)
 		test.tell(s)
 		s.told(test.want)
-		if left := s.state.tracing; len(left.open) > 0 || len(left.held) > 0 {
-			t.Errorf("%d traces are still open, %d held", len(left.open), len(left.held))
+		if left := s.state.traces; len(left.started) > 0 || len(left.held) > 0 {
+			t.Errorf("%d traces are still open, %d held", len(left.started), len(left.held))
 		}
 	})
 }

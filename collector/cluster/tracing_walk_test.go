@@ -107,7 +107,7 @@ func (w *walk) start(name string) {
 func (w *walk) begin() {
 	w.rest(w.time)
 	for id, since := range w.due {
-		if w.time-since <= lagTime.Seconds() && !slices.ContainsFunc(w.traced, func(t trace.Trace) bool { return t.ID() == id }) {
+		if w.time-since <= claimDelay.Seconds() && !slices.ContainsFunc(w.traced, func(t trace.Trace) bool { return t.ID() == id }) {
 			delete(w.due, id)
 		}
 	}
@@ -161,7 +161,7 @@ func (w *walk) check(failed map[string]int) {
 			w.t.Errorf("%x is not told", id)
 		}
 	}
-	if left := &w.state.tracing; len(left.open) > 0 || len(left.held) > 0 || *left.kept != 0 || len(w.state.books.pods) > 0 {
-		w.t.Errorf("kept: %+v, %d notes, %d pods", left, *left.kept, len(w.state.books.pods))
+	if left := w.state.traces; len(left.started) > 0 || len(left.held) > 0 || left.notes != 0 || len(w.state.index.pods) > 0 {
+		w.t.Errorf("kept: %+v, %d notes, %d pods", left, left.notes, len(w.state.index.pods))
 	}
 }

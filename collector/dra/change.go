@@ -23,3 +23,6 @@ type Change struct {
 type Synced struct {
 	Claims, Pods, Slices, Classes, Nodes, Events bool
 }
+
+// Diagnosable reports whether diagnoses have everything that they need.
+func (s Synced) Diagnosable() bool { return s.Claims && s.Slices && s.Classes }

@@ -89,20 +89,66 @@ const (
 	ReasonConstraints      PendingReason = "constraints_unsatisfiable"
 	ReasonBinding          PendingReason = "binding_conditions"
 	ReasonOther            PendingReason = "other_constraints"
-	// ReasonUndetermined is that of what would need more work to diagnose than it
-	// is given, ReasonPendingDiagnosis that of what has not been diagnosed yet.
 	ReasonUndetermined     PendingReason = "undetermined"
 	ReasonPendingDiagnosis PendingReason = "pending_diagnosis"
 	ReasonUnknown          PendingReason = "unknown"
 )
 
+// ReasonInfo describes a reason of the closed set. Pages, explain and
+// docs/pending.md show its texts.
+type ReasonInfo struct {
+	Reason  PendingReason
+	Meaning string  // a clause: no capital, no full stop
+	Remedy  string  // what to do about it, in general; likewise
+	Stages  []Stage // at which devices are missing, the likeliest first; none: the reason is not about counts
+}
+
+// ReasonInfos returns the closed set in the order of precedence.
+func ReasonInfos() []ReasonInfo {
+	return []ReasonInfo{
+		{ReasonGated, "the pod has scheduling gates", "none, or ask the owner of the gate", nil},
+		{ReasonClaimMissing, "the pod names a claim that does not exist", "create the claim, or correct its name", nil},
+		{ReasonClaimNotCreated, "the claim has not been created from its template", "check that the template exists and the controller manager runs", nil},
+		{ReasonQuota, "the namespace may have no more claims or devices", "raise the quota, or delete unused claims", nil},
+		{ReasonNoDeviceClass, "a request names a device class that does not exist", "install the driver's device class, or correct its name",
+			[]Stage{StageSelectors, StageClass}},
+		{ReasonNoMatchingDevice, "the class or the selectors select no device, or a selector fails", "compare the selectors with the devices' attributes; `explain` shows where they fail",
+			[]Stage{StageSelectors, StageClass}},
+		{ReasonTainted, "enough devices match, but too many have taints", "find the taints (`dra_device_taints`); repair the device, delete the rule, or tolerate the taint",
+			[]Stage{StageUntainted}},
+		{ReasonInsufficient, "fewer devices match than requested, or too few of them are free", "wait for the holders (`explain` lists them), add devices, or request less",
+			[]Stage{StageFree, StageSelectors, StageClass}},
+		{ReasonPoolIncomplete, "matching devices are in pools that are not completely published", "`dra_pool_complete` names the pools; while a driver starts, wait; otherwise check the driver",
+			[]Stage{StageFree}},
+		{ReasonFragmented, "enough devices are free, but not on one node", "free devices on one node, or request less per pod", []Stage{StageBestNode}},
+		{ReasonConstraints, "no node has free devices that satisfy the claim's constraints", "loosen the constraint, or free devices that satisfy it together", nil},
+		{ReasonBinding, "the claim is allocated, and its devices are not ready for binding", "check the driver that sets the condition", nil},
+		{ReasonOther, "devices are available; something else prevents scheduling", "read the scheduler's message on the pod", nil},
+		{ReasonUndetermined, "the diagnosis exceeds a limit", "use cheaper selectors, fewer devices in one claim, or fewer constraints", nil},
+		{ReasonPendingDiagnosis, "the claim is not diagnosed yet", "wait some seconds", nil},
+		{ReasonUnknown, "no reason is evident", "if it persists: `explain`, and the scheduler's log", nil},
+	}
+}
+
 // PendingReasons returns the closed set in the order of precedence.
 func PendingReasons() []PendingReason {
-	return []PendingReason{
-		ReasonGated, ReasonClaimMissing, ReasonClaimNotCreated, ReasonQuota, ReasonNoDeviceClass, ReasonNoMatchingDevice,
-		ReasonTainted, ReasonInsufficient, ReasonPoolIncomplete, ReasonFragmented, ReasonConstraints, ReasonBinding, ReasonOther,
-		ReasonUndetermined, ReasonPendingDiagnosis, ReasonUnknown,
+	infos := ReasonInfos()
+	reasons := make([]PendingReason, len(infos))
+	for i, info := range infos {
+		reasons[i] = info.Reason
 	}
+	return reasons
+}
+
+// Info describes the reason. It is the zero value for what is not in the closed
+// set.
+func (r PendingReason) Info() ReasonInfo {
+	for _, info := range ReasonInfos() {
+		if info.Reason == r {
+			return info
+		}
+	}
+	return ReasonInfo{}
 }
 
 // Detail is what a person wants to know beyond the numbers.

@@ -4,6 +4,7 @@
 package metric
 
 import (
+	"iter"
 	"sort"
 	"time"
 
@@ -86,4 +87,20 @@ type Row struct {
 	// Past marks an info row of what has ended: it is shown for as long as
 	// the counters that are joined with it.
 	Past bool
+}
+
+// Runs returns the rows of each family, which are next to each other.
+func Runs(rows []Row) iter.Seq2[*Family, []Row] {
+	return func(yield func(*Family, []Row) bool) {
+		for first := 0; first < len(rows); {
+			end := first + 1
+			for end < len(rows) && rows[end].Family == rows[first].Family {
+				end++
+			}
+			if !yield(rows[first].Family, rows[first:end]) {
+				return
+			}
+			first = end
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -191,4 +192,17 @@ func (s Status) HungFor(now clock.Instant) time.Duration {
 		return 0
 	}
 	return now.Since(s.HungSince)
+}
+
+// Unread returns the names of sources that have neither been read nor failed,
+// sorted.
+func Unread(statuses []Status) []string {
+	var names []string
+	for _, status := range statuses {
+		if status.LastSuccess.IsZero() && status.Errors == 0 {
+			names = append(names, status.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -30,7 +30,7 @@ const (
 	agentPage   = "docs/check.md#running-exporters"
 )
 
-// name is how the agent is told from others.
+// name distinguishes the agent from others.
 func (a Agent) name() string {
 	if a.Page.NodeName != "" {
 		return a.Page.NodeName
@@ -44,7 +44,7 @@ func (a Agent) name() string {
 	return "exporter"
 }
 
-// Agents judges running exporters, those of one URL under one heading: how they
+// Agents reports on running exporters, those of one URL under one heading: how they
 // are, whether their pages contradict themselves or each other, and whether all
 // are of one version.
 func Agents(agents []Agent) []Finding {

@@ -47,8 +47,8 @@ const (
 	apiRole                  = "API server"
 )
 
-// APIFindings judges the way to the API server, its version, and what may be
-// read. role is the ClusterRole that should allow it.
+// APIFindings reports on the connection to the API server, its version, and what may
+// be read. role is the ClusterRole that should allow it.
 func APIFindings(a API, role string) []Finding {
 	in := area{apiRole, apiPage}
 	switch {
@@ -90,7 +90,7 @@ func (a API) version(in area) Finding {
 	return in.ok("version", "%s at %s", a.Version, a.Host)
 }
 
-// group judges the API group of claims.
+// group reports on the API group of claims.
 func (a API) group(in area) []Finding {
 	switch {
 	case a.GroupsError != nil:
@@ -106,7 +106,8 @@ func (a API) group(in area) []Finding {
 	return []Finding{in.failure("Kubernetes 1.34 or newer serves v1; see the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
 }
 
-// access is one line where all is well, and one for each permission that lacks.
+// access returns one finding for the permissions that are granted, and one for each
+// that is missing.
 func (a API) access(in area, role string) []Finding {
 	var findings []Finding
 	allowed, unknown := 0, error(nil)
@@ -131,7 +132,7 @@ func (a API) access(in area, role string) []Finding {
 	return findings
 }
 
-// troubles are what reading has met, where no line before has told of it.
+// troubles returns the failures of reading that no finding before has reported.
 func (a API) troubles(in area) []Finding {
 	var findings []Finding
 	for _, status := range a.Statuses {
@@ -153,12 +154,12 @@ func (a API) troubles(in area) []Finding {
 }
 
 // lacks reports whether a permission that is needed is not there. Some of what
-// is read waits for something else, as claims do for the pods that use them.
+// is read depends on something else, as claims do on the pods that use them.
 func (a API) lacks() bool {
 	return slices.ContainsFunc(a.Access, func(access Access) bool { return access.Error == nil && !access.Allowed && !access.Optional })
 }
 
-// denied reports whether a line has told of a permission for the resource.
+// denied reports whether a finding has reported a permission for the resource.
 func (a API) denied(resource string) bool {
 	for _, access := range a.Access {
 		if access.Resource == resource && access.Error == nil && !access.Allowed {
@@ -180,7 +181,7 @@ type NodeName struct {
 	Slices        int  // published devices of the node; -1: unknown
 }
 
-// NodeNameFindings judges whether the name is this node's.
+// NodeNameFindings reports whether the name is this node's.
 func NodeNameFindings(n NodeName) []Finding {
 	in := area{apiRole, "docs/check.md#node-name"}
 	remedy := "Give --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."

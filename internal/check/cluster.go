@@ -22,12 +22,12 @@ type Cluster struct {
 const (
 	clusterPage = "docs/check.md#cluster"
 	// promptMinor is the first minor version of Kubernetes in which schedulers
-	// write when they have allocated, and kubelets tell at once that a sandbox
+	// write the time of an allocation, and kubelets report at once that a sandbox
 	// is ready.
 	promptMinor = 36
 )
 
-// ClusterFindings judges what is published and what the API server can tell.
+// ClusterFindings reports on what is published and what the API server serves.
 func ClusterFindings(c Cluster) []Finding {
 	in := area{"cluster", clusterPage}
 	findings := c.drivers(in)

@@ -56,15 +56,8 @@ func (n *numbers) add(line []byte) {
 	}
 }
 
-// WithoutNumbers is the page without what Contradictions looks at: how it is
-// kept where there is no room for more.
-func (p Page) WithoutNumbers() Page {
-	p.numbers, p.tooLarge = nil, true
-	return p
-}
-
-// Size is how many bytes the numbers of the page take.
-func (p Page) Size() int { return len(p.numbers) }
+// dropNumbers drops the lines that rules look at, to bound the memory for pages.
+func (p *Page) dropNumbers() { p.numbers, p.tooLarge = nil, true }
 
 // series are the numbers of the answer's page.
 func (a Answer) series() (invariant.Page, error) {

@@ -30,7 +30,7 @@ const (
 	accessPage  = "docs/access.md"
 )
 
-// SourceFindings judges what each source sees, and what none does.
+// SourceFindings reports on what each source sees, and on what none does.
 func SourceFindings(s Sources) []Finding {
 	in := area{"devices", devicesPage}
 	if s.OpenError != nil {

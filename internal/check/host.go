@@ -1,13 +1,19 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// Host is where the check runs, as the agent would.
+// Host is the environment in which the check runs, which is that of the agent.
 type Host struct {
 	Version      string // of this program
 	Vendors      bool   // built with cgo: vendor libraries can be opened
@@ -15,9 +21,9 @@ type Host struct {
 	UID          int
 	Capabilities []string // effective ones; nil with CapabilitiesUnknown
 	CapsUnknown  bool
-	Container    bool // in one, as far as can be told
+	Container    bool // as far as the process can see
 	Pod          bool // of Kubernetes, by its environment
-	Node         bool // there is the folder of the kubelet's socket
+	Node         bool // the folder of the kubelet's socket exists
 
 	Procfs      string // where it should be
 	ProcfsError error
@@ -49,7 +55,182 @@ type DeviceNode struct {
 
 const hostPage = "docs/check.md#this-host"
 
-// HostFindings judges the place.
+// ReadHost reads procfs, sysfs and the environment of this process. What cannot be
+// read is left unknown. version is that of this program.
+func ReadHost(version, procfs, sysfs string) Host {
+	host := Host{
+		Version: version, Vendors: builtWithCgo(), UID: os.Getuid(),
+		Container: inContainer(), Pod: os.Getenv("KUBERNETES_SERVICE_HOST") != "", Procfs: procfs, Sysfs: sysfs,
+	}
+	host.Kernel = runtime.GOOS + "/" + runtime.GOARCH
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		host.Kernel += " " + strings.TrimSpace(string(release))
+	}
+	host.Capabilities, host.CapsUnknown = capabilities()
+	_, host.ProcfsError = os.ReadFile(filepath.Join(procfs, "self", "stat"))
+	host.ProcfsError = withoutPath(host.ProcfsError)
+	_, host.SysfsError = os.ReadDir(filepath.Join(sysfs, "class"))
+	host.SysfsError = withoutPath(host.SysfsError)
+	host.PCI = pciFunctions(sysfs)
+	host.Nodes = deviceNodes()
+	return host
+}
+
+// withoutPath is the error of a file whose path the finding has already.
+func withoutPath(err error) error {
+	if wrong, isPath := err.(*os.PathError); isPath { //nolint:errorlint // os returns it as it is
+		return wrong.Err
+	}
+	return err
+}
+
+// builtWithCgo reports whether vendor libraries can be opened at all.
+func builtWithCgo() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "CGO_ENABLED" && s.Value == "1" })
+}
+
+// inContainer reports whether this process runs in a container: in a pod, where a
+// runtime has left its file, or on an overlay file system.
+func inContainer() bool {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return true
+	}
+	for _, file := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[1] == "/" && fields[2] == "overlay" {
+			return true
+		}
+	}
+	return false
+}
+
+// capabilities returns the effective ones of this process, by capabilities(7).
+func capabilities() (names []string, unknown bool) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return nil, true
+	}
+	for line := range strings.Lines(string(status)) {
+		mask, found := strings.CutPrefix(line, "CapEff:")
+		if !found {
+			continue
+		}
+		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err != nil {
+			return nil, true
+		}
+		return capabilityNames(bits), false
+	}
+	return nil, true
+}
+
+func capabilityNames(bits uint64) []string {
+	all := []string{
+		"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+		"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
+		"SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
+		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
+		"MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+		"CHECKPOINT_RESTORE",
+	}
+	var names []string
+	for bit := range 64 {
+		switch {
+		case bits>>bit&1 == 0:
+		case bit < len(all):
+			names = append(names, "CAP_"+all[bit])
+		default:
+			names = append(names, fmt.Sprintf("capability %d", bit))
+		}
+	}
+	return names
+}
+
+// pciFunctions lists those that can be devices of DRA drivers. Display chips of
+// boards (BMCs) have other vendors. Virtual functions are left out: their physical
+// function is in the list.
+func pciFunctions(sysfs string) []PCIFunction {
+	folders, err := filepath.Glob(filepath.Join(sysfs, "bus/pci/devices/*"))
+	if err != nil {
+		return nil
+	}
+	var functions []PCIFunction
+	for _, folder := range folders {
+		class, vendor := pciNumber(folder, "class"), pciNumber(folder, "vendor")
+		function := PCIFunction{Address: filepath.Base(folder), Vendor: pciVendor(vendor)}
+		if _, err := os.Lstat(filepath.Join(folder, "physfn")); err == nil {
+			continue // a virtual function
+		}
+		const display, accelerator, infiniband, network = 0x03, 0x12, 0x0207, 0x02
+		switch {
+		case function.Vendor != "" && (class>>16 == display || class>>16 == accelerator):
+			function.GPU = true
+		case class>>8 == infiniband || function.Vendor == "mellanox" && class>>16 == network:
+			function.Vendor = cmp.Or(function.Vendor, fmt.Sprintf("vendor %04x", vendor))
+		default:
+			continue
+		}
+		if driver, err := os.Readlink(filepath.Join(folder, "driver")); err == nil {
+			function.Driver = filepath.Base(driver)
+		}
+		functions = append(functions, function)
+	}
+	return functions
+}
+
+func pciNumber(folder, file string) uint64 {
+	text, err := os.ReadFile(filepath.Join(folder, file))
+	if err != nil {
+		return 0
+	}
+	number, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimSpace(string(text)), "0x"), 16, 32)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// pciVendor names the vendors that DRA drivers exist for, by their numbers in
+// the PCI ID repository.
+func pciVendor(number uint64) string {
+	switch number {
+	case 0x10de:
+		return "nvidia"
+	case 0x1002:
+		return "amd"
+	case 0x8086:
+		return "intel"
+	case 0x15b3:
+		return "mellanox"
+	default:
+		return ""
+	}
+}
+
+// deviceNodes opens the control file of NVIDIA's library, and none of the files of
+// single GPUs: opening one can wake the GPU.
+func deviceNodes() []DeviceNode {
+	const control = "/dev/nvidiactl"
+	if _, err := os.Stat(control); err != nil {
+		return nil
+	}
+	file, err := os.OpenFile(control, os.O_RDWR, 0)
+	if err == nil {
+		err = file.Close()
+	}
+	return []DeviceNode{{Path: control, Error: withoutPath(err)}}
+}
+
+// HostFindings reports on the environment.
 func HostFindings(h Host) []Finding {
 	in := area{"this host", hostPage}
 	findings := InheritedFindings(h.Inherited, h.InheritError)
@@ -72,7 +253,7 @@ func HostFindings(h Host) []Finding {
 	return append(findings, h.nodes(in)...)
 }
 
-// InheritedFindings tells which flags were taken over from the exporter that
+// InheritedFindings reports which flags were taken over from the exporter that
 // this container runs; flags is nil where it runs none.
 func InheritedFindings(flags []string, err error) []Finding {
 	in := area{"this host", hostPage}
@@ -88,12 +269,12 @@ func InheritedFindings(flags []string, err error) []Finding {
 	}
 }
 
-// withoutPasswords hides who somebody is in a URL: reports are shown to others.
+// withoutPasswords hides the credentials of URLs: reports are shown to others.
 func withoutPasswords(text string) string {
 	return regexp.MustCompile(`://[^/\s]*@`).ReplaceAllString(text, "://xxxxx@")
 }
 
-// program says who asks.
+// program describes this process.
 func (h Host) program() string {
 	where := "on the host"
 	if h.Container {
@@ -115,7 +296,7 @@ func (h Host) program() string {
 	return fmt.Sprintf("dra-exporter %s, %s, as uid %d, %s%s", h.Version, where, h.UID, with, libraries)
 }
 
-// hardware says what the PCI bus has, which any container sees.
+// hardware counts the functions of the PCI bus, which every container sees.
 func (h Host) hardware(in area) Finding {
 	if len(h.PCI) == 0 {
 		return in.ok("PCI bus", "no GPU and no RDMA-capable adapter of a known vendor")
@@ -146,7 +327,7 @@ func (f PCIFunction) kind() string {
 	return f.Vendor + " " + what + " (" + f.Driver + ")"
 }
 
-// nodes tells of device nodes that are there and cannot be opened.
+// nodes reports device nodes that exist and cannot be opened.
 func (h Host) nodes(in area) []Finding {
 	var open []string
 	var findings []Finding

@@ -28,14 +28,14 @@ type Kubelet struct {
 
 const kubeletPage = "docs/check.md#kubelet"
 
-// KubeletFindings judges the way to the kubelet and its answer.
+// KubeletFindings reports on the kubelet's socket and its answer.
 func KubeletFindings(k Kubelet) []Finding {
 	in := area{"kubelet", kubeletPage}
-	if finding, wrong := k.way(in); wrong {
+	if finding, wrong := k.socket(in); wrong {
 		return []Finding{finding}
 	}
 	if !k.Answered {
-		return []Finding{k.silence(in)}
+		return []Finding{k.noAnswer(in)}
 	}
 	claims, devices := map[dra.ClaimRef]bool{}, map[dra.DeviceID]bool{}
 	for _, assignment := range k.Listing.Assignments {
@@ -55,8 +55,8 @@ func KubeletFindings(k Kubelet) []Finding {
 	return findings
 }
 
-// way judges whether there is a socket that can be reached.
-func (k Kubelet) way(in area) (Finding, bool) {
+// socket reports whether there is no socket, or one that cannot be reached.
+func (k Kubelet) socket(in area) (Finding, bool) {
 	mount := "No kubelet runs here, or its root folder is another: give --kubelet.pod-resources-socket."
 	if k.Container {
 		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; where the kubelet has another root folder, the volume's path is another (the chart's node.kubeletDir)."
@@ -81,8 +81,8 @@ func (k Kubelet) way(in area) (Finding, bool) {
 	}
 }
 
-// silence is a socket without a good answer.
-func (k Kubelet) silence(in area) Finding {
+// noAnswer reports on a socket without a good answer.
+func (k Kubelet) noAnswer(in area) Finding {
 	switch {
 	case k.Status.Reason == source.ReasonTimeout || !k.Status.HungSince.IsZero() || k.Status.Message == "":
 		return in.failure("See the kubelet's log on the node; the agent goes on asking, and shows what it knew before.", "PodResources", "the kubelet takes the call and does not answer")
@@ -110,7 +110,7 @@ type Folder struct {
 
 const cdiPage = "docs/check.md#cdi"
 
-// CDIFindings judges the specifications. They are one way of several to find
+// CDIFindings reports on the specifications. They are one way of several to find
 // the hardware of a device, and so never a failure.
 func CDIFindings(c CDI) []Finding {
 	in := area{"CDI", cdiPage}
@@ -138,7 +138,7 @@ func CDIFindings(c CDI) []Finding {
 	return findings
 }
 
-// PodsAPIFindings judges the kubelet's Pods API, which was asked for.
+// PodsAPIFindings reports on the kubelet's Pods API, which a flag names.
 func PodsAPIFindings(socket string, status source.Status) []Finding {
 	in := area{"kubelet", "docs/check.md#pods-api"}
 	switch {

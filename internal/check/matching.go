@@ -36,7 +36,7 @@ const (
 	mostNamed    = 4 // of devices in one line
 )
 
-// MatchingFindings judges, driver by driver, which devices have hardware.
+// MatchingFindings reports, driver by driver, which devices have hardware.
 func MatchingFindings(m Matching) []Finding {
 	in := area{"matching", matchingPage}
 	drivers := m.byDriver()
@@ -57,7 +57,7 @@ func MatchingFindings(m Matching) []Finding {
 	return append(findings, m.unpublished(in)...)
 }
 
-// subject is a device that somebody has named.
+// subject is a device that is published or allocated.
 type subject struct {
 	id        dra.DeviceID
 	published dra.PublishedDevice // its ID is empty where it is not published
@@ -96,8 +96,8 @@ func (m Matching) byDriver() map[string][]subject {
 	return drivers
 }
 
-// driver judges one driver. A partition that nobody has allocated may not
-// exist yet: that it has no hardware is as it should be.
+// driver reports on one driver. A partition that is not allocated may not exist yet:
+// it needs no hardware.
 func (m Matching) driver(in area, driver string, subjects []subject) Finding {
 	var lost []string
 	rules, matched, later, allocated := map[string]int{}, 0, 0, 0
@@ -164,7 +164,7 @@ func named(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:mostNamed], ", "), len(all)-mostNamed)
 }
 
-// unpublished is hardware that nothing published stands for.
+// unpublished reports hardware that no published device has.
 func (m Matching) unpublished(in area) []Finding {
 	taken, cut := map[string]bool{}, map[string]bool{}
 	for _, match := range m.Matches {

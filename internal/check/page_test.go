@@ -64,7 +64,7 @@ func TestAgents(t *testing.T) {
 	}
 	bare := Page{Version: "0.1.0", Node: true, Unmatched: map[string]float64{}, Sources: []PageSource{{Name: "dcgm", Reasons: []string{"unavailable"}}}}
 	at := page.SampledAt
-	hold(t, []told{
+	checkFindings(t, []findingsCase{
 		{"all that can be wrong", Agents([]Agent{{URL: "http://a/metrics", Page: page, At: at.Add(time.Hour), Ready: errors.New("503")}}), []want{
 			{Failure, "n", "is not ready"}, {Failure, "n: pods", "permission_denied"}, {Warning, "n: nvml", "device_error"}, {Failure, "n", "1h0m0s old"},
 			{Warning, "n", "2 devices that claims hold"}, {Warning, "n", "1 device that the vendor's driver"}, {Warning, "n", "series of dra_claim_held"}, {Failure, "n", "last push of metrics"},

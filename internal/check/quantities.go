@@ -92,8 +92,8 @@ func (k *kind) absent() string {
 	return strings.Join(names, ", ")
 }
 
-// quantities says of each model what it does not tell. Without utilization or
-// memory the numbers that people come for are missing.
+// quantities reports for each model which quantities cannot be read. Utilization and
+// memory are needed most.
 func (s Sources) quantities(in area) []Finding {
 	var findings []Finding
 	for _, k := range s.kinds() {

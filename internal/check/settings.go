@@ -1,6 +1,12 @@
 package check
 
-// Settings are what the flags say of files and of other servers.
+import (
+	"context"
+	"net"
+	"strings"
+)
+
+// Settings are files and servers that flags name, and whether they can be used.
 type Settings struct {
 	FlagsError error // a value that the exporter refuses to start with
 
@@ -22,8 +28,46 @@ type Push struct {
 	DialError error
 }
 
-// SettingsFindings judges files and addresses. Only what is wrong with flags is
-// told of flags.
+// Signal is what is pushed to an endpoint: HOST, HOST:PORT or unix:///PATH.
+type Signal struct {
+	Name     string
+	Endpoint string
+	Insecure bool // without TLS
+}
+
+// DialPushes opens and closes a connection to each endpoint, once for signals in a
+// row that have the same one. Nothing is pushed.
+func DialPushes(ctx context.Context, signals []Signal) []Push {
+	var pushes []Push
+	for _, signal := range signals {
+		if last := len(pushes) - 1; last >= 0 && pushes[last].Endpoint == signal.Endpoint {
+			pushes[last].Signals += " and " + signal.Name
+			continue
+		}
+		pushes = append(pushes, Push{Signals: signal.Name, Endpoint: signal.Endpoint, DialError: signal.dial(ctx)})
+	}
+	return pushes
+}
+
+func (s Signal) dial(ctx context.Context) error {
+	network, address := "tcp", s.Endpoint
+	if path, isSocket := strings.CutPrefix(address, "unix://"); isSocket {
+		network, address = "unix", path
+	} else if _, _, err := net.SplitHostPort(address); err != nil {
+		port := "443"
+		if s.Insecure {
+			port = "80"
+		}
+		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
+	}
+	connection, err := (&net.Dialer{Timeout: DialTimeout}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// SettingsFindings reports on files and addresses, and on flags that are wrong.
 func SettingsFindings(s Settings) []Finding {
 	in := area{"settings", "docs/check.md#settings"}
 	var findings []Finding
@@ -70,8 +114,7 @@ func (s Settings) pushes() []Finding {
 // the reasons of dra_exporter_process_attribution, empty: not known.
 type Sharing struct{ State string }
 
-// SharingFindings judges it. Not splitting is a choice, and so is never more
-// than a line to read.
+// SharingFindings reports on it. Not splitting is a choice, so that it is no warning.
 func SharingFindings(s Sharing) []Finding {
 	in := area{"sharing", "docs/sharing.md"}
 	skipped := func(text, remedy string) []Finding {

@@ -15,8 +15,8 @@ type place struct {
 	xid    float64
 }
 
-// column reads the rows of one family. It remembers where each belongs for as
-// long as rows come in the same order, with the same labels.
+// column reads the rows of one family. It caches the place of each for as long as
+// rows have the same order and labels.
 type column struct {
 	find func(*plan, *metric.Labels) place
 	put  func(*readings, place, float64)
@@ -45,11 +45,11 @@ func (c *column) read(p *plan, r *readings, rows []metric.Row) {
 	c.memo = c.memo[:len(rows)]
 }
 
-// newColumn returns what reads the family; nil for one that nothing is made of.
+// newColumn returns the column of the family; nil: nothing is made of it.
 func newColumn(family string, mode Mode) *column {
 	switch family {
 	case "dra_device_xid_errors_total":
-		return &column{find: findXID, put: putHeard}
+		return &column{find: findXID, put: putXIDsKnown}
 	case "dra_device_xid_last_timestamp_seconds":
 		return &column{find: findXID, put: putXID}
 	}
@@ -104,7 +104,7 @@ func findPod(what share) func(*plan, *metric.Labels) place {
 	}
 }
 
-// findClaim knows a claim only by what its processes do.
+// findClaim finds claims whose values are split by processes.
 func findClaim(what share) func(*plan, *metric.Labels) place {
 	return func(p *plan, labels *metric.Labels) place {
 		if labels.Get("attribution") != "process" {
@@ -123,13 +123,13 @@ func findXID(p *plan, labels *metric.Labels) place {
 	return at
 }
 
-func putHeard(r *readings, at place, _ float64) { r.devices[at.index].heard = true }
+func putXIDsKnown(r *readings, at place, _ float64) { r.devices[at.index].xidsKnown = true }
 
 // putXID keeps the newest. One whose code the rows do not name leaves the
 // code unknown.
 func putXID(r *readings, at place, when float64) {
 	d := &r.devices[at.index]
-	if d.heard = true; when > d.xidAt {
+	if d.xidsKnown = true; when > d.xidAt {
 		d.xidAt, d.values[lastXID] = when, at.xid
 	}
 }

@@ -91,7 +91,7 @@ func TestFamiliesExist(t *testing.T) {
 		if o.label != "" {
 			want(o.family, o.label)
 		}
-		if family := families[o.family]; family != nil && source(s).lasts() != (family.Type == metric.Counter) {
+		if family := families[o.family]; family != nil && source(s).isCounter() != (family.Type == metric.Counter) {
 			t.Errorf("%s is a %s", o.family, family.Type)
 		}
 	}

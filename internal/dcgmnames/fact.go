@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// facts are what info rows say of devices and of those that use them.
+// facts are what info rows have of devices and of their users.
 type facts struct {
 	devices   []hardware
 	instances map[string]string         // the GPU instance's id, by the partition's uuid
@@ -38,8 +38,7 @@ type consumer struct {
 
 type container struct{ namespace, pod, name string }
 
-// deviceInfo is the family that tells which devices there are, and for a while
-// which there were.
+// deviceInfo is the family of devices that exist, and for a while of those that did.
 const deviceInfo = "dra_device_info"
 
 // isFact reports whether rows of the family decide which series there are.
@@ -69,7 +68,7 @@ func newFacts(rows []fact) *facts {
 		uuid := row.labels.Get("uuid")
 		switch row.family.Name {
 		case deviceInfo:
-			if row.counts() && !seen[uuid] {
+			if row.isShown() && !seen[uuid] {
 				seen[uuid] = true
 				f.devices = append(f.devices, newHardware(uuid, row.labels))
 			}
@@ -83,11 +82,11 @@ func newFacts(rows []fact) *facts {
 	return f
 }
 
-// counts reports whether the device that the row tells of is shown. A
-// partition that is gone is not: it would have what its GPU has, and keep the
-// GPU itself from being shown. A GPU that is gone is, while it is remembered:
-// its last Xid says why, and the others keep their numbers.
-func (f fact) counts() bool {
+// isShown reports whether the device of the row is shown. A partition that is gone is
+// not: it would have the values of its GPU, and its GPU would not be shown. A GPU that
+// is gone is shown for as long as it has a row: its last Xid is the reason, and other
+// GPUs keep their numbers.
+func (f fact) isShown() bool {
 	return f.labels.Get("vendor") == "nvidia" && (!f.past || f.labels.Get("parent_uuid") == "")
 }
 
@@ -109,7 +108,7 @@ func (f *facts) addUse(row fact, uuid string) {
 
 // users are the containers that use the device, each once: by the first claim
 // that names it, as dcgm-exporter has it. A claim that does not hold the
-// device (it has admin access, or has let go) does not count.
+// device (it has admin access, or has released it) does not count.
 func (f *facts) users(uuid string) []consumer {
 	var users []consumer
 	for _, user := range f.consumers[uuid] {
@@ -154,7 +153,7 @@ func compareFlags(a, b bool) int {
 	}
 }
 
-// longAddress spells a PCI address as NVIDIA's libraries do, with a domain of
+// longAddress writes a PCI address as NVIDIA's libraries do, with a domain of
 // eight digits and in upper case: 00000000:1A:00.0.
 func longAddress(address string) string {
 	domain, rest, found := strings.Cut(address, ":")

@@ -1,6 +1,8 @@
 package dcgmnames
 
-import "github.com/dra-exporter/dra-exporter/collector/metric"
+import (
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
 
 // field is one family of dcgm-exporter and how to make it. Types and units
 // are those of its counter files (etc/*.csv) and of dcgm_fields.h, which
@@ -16,20 +18,20 @@ type field struct {
 	share  share
 }
 
-// onMIG says what a partition has.
+// onMIG is what a partition has.
 type onMIG uint8
 
 const (
 	own     onMIG = iota // what is measured of it, and nothing else
-	ofGPU                // that, or else what its GPU has, as DCGM tells it of each instance
-	ownXIDs              // what befell it or its GPU, whichever came last
+	ofGPU                // that, or else what its GPU has, as DCGM has it for each instance
+	ownXIDs              // its own or its GPU's, whichever is newer
 )
 
 func (o onMIG) String() string {
 	return [...]string{own: "its own", ofGPU: "its GPU's", ownXIDs: "its own or its GPU's, the later one"}[o]
 }
 
-// share says what of a field Split divides between pods.
+// share is what of a field Split divides between pods.
 type share uint8
 
 const (
@@ -121,7 +123,10 @@ func named(name string, kind metric.Type, unit, help string, of source, factor f
 	}
 }
 
-func (f field) made(means string) field       { f.means = means; return f }
-func (f field) divided(by share) field        { f.share = by; return f }
+func (f field) made(means string) field { f.means = means; return f }
+
+func (f field) divided(by share) field { f.share = by; return f }
+
 func (f field) onPartitions(what onMIG) field { f.onMIG = what; return f }
-func (f field) repeated() field               { return f.onPartitions(ofGPU) }
+
+func (f field) repeated() field { return f.onPartitions(ofGPU) }

@@ -7,7 +7,7 @@ import (
 )
 
 // The meters of these tests believe readings for 10 s and wait 3 s for growth.
-func testPace() patience { return patience{quiet: 3 * time.Second, stale: 10 * time.Second} }
+func testTiming() timing { return timing{quiet: 3 * time.Second, stale: 10 * time.Second} }
 
 func TestMeter(t *testing.T) {
 	unknown := math.NaN()
@@ -59,7 +59,7 @@ func TestMeter(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var m meter
 			for _, at := range test.moments {
-				got := m.take(at.value, !at.stale, time.Duration(at.seconds*float64(time.Second)), testPace())
+				got := m.observe(at.value, !at.stale, time.Duration(at.seconds*float64(time.Second)), testTiming())
 				if math.IsNaN(got) != math.IsNaN(at.want) || math.Abs(got-at.want) > 1e-6 {
 					t.Errorf("at %g s: rate %g, want %g", at.seconds, got, at.want)
 				}
@@ -75,7 +75,7 @@ func TestMeterAtIntervals(t *testing.T) {
 	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute} {
 		var (
 			m       meter
-			pace    = newPatience(Options{Interval: interval, Staleness: max(3*interval, 10*time.Second)})
+			timing  = newTiming(Options{Interval: interval, Staleness: max(3*interval, 10*time.Second)})
 			now     time.Duration
 			counter float64
 			rate    float64
@@ -84,15 +84,15 @@ func TestMeterAtIntervals(t *testing.T) {
 			for range readings {
 				now += interval + interval/50
 				counter += perSecond * interval.Seconds()
-				m.take(counter, true, now, pace)
-				rate = m.take(counter, true, now+interval/2, pace) // a snapshot between two readings
+				m.observe(counter, true, now, timing)
+				rate = m.observe(counter, true, now+interval/2, timing) // a snapshot between two readings
 			}
 		}
 		run(3, 100)
 		if math.Abs(rate-100) > 3 {
 			t.Errorf("every %v: rate %g of a counter that grows by 100 a second", interval, rate)
 		}
-		run(int(pace.stale/interval)*3, 0)
+		run(int(timing.stale/interval)*3, 0)
 		if rate != 0 {
 			t.Errorf("every %v: rate %g of a counter that stands still", interval, rate)
 		}
@@ -120,11 +120,11 @@ func FuzzMeter(f *testing.F) {
 				counter += fastest * float64(step/16) / 15
 				// Every reading is followed by a snapshot at once.
 				shown = counter
-				if rate := m.take(shown, true, read+time.Millisecond, testPace()); rate > fastest*1.01 || rate < 0 {
+				if rate := m.observe(shown, true, read+time.Millisecond, testTiming()); rate > fastest*1.01 || rate < 0 {
 					t.Fatalf("rate %g after growth of at most %g a second", rate, fastest)
 				}
 			}
-			if rate := m.take(shown, true, now+2*time.Millisecond, testPace()); rate > fastest*1.01 {
+			if rate := m.observe(shown, true, now+2*time.Millisecond, testTiming()); rate > fastest*1.01 {
 				t.Fatalf("rate %g after growth of at most %g a second", rate, fastest)
 			}
 		}

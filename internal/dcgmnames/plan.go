@@ -24,21 +24,20 @@ type entry struct {
 	end    int
 }
 
-// series has the values of a device, for one container that uses it or for
-// nobody.
+// series has the values of a device, for one container that uses it or for none.
 type series struct {
 	labels     *metric.Labels
 	pod, claim int // the holders whose share it shows, in this order; none: -1
 }
 
-// holder is a pod or a claim of which rows may tell what it does with a device.
+// holder is a pod or a claim that may have rows about its use of a device.
 type holder struct {
 	pod                   bool // else a claim
 	namespace, name, uuid string
 }
 
-// newPlan plans the series that the facts ask for. Labels of the plan before,
-// if there was one, are used again.
+// newPlan plans the series of the facts. Labels of the plan before, if there was one,
+// are used again.
 func newPlan(rows []fact, before *plan) *plan {
 	f := newFacts(rows)
 	p := &plan{
@@ -124,4 +123,73 @@ func (p *plan) holderAt(h holder) int {
 		return at
 	}
 	return -1
+}
+
+// identity is what the labels of a series are made of.
+type identity struct {
+	gpu       string   // number of the GPU; empty where it is not known
+	whole     hardware // the GPU
+	hardware  hardware // the device: the same, or a partition of it
+	instance  string   // the partition's GPU instance
+	consumer  consumer
+	published publishedName
+}
+
+// labels leaves out the labels that would be empty, which means the same.
+func (id identity) labels() *metric.Labels {
+	var names, values []string
+	for _, pair := range id.pairs() {
+		if pair.value != "" {
+			names, values = append(names, pair.name), append(values, pair.value)
+		}
+	}
+	return metric.NewLabels(names, values...)
+}
+
+type pair struct{ name, value string }
+
+// pairs are all the labels, in the catalogue's order. UUID, address and model
+// are those of the GPU for its partitions, too. The uuid of a partition distinguishes
+// two of one profile whose instances are unknown.
+func (id identity) pairs() []pair {
+	var device, namespace, profile, partition string
+	if id.gpu != "" {
+		device = "nvidia" + id.gpu
+	}
+	if id.consumer.claim != "" {
+		namespace = id.consumer.namespace
+	}
+	if id.hardware.parent != "" {
+		profile, partition = id.hardware.profile, id.hardware.uuid
+	}
+	return []pair{
+		{"gpu", id.gpu},
+		{"UUID", id.whole.uuid},
+		{"pci_bus_id", id.whole.address},
+		{"device", device},
+		{"modelName", id.whole.model},
+		{"GPU_I_PROFILE", profile},
+		{"GPU_I_ID", id.instance},
+		{"Hostname", id.hardware.node},
+		{"DCGM_FI_DRIVER_VERSION", id.hardware.version},
+		{"namespace", id.consumer.namespace},
+		{"pod", id.consumer.pod},
+		{"container", id.consumer.name},
+		{"dra_claim_name", id.consumer.claim},
+		{"dra_claim_namespace", namespace},
+		{"dra_driver_name", id.published.driver},
+		{"dra_pool_name", id.published.pool},
+		{"dra_device_name", id.published.device},
+		{"dra_mig_profile", profile},
+		{"dra_mig_device_uuid", partition},
+		{"resourceclaim", id.consumer.claim},
+	}
+}
+
+func labelNames() []string {
+	var names []string
+	for _, pair := range (identity{}).pairs() {
+		names = append(names, pair.name)
+	}
+	return names
 }

@@ -3,7 +3,7 @@ package dcgmnames
 // source is one number that fields are made of.
 type source uint8
 
-// What rows tell of a device, and behind it what is derived from that.
+// What rows have of a device, followed by what is derived from that.
 const (
 	utilization source = iota
 	memoryActivity
@@ -43,17 +43,17 @@ const (
 	nvlinkReceiveRate
 	nvlinkRate
 
-	// sources is how many there are, told how many of them rows tell.
+	// sources is how many there are, observed how many of them have rows.
 	sources
-	told = memoryFree
+	observed = memoryFree
 )
 
-// origin is the family that tells a source and, where the family tells
-// several, the label that tells them apart.
+// origin is the family of a source and, if the family has several, the label that
+// distinguishes them.
 type origin struct{ family, label, value string }
 
-func origins() [told]origin {
-	return [told]origin{
+func origins() [observed]origin {
+	return [observed]origin{
 		utilization:       {family: "dra_device_utilization_ratio"},
 		memoryActivity:    {family: "dra_device_memory_activity_ratio"},
 		memoryUsed:        {family: "dra_device_memory_used_bytes"},
@@ -96,9 +96,9 @@ func counted() [4]struct{ counter, rate source } {
 	}
 }
 
-// lasts reports whether the source is told of a device that cannot be read,
-// too: counters are, gauges are not.
-func (s source) lasts() bool {
+// isCounter reports whether the source is a counter: counters of a device that cannot
+// be read keep their rows, gauges do not.
+func (s source) isCounter() bool {
 	switch s {
 	case energy, pcieTransmit, pcieReceive, nvlinkTransmit, nvlinkReceive, pcieReplays:
 		return true

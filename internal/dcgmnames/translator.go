@@ -1,6 +1,17 @@
+// Package dcgmnames shows the rows of a snapshot under the names, labels, types and
+// units of dcgm-exporter, so that what was written for it (dashboards, alerts,
+// autoscalers) continues to work. docs/dcgm-names.md says what is the same and what
+// is not.
+//
+// It reads nothing but the rows, so that it cannot disagree with them: what they do
+// not have of a device is absent here as well.
+//
+// For each snapshot, facts decide which series there are (plan), columns read the
+// other rows into readings, and derived readings and series are made of these.
 package dcgmnames
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -8,18 +19,49 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
+// Mode is what pods see of a device that several of them share.
+type Mode uint8
+
+// The modes. Copy is what dcgm-exporter does under DRA: every pod has the value of
+// the whole device. (Between pods of device plugins it has split utilization and
+// memory since March 2026, with --kubernetes-virtual-gpus.) With Split a pod has its own share of utilization and memory
+// where its processes are known, and the device's value where they are not.
+const (
+	Copy Mode = iota
+	Split
+)
+
+func (m Mode) String() string { return [...]string{Copy: "copy", Split: "split"}[m] }
+
+// ParseMode is the inverse of String.
+func ParseMode(name string) (Mode, error) {
+	for _, mode := range []Mode{Copy, Split} {
+		if name == mode.String() {
+			return mode, nil
+		}
+	}
+	return 0, fmt.Errorf("parse the mode of DCGM names: %q is neither copy nor split", name)
+}
+
 // Options are what a Translator is made of. All are needed.
 type Options struct {
 	Mode      Mode
 	Interval  time.Duration // between two readings of a device
-	Staleness time.Duration // how long a reading is believed
+	Staleness time.Duration // readings that are older are not used
+}
+
+// newTiming waits for growth until the next reading is due: readings of a device that
+// answers are an interval apart or a little more, or seconds if the interval is short
+// and the device slow.
+func newTiming(o Options) timing {
+	return timing{quiet: max(2*o.Interval, 3*time.Second), stale: o.Staleness}
 }
 
 // Translator makes the rows of one snapshot after another. It is for one
 // goroutine.
 type Translator struct {
 	mode    Mode
-	pace    patience
+	timing  timing
 	fields  []field
 	columns map[*metric.Family]*column
 	facts   map[*metric.Family]bool
@@ -31,11 +73,11 @@ type Translator struct {
 	made     int                // rows, last time
 }
 
-// New returns a Translator that has seen nothing yet.
+// New returns a Translator without a snapshot.
 func New(o Options) *Translator {
 	return &Translator{
 		mode:    o.Mode,
-		pace:    newPatience(o),
+		timing:  newTiming(o),
 		fields:  fields(),
 		columns: map[*metric.Family]*column{},
 		facts:   map[*metric.Family]bool{},
@@ -43,7 +85,7 @@ func New(o Options) *Translator {
 	}
 }
 
-// Rows returns the rows that say the same as those of a snapshot, family by
+// Rows returns the rows of a snapshot under the names of dcgm-exporter, family by
 // family. The snapshots are given in order; now is the steady time of this
 // one (clock.Instant.Elapsed), by which rates are computed. Neither the given
 // rows nor those that were returned are touched afterwards. What has not
@@ -52,29 +94,13 @@ func New(o Options) *Translator {
 func (t *Translator) Rows(now time.Duration, rows []metric.Row) []metric.Row {
 	t.observeFacts(rows)
 	t.readings.begin(t.plan)
-	for family, run := range runs(rows) {
+	for family, run := range metric.Runs(rows) {
 		if c := t.column(family); c != nil {
 			c.read(t.plan, &t.readings, run)
 		}
 	}
-	t.readings.derive(t.plan, t.meters, now, t.pace)
+	t.readings.derive(t.plan, t.meters, now, t.timing)
 	return t.write()
-}
-
-// runs are the rows of each family, which stand next to each other.
-func runs(rows []metric.Row) func(yield func(*metric.Family, []metric.Row) bool) {
-	return func(yield func(*metric.Family, []metric.Row) bool) {
-		for first := 0; first < len(rows); {
-			end := first + 1
-			for end < len(rows) && rows[end].Family == rows[first].Family {
-				end++
-			}
-			if !yield(rows[first].Family, rows[first:end]) {
-				return
-			}
-			first = end
-		}
-	}
 }
 
 func (t *Translator) column(family *metric.Family) *column {
@@ -86,10 +112,10 @@ func (t *Translator) column(family *metric.Family) *column {
 	return c
 }
 
-// observeFacts makes a new plan where other facts hold than before.
+// observeFacts makes a new plan if the facts have changed.
 func (t *Translator) observeFacts(rows []metric.Row) {
 	t.found = t.found[:0]
-	for family, run := range runs(rows) {
+	for family, run := range metric.Runs(rows) {
 		if !t.isFact(family) {
 			continue
 		}
@@ -149,7 +175,7 @@ func (t *Translator) write() []metric.Row {
 	return rows
 }
 
-// value is what the field says of the device.
+// value is that of the field for the device.
 func (t *Translator) value(f *field, device int) float64 {
 	value := t.readings.devices[device].values[f.of]
 	if math.IsNaN(value) && f.onMIG == ofGPU {
@@ -158,8 +184,8 @@ func (t *Translator) value(f *field, device int) float64 {
 	return value
 }
 
-// shareOf is what it says of the device for the user of the series: the pod's
-// share or the claim's where that is known, else the device's own value.
+// shareOf is the value for the user of the series: the pod's share or the claim's if
+// that is known, else the device's own value.
 func (t *Translator) shareOf(f *field, s series, value float64) float64 {
 	if f.share == undivided {
 		return value

@@ -1,107 +1,110 @@
+// Package explain answers a person's question about one ResourceClaim or one
+// pod: what was requested, how many devices each stage of the diagnosis leaves,
+// which claims hold the devices that match, and what would help; or, for a claim
+// that is not pending, which devices it has and which phase it is in.
+//
+// Reader reads a cluster once and diagnoses what is pending, by the reducer of the
+// cluster role. Explain is pure: it makes a Report of these facts, and Report.Text
+// renders it for a terminal. The fields of Report are a stable JSON document,
+// described in docs/explain.md: within its apiVersion no name is renamed or removed.
+//
+// Nothing is guessed. What could not be read is in Report.NotRead with what is
+// therefore unknown, and a diagnosis that depends on it is not given.
 package explain
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Explain answers the question about the subject. It fails with a
-// *NotFoundError where there is no such object, and with an *UnreadError
-// where it cannot be known.
+// Explain describes the subject. It fails with a *NotFoundError if there is no such
+// object, and with an *UnreadError if that is unknown.
 func Explain(facts Facts, subject Subject) (*Report, error) {
 	report := &Report{
 		APIVersion: apiVersion, Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name, At: facts.Now.UTC(),
-		Waiting: []Waiting{}, Claims: []Claim{}, Pods: []Pod{}, NotRead: []Gap{},
+		Pending: []PendingRef{}, Claims: []Claim{}, Pods: []Pod{}, NotRead: []Gap{},
 	}
 	report.NotRead = append(report.NotRead, facts.Gaps...)
-	about := account{facts: &facts, namespace: subject.Namespace}
+	e := explainer{facts: &facts, usages: usages{objects: facts.Objects, gaps: facts.Gaps}}
 	if subject.Kind == KindPod {
-		return report, about.pod(report)
+		return report, e.pod(report)
 	}
-	return report, about.claim(report)
+	return report, e.claim(report)
 }
 
-// UnreadError says that what the answer is about could not be read.
-type UnreadError struct {
-	Subject Subject
-	Gap     Gap
+// explainer fills in a report by one builder for each of its parts.
+type explainer struct {
+	facts  *Facts
+	usages usages
 }
 
-func (e *UnreadError) Error() string {
-	text := fmt.Sprintf("cannot say anything of %s: %s could not be read", e.Subject, e.Gap.Source)
-	if e.Gap.Message != "" {
-		text += ": " + e.Gap.Message
-	}
-	return text
-}
-
-// account gathers what is known about one subject.
-type account struct {
-	facts     *Facts
-	namespace string
-}
-
-// claim tells of one claim and of the pods that use it.
-func (a account) claim(report *Report) error {
+// claim describes one claim and the pods that use it.
+func (e explainer) claim(report *Report) error {
 	ref := dra.ClaimRef{Namespace: report.Namespace, Name: report.Name}
-	life, found := a.facts.World.claims[ref]
+	life, found := e.facts.Objects.claims[ref]
 	if !found {
-		return a.absent(Subject{KindClaim, ref.Namespace, ref.Name})
+		return e.facts.absent(Subject{KindClaim, ref.Namespace, ref.Name})
 	}
-	for _, waiting := range a.facts.Waiting {
-		if waiting.Pod.Namespace == ref.Namespace && waiting.Claim == ref.Name {
-			report.Waiting = merge(report.Waiting, a.waiting(waiting))
+	for _, pending := range e.facts.Pending {
+		if pending.Pod.Namespace == ref.Namespace && pending.Claim == ref.Name {
+			report.Pending = merge(report.Pending, e.pending(pending))
 		}
 	}
-	users := a.facts.World.users(ref)
+	users := e.facts.Objects.users(ref)
 	for _, user := range users {
-		report.Pods = append(report.Pods, a.podOf(user, ref.Name))
+		report.Pods = append(report.Pods, podBuilder{e.facts}.build(user, ref.Name))
 	}
-	report.Claims = []Claim{a.claimOf(life, users)}
+	report.Claims = []Claim{claimBuilder(e).build(life, users)}
 	report.State = report.Claims[0].State
-	report.Summary = a.claimSummary(report, life)
+	report.Summary = summarizer(e).claim(report, life)
 	return nil
 }
 
-// pod tells of one pod, of its references that wait and of its claims.
-func (a account) pod(report *Report) error {
+// pod describes one pod, its pending references and its claims.
+func (e explainer) pod(report *Report) error {
 	ref := dra.PodRef{Namespace: report.Namespace, Name: report.Name}
-	life, found := a.facts.World.pods[ref]
+	life, found := e.facts.Objects.pods[ref]
 	if !found {
-		return a.absent(Subject{KindPod, ref.Namespace, ref.Name})
+		return e.facts.absent(Subject{KindPod, ref.Namespace, ref.Name})
 	}
-	for _, waiting := range a.facts.Waiting {
-		if waiting.Pod == ref && waiting.PodUID == life.UID {
-			report.Waiting = append(report.Waiting, a.waiting(waiting))
+	for _, pending := range e.facts.Pending {
+		if pending.Pod == ref && pending.PodUID == life.UID {
+			report.Pending = append(report.Pending, e.pending(pending))
 		}
 	}
-	slices.SortStableFunc(report.Waiting, func(x, y Waiting) int { return place(life, x.PodClaim) - place(life, y.PodClaim) })
+	position := func(r PendingRef) int {
+		if i := slices.IndexFunc(life.Claims, func(claim dra.PodClaim) bool { return claim.Name == r.PodClaim }); i >= 0 {
+			return i
+		}
+		return len(life.Claims) // requests of extended resources come last
+	}
+	slices.SortStableFunc(report.Pending, func(x, y PendingRef) int { return position(x) - position(y) })
 	for _, reference := range life.Claims {
-		name := a.facts.World.claimOf(life, reference)
-		if claim, known := a.facts.World.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; known {
-			report.Claims = append(report.Claims, a.claimOf(claim, a.facts.World.users(claim.Ref)))
+		name := e.facts.Objects.claimOf(life, reference)
+		if claim, known := e.facts.Objects.claims[dra.ClaimRef{Namespace: ref.Namespace, Name: name}]; known {
+			report.Claims = append(report.Claims, claimBuilder(e).build(claim, e.facts.Objects.users(claim.Ref)))
 		}
 	}
-	report.Pods = []Pod{a.podOf(life, "")}
+	report.Pods = []Pod{podBuilder{e.facts}.build(life, "")}
 	report.State = report.Pods[0].State
-	report.Summary = a.podSummary(report, life)
+	report.Summary = summarizer(e).pod(report, life)
 	return nil
 }
 
-// place is where a reference stands in the pod's specification.
-func place(pod *dra.PodLife, name string) int {
-	i := slices.IndexFunc(pod.Claims, func(reference dra.PodClaim) bool { return reference.Name == name })
-	if i < 0 {
-		return len(pod.Claims) // requests of extended resources come last
-	}
-	return i
+// pending describes one reference and what would help it.
+func (e explainer) pending(w cluster.Waiting) PendingRef {
+	builder := pendingBuilder(e)
+	w = builder.withoutGuess(w)
+	ref := builder.build(w)
+	ref.Help = adviser(e).advise(w, &ref)
+	return ref
 }
 
-// merge adds a waiting reference to those of other pods that wait for the
-// same claim for the same reason.
-func merge(all []Waiting, one Waiting) []Waiting {
+// merge adds a pending reference to those of other pods that are pending for the
+// same claim and the same reason.
+func merge(all []PendingRef, one PendingRef) []PendingRef {
 	for i := range all {
 		if all[i].Claim == one.Claim && all[i].Reason == one.Reason && all[i].Message == one.Message {
 			all[i].Pods = append(all[i].Pods, one.Pods...)
@@ -112,46 +115,4 @@ func merge(all []Waiting, one Waiting) []Waiting {
 		}
 	}
 	return append(all, one)
-}
-
-// absent is the error for an object that is not known.
-func (a account) absent(subject Subject) error {
-	name := subject.Namespace + "/" + subject.Name
-	collection, known := sourceClaims, []string{}
-	missing := &NotFoundError{Subject: subject}
-	switch subject.Kind {
-	case KindPod:
-		collection = sourcePods
-		for ref := range a.facts.World.pods {
-			known = append(known, ref.String())
-		}
-	default:
-		for ref := range a.facts.World.claims {
-			known = append(known, ref.String())
-		}
-		for _, pod := range a.facts.World.users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
-			missing.NamedBy = append(missing.NamedBy, pod.Ref.Name)
-		}
-	}
-	for _, gap := range a.facts.Gaps {
-		if gap.Source == collection && (gap.Only == "" || gap.Only != subject.Namespace) {
-			return &UnreadError{Subject: subject, Gap: gap}
-		}
-	}
-	missing.Near = near(name, known)
-	return missing
-}
-
-// spec is what a reference asks for; nil where that is not known.
-func (a account) spec(claim, template string) *Spec {
-	if claim != "" {
-		if spec, known := a.facts.Claims[dra.ClaimRef{Namespace: a.namespace, Name: claim}]; known {
-			return &spec
-		}
-		return nil
-	}
-	if spec, known := a.facts.Templates[Template{a.namespace, template}]; known {
-		return &spec
-	}
-	return nil
 }

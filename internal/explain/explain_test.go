@@ -47,7 +47,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		for _, waiting := range report.Waiting {
+		for _, waiting := range report.Pending {
 			seen[waiting.Reason] = true
 			if len(waiting.Help) == 0 {
 				t.Errorf("%s: nothing would help against %s", name, waiting.Reason)
@@ -88,7 +88,7 @@ func TestPodsThatWaitForDifferentReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, waiting := range report.Waiting {
+	for _, waiting := range report.Pending {
 		got = append(got, waiting.Reason+" "+strings.Join(waiting.Pods, "+"))
 	}
 	if want := "scheduling_gated train-0+train-2, unknown train-1"; strings.Join(got, ", ") != want {

@@ -1,16 +1,20 @@
 package explain
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Facts is all that is known at one moment.
+// Facts is what has been read of the cluster, and what the reducer of the cluster
+// role finds in it.
 type Facts struct {
 	Now       time.Time
-	World     *World
-	Waiting   []Reference // with their reasons and verdicts
+	Objects   *Objects
+	Pending   []cluster.Waiting // with their reasons and diagnoses
 	Phases    []Phase
 	Supply    *dra.Supply // nil: not counted
 	Claims    map[dra.ClaimRef]Spec
@@ -19,30 +23,162 @@ type Facts struct {
 	Gaps      Gaps
 }
 
-// Reference is a pod's claim reference, or its request of an extended
-// resource, that is not satisfied: what the cluster role's reducer says of it.
-type Reference struct {
-	Pod         dra.PodRef
-	PodUID      string
-	Node        string // where the pod is bound, or its allocation is for; empty before
-	PodClaim    string // within the pod; of an extended resource, its name
-	Claim       string // name of the ResourceClaim; empty until it exists
-	DeviceClass string
-	Since       time.Time
-	Reason      dra.PendingReason
-	Message     string // the scheduler's on the pod, the controller's on the claim, or the verdict's
-	Verdict     *dra.Verdict
-}
-
 // Template names a ResourceClaimTemplate.
 type Template struct {
 	Namespace, Name string
 }
 
-// Phase is a phase under way.
+// Phase is a phase that has started and not ended.
 type Phase struct {
 	Pod   dra.PodRef
 	Claim string // empty: of the pod as a whole
 	Phase string
 	Since time.Time
+}
+
+// spec returns what the claim or the template requests; nil: unknown.
+func (f *Facts) spec(namespace, claim, template string) *Spec {
+	if claim != "" {
+		if spec, known := f.Claims[dra.ClaimRef{Namespace: namespace, Name: claim}]; known {
+			return &spec
+		}
+		return nil
+	}
+	if spec, known := f.Templates[Template{namespace, template}]; known {
+		return &spec
+	}
+	return nil
+}
+
+// Objects indexes the newest version of each object of the API server. It is not
+// safe for concurrent use; what it points to is immutable.
+type Objects struct {
+	claims    map[dra.ClaimRef]*dra.ClaimLife
+	pods      map[dra.PodRef]*dra.PodLife
+	groups    map[dra.PodRef]*dra.Group
+	generated map[generatedKey]string // names of claims
+	troubles  map[string]*dra.Trouble
+}
+
+// generatedKey identifies a claim that is generated for a pod or a group by the
+// owner's UID and the reference: the pod's status has its name only later.
+type generatedKey struct{ owner, podClaim string }
+
+// NewObjects returns an empty index.
+func NewObjects() *Objects {
+	return &Objects{
+		claims: make(map[dra.ClaimRef]*dra.ClaimLife), pods: make(map[dra.PodRef]*dra.PodLife),
+		groups: make(map[dra.PodRef]*dra.Group), generated: make(map[generatedKey]string), troubles: make(map[string]*dra.Trouble),
+	}
+}
+
+// Claim sets or deletes a claim.
+func (o *Objects) Claim(claim *dra.ClaimLife, gone bool) {
+	set(o.claims, claim.Ref, claim, gone)
+	key := generatedKey{claim.MadeFor.UID, claim.PodClaim}
+	if key.owner != "" && key.podClaim != "" && (!gone || o.generated[key] == claim.Ref.Name) {
+		set(o.generated, key, claim.Ref.Name, gone)
+	}
+}
+
+// Pod sets or deletes a pod that uses claims.
+func (o *Objects) Pod(pod *dra.PodLife, gone bool) { set(o.pods, pod.Ref, pod, gone) }
+
+// Group sets or deletes a group of pods that share claims.
+func (o *Objects) Group(group *dra.Group, gone bool) { set(o.groups, group.Ref, group, gone) }
+
+// Trouble sets or deletes an event.
+func (o *Objects) Trouble(trouble *dra.Trouble, gone bool) {
+	set(o.troubles, trouble.Name, trouble, gone)
+}
+
+func set[K comparable, V any](all map[K]V, key K, value V, gone bool) {
+	if gone {
+		delete(all, key)
+		return
+	}
+	all[key] = value
+}
+
+// users returns the pods that refer to the claim and have not ended, sorted by
+// name.
+func (o *Objects) users(ref dra.ClaimRef) []*dra.PodLife {
+	var users []*dra.PodLife
+	for _, pod := range o.pods {
+		if pod.Ref.Namespace != ref.Namespace || pod.Terminal {
+			continue
+		}
+		for _, reference := range pod.Claims {
+			if o.claimOf(pod, reference) == ref.Name {
+				users = append(users, pod)
+				break
+			}
+		}
+	}
+	slices.SortFunc(users, func(a, b *dra.PodLife) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
+	return users
+}
+
+// claimOf returns the name of the claim that a reference of a pod names, that its
+// group shares, or that was generated for either; empty while there is none. A pod
+// shares a claim of its group by a reference of the same name to the same claim or
+// template.
+func (o *Objects) claimOf(pod *dra.PodLife, reference dra.PodClaim) string {
+	if reference.Claim != "" {
+		return reference.Claim
+	}
+	owner := pod.UID
+	if group, known := o.groups[dra.PodRef{Namespace: pod.Ref.Namespace, Name: pod.Group}]; known {
+		for _, shared := range group.Claims {
+			if shared.Name != reference.Name || shared.Template != reference.Template {
+				continue
+			}
+			if shared.Claim != "" {
+				return shared.Claim
+			}
+			owner = group.UID
+		}
+	}
+	return o.generated[generatedKey{owner, reference.Name}]
+}
+
+// creationFailed reports whether an event has the message about a claim that cannot
+// be created.
+func (o *Objects) creationFailed(message string) bool {
+	for _, trouble := range o.troubles {
+		if trouble.Kind == dra.TroubleCreation && trouble.Message == message {
+			return true
+		}
+	}
+	return false
+}
+
+// preparationFailure returns the newest event about devices that could not be
+// prepared for the pod; nil without one.
+func (o *Objects) preparationFailure(pod dra.PodRef, uid string) *dra.Trouble {
+	var newest *dra.Trouble
+	for _, trouble := range o.troubles {
+		if trouble.Kind != dra.TroublePreparation || trouble.Pod != pod || (trouble.PodUID != "" && trouble.PodUID != uid) {
+			continue
+		}
+		if newest == nil || trouble.Last.After(newest.Last) || trouble.Last.Equal(newest.Last) && trouble.Name > newest.Name {
+			newest = trouble
+		}
+	}
+	return newest
+}
+
+// podClaim returns the pod's reference of the name; one without a name where the
+// name is that of an extended resource.
+func (o *Objects) podClaim(ref dra.PodRef, name string) dra.PodClaim {
+	pod, known := o.pods[ref]
+	if !known {
+		return dra.PodClaim{Name: name}
+	}
+	for _, reference := range pod.Claims {
+		if reference.Name != "" && reference.Name == name {
+			return reference
+		}
+	}
+	return dra.PodClaim{}
 }

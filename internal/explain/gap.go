@@ -4,14 +4,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
+// Gap is a collection that could not be read, or not of all namespaces.
+type Gap struct {
+	Source      string `json:"source"`
+	Reason      string `json:"reason"`
+	Message     string `json:"message,omitempty"`
+	Only        string `json:"onlyNamespace,omitempty"` // the one that could be read
+	Consequence string `json:"consequence"`
+}
+
 // Gaps are the collections that could not be read.
 type Gaps []Gap
 
-// The sources whose absence takes something from a verdict.
+// The sources on which a diagnosis depends.
 const (
 	sourcePods      = "pods"
 	sourceClaims    = "resourceclaims"
@@ -36,7 +46,7 @@ func GapsOf(statuses, everywhere []source.Status, namespace string) Gaps {
 		gaps = append(gaps, gapOf(status, consequence(status.Name)))
 	}
 	for _, status := range everywhere {
-		if missing(status) && !gaps.lack(status.Name) && Namespaced(status.Name) {
+		if missing(status) && !gaps.lack(status.Name) && namespaced(status.Name) {
 			gap := gapOf(status, partialConsequence(status.Name))
 			gap.Only = namespace
 			gaps = append(gaps, gap)
@@ -103,20 +113,29 @@ func partialConsequence(name string) string {
 	}
 }
 
-// Namespaced reports whether a source has its objects in namespaces, so that
+// namespaced reports whether a source has its objects in namespaces, so that
 // one of these can be read alone.
-func Namespaced(name string) bool {
+func namespaced(name string) bool {
 	return slices.Contains([]string{sourcePods, sourceClaims, sourceTemplates, sourceGroups, sourceEvents}, name)
 }
 
-// toList says what whoever is to see more must be allowed to list; empty where
+// rank orders gaps by how much depends on them.
+func rank(name string) int {
+	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// toList says what this identity must be allowed to list to see more; empty if
 // nothing was denied.
 func (g Gaps) toList() string {
 	var global, local, parts []string
 	for _, gap := range g {
 		switch {
 		case gap.Reason != string(source.ReasonPermission):
-		case Namespaced(gap.Source):
+		case namespaced(gap.Source):
 			local = append(local, gap.Source)
 		default:
 			global = append(global, gap.Source)
@@ -129,15 +148,6 @@ func (g Gaps) toList() string {
 		parts = append(parts, join(local, "and")+" in all namespaces")
 	}
 	return strings.Join(parts, ", and ")
-}
-
-// rank orders gaps by how much depends on them.
-func rank(name string) int {
-	order := []string{sourceClaims, sourcePods, sourceSlices, sourceClasses, sourceNodes, sourceTemplates, sourceRules, sourceGroups, sourceEvents}
-	if i := slices.Index(order, name); i >= 0 {
-		return i
-	}
-	return len(order)
 }
 
 // lack reports whether nothing at all of the collection could be read.
@@ -157,31 +167,47 @@ func (g Gaps) blind() bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
 }
 
-// Askable is what of the questions can be judged at all with these gaps.
-func Askable(questions []dra.Question, gaps Gaps) []dra.Question {
+// doubt says why a diagnosis with the reason is uncertain with these gaps; empty if
+// it is certain.
+func (g Gaps) doubt(reason dra.PendingReason) string {
+	enough := reason == dra.ReasonNone
+	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
+	switch {
+	case g.lack(sourceNodes) && oneNode:
+		return "the nodes could not be read, so it is not judged which devices one node can reach"
+	case g.blind() && enough:
+		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
+	case g.lack(sourceRules) && enough:
+		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
+	default:
+		return ""
+	}
+}
+
+// Diagnosable returns what can be diagnosed of the questions with these gaps.
+func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
 	if gaps.lack(sourceSlices) || gaps.lack(sourceClasses) || gaps.lack(sourceClaims) {
 		return nil
 	}
 	if !gaps.lack(sourceTemplates) {
 		return questions
 	}
-	var askable []dra.Question
+	var diagnosable []dra.Question
 	for _, question := range questions {
 		question.Asked = slices.DeleteFunc(slices.Clone(question.Asked), func(asked dra.Asked) bool {
 			return asked.Claim == "" && asked.Extended == 0
 		})
 		if len(question.Asked) > 0 {
-			askable = append(askable, question)
+			diagnosable = append(diagnosable, question)
 		}
 	}
-	return askable
+	return diagnosable
 }
 
-// Trust parts verdicts into those that hold in spite of the gaps, and those of
-// which only the counts do. With less known, more devices seem usable than
-// are: what is too few even so is too few, but that there are enough cannot be
-// said.
-func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
+// SplitByGaps separates the diagnoses that hold in spite of the gaps from those of
+// which only the counts do. With less known, more devices seem usable than are: too
+// few are too few all the same, but whether there are enough is unknown.
+func SplitByGaps(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	for _, verdict := range verdicts {
 		doubt := gaps.doubt(verdict.Reason)
 		if doubt == "" {
@@ -198,26 +224,9 @@ func Trust(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	return sure, unsure
 }
 
-// doubt is why a verdict's reason cannot be said with these gaps; empty if it
-// can.
-func (g Gaps) doubt(reason dra.PendingReason) string {
-	enough := reason == dra.ReasonNone
-	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
-	switch {
-	case g.lack(sourceNodes) && oneNode:
-		return "the nodes could not be read, so it is not judged which devices one node can reach"
-	case g.blind() && enough:
-		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
-	case g.lack(sourceRules) && enough:
-		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
-	default:
-		return ""
-	}
-}
-
-// Doubted gives the references that have no verdict the counts of one that is
-// not sure, and adds to what is said of them why it is not.
-func Doubted(references []Reference, unsure []dra.Verdict) {
+// AddUncertain gives the references without a diagnosis the counts of an uncertain
+// one, and adds why it is uncertain to the message.
+func AddUncertain(references []cluster.Waiting, unsure []dra.Verdict) {
 	for i := range references {
 		w := &references[i]
 		for j := range unsure {

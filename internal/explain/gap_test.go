@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
@@ -38,8 +39,8 @@ func TestGapsOf(t *testing.T) {
 	}
 }
 
-// What cannot be judged is not asked, and so is not answered wrongly.
-func TestAskable(t *testing.T) {
+// What cannot be diagnosed is not asked.
+func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
 		{PodUID: "both", Asked: []dra.Asked{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
 		{PodUID: "template", Asked: []dra.Asked{{PodClaim: "b", Template: "b"}}},
@@ -54,7 +55,7 @@ func TestAskable(t *testing.T) {
 		"resourceclaimtemplates": "both:1 extended:1",
 	} {
 		var got []string
-		for _, question := range explain.Askable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
+		for _, question := range explain.Diagnosable(questions, explain.GapsOf([]source.Status{denied(lacking)}, nil, "")) {
 			got = append(got, question.PodUID+":"+string(rune('0'+len(question.Asked))))
 		}
 		if strings.Join(got, " ") != want {
@@ -67,7 +68,7 @@ func TestAskable(t *testing.T) {
 }
 
 // With less known than there is, too few is too few; enough is not known.
-func TestTrust(t *testing.T) {
+func TestSplitByGaps(t *testing.T) {
 	blind := explain.GapsOf(nil, []source.Status{denied("resourceclaims")}, "team-a")
 	nodes := explain.GapsOf([]source.Status{denied("nodes")}, nil, "")
 	rules := explain.GapsOf([]source.Status{denied("devicetaintrules")}, nil, "")
@@ -89,7 +90,7 @@ func TestTrust(t *testing.T) {
 		{rules, dra.ReasonNoDeviceClass, true},
 	} {
 		given := dra.Verdict{PodUID: "p", PodClaim: "c", Reason: test.reason, Message: "as judged", Detail: &dra.Detail{Fits: "node-a"}}
-		sure, unsure := explain.Trust([]dra.Verdict{given}, test.gaps)
+		sure, unsure := explain.SplitByGaps([]dra.Verdict{given}, test.gaps)
 		if (len(sure) == 1) != test.sure || len(sure)+len(unsure) != 1 {
 			t.Errorf("%v and %q: sure %d, unsure %d", test.gaps, test.reason, len(sure), len(unsure))
 			continue
@@ -100,8 +101,8 @@ func TestTrust(t *testing.T) {
 		if unsure[0].Reason != dra.ReasonUnknown || unsure[0].Detail.Fits != "" || given.Detail.Fits != "node-a" {
 			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
 		}
-		references := []explain.Reference{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
-		explain.Doubted(references, unsure)
+		references := []cluster.Waiting{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
+		explain.AddUncertain(references, unsure)
 		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)
 		}
@@ -124,7 +125,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 		"of another kind":     {denied("events"), "", "has all its claims and has not started", explain.StateStarting},
 	} {
 		f := facts(2)
-		f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Node: test.node, Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		f.Gaps = explain.GapsOf([]source.Status{test.status}, nil, "")
 		report, err := explain.Explain(f, pod)
 		if err != nil || !strings.HasPrefix(report.Summary, test.want) || report.State != test.state {
@@ -134,7 +135,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 	grouped := waits(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
 	grouped.Claim = ""
 	f := facts(2, grouped)
-	f.World.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	if text := told(t, f, pod); !strings.Contains(text, "claim_not_created") {
 		t.Errorf("where all could be read: %s", text)
 	}

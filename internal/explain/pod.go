@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// The phases that may be under way, see docs/phases.md.
+// The phases that a pod may be in, see docs/phases.md.
 const (
 	phaseBinding          = "binding"
 	phaseScheduling       = "scheduling"
@@ -18,44 +18,47 @@ const (
 	phasePreparationStart = "preparation_start"
 )
 
-// podOf tells of a pod and where it is on its way; with a claim, of the
-// phases that concern that claim alone.
-func (a account) podOf(life *dra.PodLife, claim string) Pod {
-	told := Pod{Name: life.Ref.Name, UID: life.UID, Node: life.Node, State: a.podState(life)}
-	for _, phase := range a.facts.Phases {
+// podBuilder describes pods and the phases that they are in.
+type podBuilder struct{ facts *Facts }
+
+// build describes the pod and its phases; with a claim, the phases of that claim
+// and of the pod as a whole.
+func (b podBuilder) build(life *dra.PodLife, claim string) Pod {
+	pod := Pod{Name: life.Ref.Name, UID: life.UID, Node: life.Node, State: b.state(life)}
+	for _, phase := range b.facts.Phases {
 		if phase.Pod == life.Ref && (claim == "" || phase.Claim == "" || phase.Claim == claim) {
-			told.Phases = append(told.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
+			pod.Phases = append(pod.Phases, PodPhase{Claim: phase.Claim, Phase: phase.Phase, Since: phase.Since.UTC()})
 		}
 	}
-	told.Message, told.Help = a.underWay(life, told.Phases)
-	return told
+	pod.Message, pod.Help = b.progress(life, pod.Phases)
+	return pod
 }
 
-func (a account) podState(life *dra.PodLife) string {
+func (b podBuilder) state(life *dra.PodLife) string {
 	switch {
 	case life.Terminal:
 		return StateFinished
 	case !life.Deleted.IsZero():
 		return StateTerminating
 	}
-	for _, waiting := range a.facts.Waiting {
-		if waiting.Pod == life.Ref && waiting.PodUID == life.UID {
+	for _, pending := range b.facts.Pending {
+		if pending.Pod == life.Ref && pending.PodUID == life.UID {
 			return StateWaiting
 		}
 	}
 	switch {
 	case !life.Started.IsZero():
 		return StateRunning
-	case life.Node == "" && a.facts.Gaps.lack(sourceClaims):
+	case life.Node == "" && b.facts.Gaps.lack(sourceClaims):
 		return StateUnknown // a pod that is bound has its claims
 	default:
 		return StateStarting
 	}
 }
 
-// underWay says what is going on in the phases, who has it in hand, and what
-// to look at if it takes long.
-func (a account) underWay(life *dra.PodLife, phases []PodPhase) (message string, help []string) {
+// progress says what happens in the phases, which component does it, and what to
+// look at if it takes long.
+func (b podBuilder) progress(life *dra.PodLife, phases []PodPhase) (message string, help []string) {
 	seen := make(map[string]bool)
 	var messages []string
 	for _, phase := range phases {
@@ -63,19 +66,19 @@ func (a account) underWay(life *dra.PodLife, phases []PodPhase) (message string,
 			continue
 		}
 		seen[phase.Phase] = true
-		text, hint := a.phaseWords(life, phase.Phase)
+		text, hint := b.phaseText(life, phase.Phase)
 		messages, help = append(messages, text), append(help, hint)
 	}
 	if seen[phasePreparation] || seen[phasePreparationStart] {
-		if trouble := a.facts.World.unprepared(life.Ref, life.UID); trouble != nil {
+		if trouble := b.facts.Objects.preparationFailure(life.Ref, life.UID); trouble != nil {
 			messages = append(messages, fmt.Sprintf("the kubelet says, %s by now: %s", counted(max(trouble.Count, 1), "time", "times"), trouble.Message))
 		}
 	}
 	return strings.Join(messages, "; "), help
 }
 
-func (a account) phaseWords(life *dra.PodLife, phase string) (text, help string) {
-	drivers := some(a.drivers(life), 4)
+func (b podBuilder) phaseText(life *dra.PodLife, phase string) (text, help string) {
+	drivers := some(b.drivers(life), 4)
 	switch phase {
 	case phaseBinding:
 		return "the devices are allocated; the scheduler waits until their binding conditions are true, which a controller of their driver sets",
@@ -97,12 +100,12 @@ func (a account) phaseWords(life *dra.PodLife, phase string) (text, help string)
 	}
 }
 
-// drivers are those of the devices that the pod's claims have, sorted.
-func (a account) drivers(life *dra.PodLife) []string {
+// drivers returns those of the devices that the pod's claims have, sorted.
+func (b podBuilder) drivers(life *dra.PodLife) []string {
 	names := make(map[string]bool)
 	for _, reference := range life.Claims {
-		ref := dra.ClaimRef{Namespace: life.Ref.Namespace, Name: a.facts.World.claimOf(life, reference)}
-		if claim, known := a.facts.World.claims[ref]; known {
+		ref := dra.ClaimRef{Namespace: life.Ref.Namespace, Name: b.facts.Objects.claimOf(life, reference)}
+		if claim, known := b.facts.Objects.claims[ref]; known {
 			for _, result := range claim.Results {
 				names[result.Device.Driver] = true
 			}

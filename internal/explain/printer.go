@@ -103,7 +103,7 @@ func (p *printer) table(indent int, rows [][]string, numbers ...int) {
 	}
 }
 
-// words parts a text at its blanks. A command between backquotes is one word,
+// words splits a text at its blanks. A command between backquotes is one word,
 // so that it stays on one line and can be copied, unless no line has room.
 func words(text string) []string {
 	var all []string

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -18,10 +19,10 @@ type Report struct {
 	State      string    `json:"state"`
 	Summary    string    `json:"summary"`
 
-	Waiting []Waiting `json:"waiting"` // the references that are not satisfied, with why
-	Claims  []Claim   `json:"claims"`  // the claim, or those of the pod that exist
-	Pods    []Pod     `json:"pods"`    // the pod, or those that use the claim
-	NotRead []Gap     `json:"notRead"` // what could not be read, and what is not known because of it
+	Pending []PendingRef `json:"waiting"` // the references that are not satisfied, with the reasons
+	Claims  []Claim      `json:"claims"`  // the claim, or those of the pod that exist
+	Pods    []Pod        `json:"pods"`    // the pod, or those that use the claim
+	NotRead []Gap        `json:"notRead"` // what could not be read, and what is not known because of it
 }
 
 // The version of the document, and the states of pods. The states of claims
@@ -41,9 +42,9 @@ const (
 	StateTerminating = "terminating"
 )
 
-// Waiting is a claim reference that is not satisfied: of one pod, or of
-// several pods that wait for the same claim for the same reason.
-type Waiting struct {
+// PendingRef is a claim reference that is not satisfied: of one pod, or of several
+// pods that are pending for the same claim and the same reason.
+type PendingRef struct {
 	Pods             []string  `json:"pods"`
 	PodClaim         string    `json:"podClaim,omitempty"` // name of the reference within the pod
 	Claim            string    `json:"claim,omitempty"`    // name of the ResourceClaim; left out until it exists
@@ -55,21 +56,57 @@ type Waiting struct {
 	Meaning          string    `json:"meaning"`           // the reason in words
 	Message          string    `json:"message,omitempty"` // the evidence: which request, how many of how many, or who says so
 
-	Asked   *Spec            `json:"asked,omitempty"`
-	Funnel  []Funnel         `json:"funnel,omitempty"`
-	Broken  []BrokenSelector `json:"brokenSelectors,omitempty"`
-	Removed []Removal        `json:"removed,omitempty"`
-	Holders []Holder         `json:"holders,omitempty"` // a few of each request, those with most devices first
-	InAll   int              `json:"holdersInAll,omitempty"`
-	Nodes   []Node           `json:"nodes,omitempty"`
-	Fits    string           `json:"fits,omitempty"` // a node whose devices would do
-	Help    []string         `json:"help"`           // what would help, most useful first
+	Asked       *Spec            `json:"asked,omitempty"`
+	Counts      []RequestCounts  `json:"funnel,omitempty"`
+	Broken      []BrokenSelector `json:"brokenSelectors,omitempty"`
+	Removed     []Removal        `json:"removed,omitempty"`
+	Holders     []Holder         `json:"holders,omitempty"` // a few of each request, those with most devices first
+	HolderCount int              `json:"holdersInAll,omitempty"`
+	Nodes       []Node           `json:"nodes,omitempty"`
+	Fits        string           `json:"fits,omitempty"` // a node whose devices would do
+	Help        []string         `json:"help"`           // what would help, most useful first
 
 	onOneNode map[string]int // by request: how many devices one node could give, if nothing were held
 }
 
-// Funnel counts what each stage leaves for one request.
-type Funnel struct {
+// gated reports whether the reference's pod has scheduling gates.
+func (r *PendingRef) gated() bool { return r.Reason == string(dra.ReasonGated) }
+
+// status is what docs/glossary.md calls a reference that is not satisfied. One
+// of a gated pod is not pending.
+func (r *PendingRef) status() string {
+	if r.gated() {
+		return "gated"
+	}
+	return "pending"
+}
+
+// where names a reference in a sentence.
+func (r *PendingRef) where() string {
+	switch {
+	case r.ExtendedResource != "":
+		return fmt.Sprintf("extended resource %s", r.ExtendedResource)
+	case r.Claim != "":
+		return fmt.Sprintf("reference %q, ResourceClaim %s", r.PodClaim, r.Claim)
+	case r.Template != "":
+		return fmt.Sprintf("reference %q, from template %s", r.PodClaim, r.Template)
+	default:
+		return fmt.Sprintf("reference %q", r.PodClaim)
+	}
+}
+
+// lacksDevices reports whether what others hold is in the way.
+func (r *PendingRef) lacksDevices() bool {
+	switch dra.PendingReason(r.Reason) {
+	case dra.ReasonInsufficient, dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints:
+		return true
+	default:
+		return false
+	}
+}
+
+// RequestCounts has how many devices each stage leaves for one request.
+type RequestCounts struct {
 	Request     string         `json:"request"`
 	DeviceClass string         `json:"deviceClass,omitempty"`
 	Asked       int64          `json:"asked,omitempty"` // left out: all that match
@@ -165,13 +202,4 @@ type PodPhase struct {
 	Claim string    `json:"claim,omitempty"`
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
-}
-
-// Gap is a collection that could not be read, or not of all namespaces.
-type Gap struct {
-	Source      string `json:"source"`
-	Reason      string `json:"reason"`
-	Message     string `json:"message,omitempty"`
-	Only        string `json:"onlyNamespace,omitempty"` // the one that could be read
-	Consequence string `json:"consequence"`
 }

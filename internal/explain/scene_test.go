@@ -3,6 +3,7 @@ package explain_test
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -19,8 +20,8 @@ func gpu(node, name string) dra.DeviceID {
 
 // world is a namespace with a pod that waits for a claim of a template, and
 // another namespace whose pod holds devices.
-func world() *explain.World {
-	w := explain.NewWorld()
+func world() *explain.Objects {
+	w := explain.NewObjects()
 	w.Claim(madeClaim(), false)
 	w.Pod(&dra.PodLife{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
@@ -64,8 +65,8 @@ func spec(count int64) explain.Spec {
 }
 
 // waits is the reference of the world's waiting pod.
-func waits(reason dra.PendingReason, message string, verdict *dra.Verdict) explain.Reference {
-	return explain.Reference{
+func waits(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.Waiting {
+	return cluster.Waiting{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Claim: "train-0-gpus-x7k2p",
 		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Verdict: verdict,
 	}
@@ -80,9 +81,9 @@ func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail
 }
 
 // facts are the world with one reference that waits.
-func facts(count int64, waiting ...explain.Reference) explain.Facts {
+func facts(count int64, waiting ...cluster.Waiting) explain.Facts {
 	return explain.Facts{
-		Now: now, World: world(), Waiting: waiting,
+		Now: now, Objects: world(), Pending: waiting,
 		Claims: map[dra.ClaimRef]explain.Spec{
 			{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}: spec(count),
 		},

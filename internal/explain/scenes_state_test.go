@@ -25,15 +25,15 @@ func stateScenes() map[string]scene {
 			Claims: []dra.PodClaim{{Name: "gpu", Claim: "serve"}},
 		}
 		change(&life, &p)
-		f.World.Claim(&life, false)
-		f.World.Pod(&p, p.UID == "")
+		f.Objects.Claim(&life, false)
+		f.Objects.Pod(&p, p.UID == "")
 		return f
 	}
 	gone := func(p *dra.PodLife) { p.UID = "" }
 	preparing := with(func(_ *dra.ClaimLife, p *dra.PodLife) { p.Scheduled = ago(10 * time.Minute) })
 	preparing.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, Claim: "serve", Phase: "preparation", Since: ago(10 * time.Minute)},
 		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Phase: "start", Since: ago(time.Hour)}}
-	preparing.World.Trouble(&dra.Trouble{Name: "team-b/serve-0.1", Kind: dra.TroublePreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
+	preparing.Objects.Trouble(&dra.Trouble{Name: "team-b/serve-0.1", Kind: dra.TroublePreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
 		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
 	return map[string]scene{
 		"reserved":             {serving, facts(2)},

@@ -3,6 +3,7 @@ package explain_test
 import (
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
@@ -110,11 +111,11 @@ func prioritized() explain.Facts {
 
 // extended is a pod that asks for devices as an extended resource.
 func extended() explain.Facts {
-	f := facts(2, explain.Reference{
+	f := facts(2, cluster.Waiting{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
 		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated",
 		Verdict: &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Asked: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
 	})
-	f.World.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)
+	f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)
 	return f
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Spec is what a claim asks for, in the words of its specification.
+// Spec is what a claim requests, by the names of its specification.
 type Spec struct {
 	Requests    []Request    `json:"requests,omitempty"`
 	Constraints []Constraint `json:"constraints,omitempty"`
@@ -35,6 +36,18 @@ type Constraint struct {
 	DistinctAttribute string   `json:"distinctAttribute,omitempty"`
 }
 
+// text describes what a constraint demands.
+func (c Constraint) text() string {
+	of := "the devices of all requests"
+	if len(c.Requests) > 0 {
+		of = "the devices of " + join(c.Requests, "and")
+	}
+	if c.MatchAttribute != "" {
+		return fmt.Sprintf("the constraint that %s have the same %s", of, c.MatchAttribute)
+	}
+	return fmt.Sprintf("the constraint that %s have each another %s", of, c.DistinctAttribute)
+}
+
 // tooMany reports whether the claim asks for more devices than it may be
 // given, even by the smallest alternatives.
 func (s *Spec) tooMany() bool {
@@ -54,7 +67,25 @@ func (s *Spec) tooMany() bool {
 	return least > resourcev1.AllocationResultsMaxSize
 }
 
-// SpecOf puts a claim's specification into words. Bytes that are not UTF-8
+// flat lists requests, and in place of a prioritized list its alternatives.
+func (s *Spec) flat() []Request {
+	var all []Request
+	for _, request := range s.Requests {
+		if len(request.FirstAvailable) > 0 {
+			all = append(all, request.FirstAvailable...)
+			continue
+		}
+		all = append(all, request)
+	}
+	return all
+}
+
+// chooses reports whether any request is a prioritized list.
+func (s *Spec) chooses() bool {
+	return s != nil && slices.ContainsFunc(s.Requests, func(request Request) bool { return len(request.FirstAvailable) > 0 })
+}
+
+// SpecOf copies what a claim's specification requests. Bytes that are not UTF-8
 // become U+FFFD.
 func SpecOf(claim *resourcev1.ResourceClaimSpec) Spec {
 	var spec Spec

@@ -33,7 +33,7 @@ func (s Subject) String() string {
 }
 
 // ParseSubject reads NAMESPACE/NAME, or NAME in the namespace given apart.
-// Both at once must not contradict each other; asked tells whether a person
+// Both at once must not contradict each other; asked says that a person
 // gave the namespace, and not the kubeconfig.
 func ParseSubject(kind Kind, text, namespace string, asked bool) (Subject, error) {
 	name := text

@@ -6,11 +6,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claimSummary is the answer in one sentence.
-func (a account) claimSummary(report *Report, life *dra.ClaimLife) string {
+// summarizer writes the answer in one sentence.
+type summarizer struct {
+	facts  *Facts
+	usages usages
+}
+
+func (s summarizer) claim(report *Report, life *dra.ClaimLife) string {
 	claim := report.Claims[0]
-	if len(report.Waiting) > 0 {
-		return a.waits(report)
+	if len(report.Pending) > 0 {
+		return pendingSummary(report)
 	}
 	switch claim.State {
 	case StateTerminating:
@@ -18,7 +23,7 @@ func (a account) claimSummary(report *Report, life *dra.ClaimLife) string {
 	case StateUnused:
 		return "is unused"
 	case StatePending:
-		if !a.seesUsers(life) {
+		if !s.usages.known(life) {
 			return "is not allocated; whether a pod waits for it is not known"
 		}
 		return "is not allocated; no pod waits for it at present"
@@ -31,16 +36,15 @@ func (a account) claimSummary(report *Report, life *dra.ClaimLife) string {
 		return text + ", reserved for nobody"
 	}
 	text += ", reserved for " + some(claim.ReservedFor, 3)
-	if a.orphaned(life) {
+	if s.usages.orphaned(life) {
 		text += verb(len(claim.ReservedFor), ", which does not exist", ", none of which exists")
 	}
-	return text + a.phaseOf(report)
+	return text + phaseOf(report)
 }
 
-// podSummary is the answer in one sentence.
-func (a account) podSummary(report *Report, life *dra.PodLife) string {
-	if len(report.Waiting) > 0 {
-		return a.waits(report)
+func (s summarizer) pod(report *Report, life *dra.PodLife) string {
+	if len(report.Pending) > 0 {
+		return pendingSummary(report)
 	}
 	text := map[string]string{
 		StateFinished: "has ended", StateTerminating: "is being deleted", StateRunning: "runs",
@@ -50,14 +54,14 @@ func (a account) podSummary(report *Report, life *dra.PodLife) string {
 	if life.Node != "" {
 		text += " on " + life.Node
 	}
-	if a.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
+	if s.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
 		text += "; what it is given is not known"
 	}
-	return text + a.phaseOf(report)
+	return text + phaseOf(report)
 }
 
-// phaseOf tells the phase that has been under way for longest.
-func (a account) phaseOf(report *Report) string {
+// phaseOf describes the phase that started first.
+func phaseOf(report *Report) string {
 	var oldest *PodPhase
 	pod := ""
 	for i := range report.Pods {
@@ -78,23 +82,23 @@ func (a account) phaseOf(report *Report) string {
 	}
 }
 
-// waits tells of the claim that is pending for longest; of a gated one only
-// where no other is pending.
-func (a account) waits(report *Report) string {
-	oldest := report.Waiting[0]
-	for _, waiting := range report.Waiting[1:] {
-		if waiting.gated() != oldest.gated() {
+// pendingSummary describes the reference that has been pending for longest; a gated
+// one only if no other is pending.
+func pendingSummary(report *Report) string {
+	oldest := report.Pending[0]
+	for _, next := range report.Pending[1:] {
+		if next.gated() != oldest.gated() {
 			if oldest.gated() {
-				oldest = waiting
+				oldest = next
 			}
 			continue
 		}
-		if waiting.Since.Before(oldest.Since) {
-			oldest = waiting
+		if next.Since.Before(oldest.Since) {
+			oldest = next
 		}
 	}
 	text := fmt.Sprintf("is %s %s: %s", oldest.status(), since(oldest.Since, report.At), oldest.Meaning)
-	if more := len(report.Waiting) - 1; more > 0 && report.Kind == KindPod {
+	if more := len(report.Pending) - 1; more > 0 && report.Kind == KindPod {
 		text += "; " + counted(more, "more "+oldest.status()+" claim", "more "+oldest.status()+" claims")
 	}
 	return text

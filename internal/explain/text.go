@@ -3,41 +3,35 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Text writes the report for a person: 100 columns wide, in plain text, or
-// with a few bold lines where the terminal has them.
+// Text renders the report for a person: 100 columns wide, in plain text or with a
+// few bold lines.
 func (r *Report) Text(styled bool) string {
 	p := &printer{styled: styled}
 	style := styleBold
-	if len(r.Waiting) > 0 {
+	if len(r.Pending) > 0 {
 		style = styleStrong
 	}
 	p.wrapped("", "", fmt.Sprintf("%s %s/%s %s", sentenceStart(r.Kind), r.Namespace, r.Name, r.Summary), style)
-	for i := range r.Waiting {
-		r.waitingText(p, &r.Waiting[i])
+	for i := range r.Pending {
+		pendingText(p, r, &r.Pending[i])
 	}
 	for i := range r.Claims {
-		r.claimText(p, &r.Claims[i])
+		claimText(p, r, &r.Claims[i])
 	}
-	r.podsText(p)
-	r.gapsText(p)
+	podsText(p, r)
+	gapsText(p, r)
 	return p.text.String()
 }
 
-func sentenceStart(kind Kind) string {
-	if kind == KindPod {
-		return "Pod"
-	}
-	return kind.Object()
-}
-
-// waitingText tells of one reference that is not satisfied. A claim's report has the claim's
-// name on top, so that only who waits is new.
-func (r *Report) waitingText(p *printer, w *Waiting) {
+// pendingText describes one pending reference. A claim's report begins with the
+// claim's name, so that only the pods are added.
+func pendingText(p *printer, r *Report, w *PendingRef) {
 	title := capital(w.status()) + ": " + w.Reason
 	if r.Kind == KindPod {
 		title = capital(w.where()) + ": " + w.Reason
@@ -51,16 +45,162 @@ func (r *Report) waitingText(p *printer, w *Waiting) {
 	switch {
 	case r.Kind == KindClaim:
 		p.paragraph(2, pods(w.Pods)+": "+w.status()+" "+since(w.Since, r.At))
-	case len(r.Waiting) > 1:
+	case len(r.Pending) > 1:
 		p.paragraph(2, w.status()+" "+since(w.Since, r.At))
 	}
 	helpText(p, w.Help)
 	specText(p, w.Asked)
-	funnelText(p, w)
+	countsText(p, w)
 	brokenText(p, w.Broken)
 	removedText(p, w.Removed)
-	r.holdersText(p, w)
+	holdersText(p, r, w)
 	nodesText(p, w)
+}
+
+// holdersText lists the claims that hold devices, and says how many more there are.
+func holdersText(p *printer, r *Report, w *PendingRef) {
+	if len(w.Holders) == 0 {
+		return
+	}
+	section(p, "Held by")
+	for _, holder := range w.Holders {
+		text := fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holderUsers(holder))
+		if holder.Since != nil {
+			text += " " + since(*holder.Since, r.At)
+		}
+		p.paragraph(4, fmt.Sprintf("%s: %s", text, counted(len(holder.Devices), "device", "devices")))
+		p.paragraph(6, some(holder.Devices, 4))
+	}
+	if more := w.HolderCount - len(w.Holders); more > 0 {
+		p.paragraph(4, fmt.Sprintf("and %d more", more))
+	}
+}
+
+// holderUsers says who uses the devices.
+func holderUsers(h Holder) string {
+	var parts []string
+	if h.PodsGone {
+		parts = append(parts, "its pods are gone")
+	}
+	if users := h.used.text(); users != "" {
+		parts = append(parts, users)
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, "; ")
+	case h.used.known:
+		return "nobody uses it"
+	default:
+		return "who uses it is not known"
+	}
+}
+
+// claimText describes a claim that exists, without what a pending reference has
+// described already.
+func claimText(p *printer, r *Report, claim *Claim) {
+	described := slices.ContainsFunc(r.Pending, func(w PendingRef) bool { return w.Claim == claim.Name })
+	if described && len(claim.Devices) == 0 && len(claim.Remarks) == 0 {
+		return
+	}
+	title := "ResourceClaim " + claim.Name + ": " + claim.State
+	if claim.Node != "" {
+		title += ", on " + claim.Node
+	}
+	p.heading(title)
+	p.paragraph(2, claimHistory(r, claim))
+	for _, remark := range claim.Remarks {
+		p.paragraph(2, remark)
+	}
+	helpText(p, claim.Help)
+	if !described {
+		specText(p, claim.Asked)
+	}
+	devicesText(p, claim.Devices)
+	if len(claim.ReservedFor) > 0 {
+		section(p, "Reserved for")
+		p.paragraph(4, some(claim.ReservedFor, 12))
+	}
+}
+
+// claimHistory says what has happened to it.
+func claimHistory(r *Report, claim *Claim) string {
+	parts := []string{"exists " + since(claim.Created, r.At)}
+	if claim.MadeFor != "" {
+		made := "made for " + claim.MadeFor
+		if claim.ExtendedResource {
+			made += ", which asks for an extended resource"
+		}
+		parts = append(parts, made)
+	}
+	if claim.AllocatedAt != nil {
+		parts = append(parts, "allocated "+since(*claim.AllocatedAt, r.At))
+	}
+	if claim.DeletedSince != nil {
+		parts = append(parts, "being deleted "+since(*claim.DeletedSince, r.At))
+	}
+	if len(claim.Finalizers) > 0 {
+		parts = append(parts, "kept by "+strings.Join(claim.Finalizers, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func devicesText(p *printer, devices []Device) {
+	if len(devices) == 0 {
+		return
+	}
+	section(p, "Devices")
+	var rows [][]string
+	for _, device := range devices {
+		text := device.Driver + "/" + device.Pool + "/" + device.Name
+		if device.AdminAccess {
+			text += " (admin access)"
+		}
+		rows = append(rows, []string{device.Request, device.DeviceClass, text})
+	}
+	p.table(4, rows)
+}
+
+// podsText describes the phases of the pods.
+func podsText(p *printer, r *Report) {
+	for i := range r.Pods {
+		pod := &r.Pods[i]
+		if pod.State == StateWaiting && len(pod.Phases) == 0 {
+			continue // described by its reference
+		}
+		title := "Pod " + pod.Name + ": " + pod.State
+		if pod.Node != "" {
+			title += ", on " + pod.Node
+		}
+		p.heading(title)
+		for _, phase := range pod.Phases {
+			text := phase.Phase
+			if phase.Claim != "" {
+				text += " of " + phase.Claim
+			}
+			p.paragraph(2, text+" is under way "+since(phase.Since, r.At))
+		}
+		if pod.Message != "" {
+			p.paragraph(2, pod.Message)
+		}
+		helpText(p, pod.Help)
+	}
+}
+
+func gapsText(p *printer, r *Report) {
+	if len(r.NotRead) == 0 {
+		return
+	}
+	p.heading("What could not be read")
+	for _, gap := range r.NotRead {
+		text := gap.Source
+		if gap.Only != "" {
+			text += " outside of namespace " + gap.Only
+		}
+		p.item(2, "-", fmt.Sprintf("%s (%s): %s", text, gap.Reason, gap.Consequence))
+		if gap.Message != "" {
+			p.paragraph(4, gap.Message)
+		}
+	}
 }
 
 func specText(p *printer, spec *Spec) {
@@ -104,9 +244,9 @@ func requestText(p *printer, indent int, request Request) {
 	}
 }
 
-// funnelText is the table of stages.
-func funnelText(p *printer, w *Waiting) {
-	if len(w.Funnel) == 0 {
+// countsText is the table of stages.
+func countsText(p *printer, w *PendingRef) {
+	if len(w.Counts) == 0 {
 		return
 	}
 	section(p, "Devices that each stage leaves")
@@ -118,13 +258,13 @@ func funnelText(p *printer, w *Waiting) {
 	for i := 1; i < len(header); i++ {
 		numbers = append(numbers, i)
 	}
-	for _, funnel := range w.Funnel {
-		row := []string{funnel.Request, "all"}
-		if funnel.Asked > 0 {
-			row[1] = fmt.Sprint(funnel.Asked)
+	for _, counts := range w.Counts {
+		row := []string{counts.Request, "all"}
+		if counts.Asked > 0 {
+			row[1] = fmt.Sprint(counts.Asked)
 		}
 		for stage := range dra.Stage(dra.Stages) {
-			left, known := funnel.Left[stage.String()]
+			left, known := counts.Left[stage.String()]
 			if !known {
 				row = append(row, "?")
 				continue
@@ -156,15 +296,15 @@ func removedText(p *printer, removed []Removal) {
 	}
 	section(p, "Taken away")
 	for _, removal := range removed {
-		p.wrapped(blanks(4), blanks(8), removal.text(), "")
+		p.wrapped(blanks(4), blanks(8), removalText(removal), "")
 		if len(removal.Examples) > 0 {
 			p.item(6, "such as", strings.Join(removal.Examples, ", "))
 		}
 	}
 }
 
-// text says in one sentence what was taken away, and why.
-func (r Removal) text() string {
+// removalText says in one sentence how many devices a stage removed, and why.
+func removalText(r Removal) string {
 	amount := fmt.Sprint(r.Count)
 	if r.Of > 0 {
 		amount += fmt.Sprintf(" of %d", r.Of)
@@ -182,7 +322,7 @@ func (r Removal) text() string {
 	}
 }
 
-func nodesText(p *printer, w *Waiting) {
+func nodesText(p *printer, w *PendingRef) {
 	if len(w.Nodes) > 0 {
 		section(p, "Nodes that come closest")
 		for _, node := range w.Nodes {
@@ -218,3 +358,10 @@ func helpText(p *printer, help []string) {
 
 // section is a heading within one reference.
 func section(p *printer, title string) { p.wrapped("  ", "  ", title+":", styleBold) }
+
+func sentenceStart(kind Kind) string {
+	if kind == KindPod {
+		return "Pod"
+	}
+	return kind.Object()
+}

@@ -7,47 +7,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// usage is who has a claim, or waits for it.
+// orphanHelp is the advice for reservations for pods that do not exist.
+const orphanHelp = "the controller manager's resourceclaim controller takes such reservations back: see whether it runs, and its log"
+
+// usage is which pods and other objects use a claim, or are pending for it.
 type usage struct {
 	pods   []string // that exist and that it is reserved for, that refer to it, or that it was made for
 	others []string // PodGroups and whatever else it is reserved or was made for
 	gone   bool     // it is reserved for pods none of which exists
 	known  bool     // whoever could use it could be read
-}
-
-// usage finds who uses a claim. A pod may have a claim without its being
-// reserved for it yet, and a claim may be reserved for what is no pod.
-func (a account) usage(life *dra.ClaimLife) usage {
-	found := usage{gone: a.orphaned(life), known: a.seesUsers(life)}
-	if !found.gone {
-		for _, consumer := range life.ReservedFor {
-			found.add(consumer)
-		}
-	}
-	for _, pod := range a.facts.World.users(life.Ref) {
-		found.add(dra.Consumer{Resource: "pods", Name: pod.Ref.Name})
-	}
-	owner, ref := life.MadeFor, dra.PodRef{Namespace: life.Ref.Namespace, Name: life.MadeFor.Name}
-	switch owner.Resource {
-	case "":
-	case "pods":
-		if pod, exists := a.facts.World.pods[ref]; exists && pod.UID == owner.UID && !pod.Terminal {
-			found.add(owner)
-		}
-	case "podgroups":
-		if group, exists := a.facts.World.groups[ref]; exists && group.UID == owner.UID {
-			found.add(owner)
-		}
-	default:
-		found.add(owner) // nobody looks whether it exists
-	}
-	return found
-}
-
-// seesUsers reports whether all could be read that might use the claim.
-func (a account) seesUsers(life *dra.ClaimLife) bool {
-	gaps, namespace := a.facts.Gaps, life.Ref.Namespace
-	return gaps.sees(sourcePods, namespace) && (life.MadeFor.Resource != "podgroups" || gaps.sees(sourceGroups, namespace))
 }
 
 func (u *usage) add(consumer dra.Consumer) {
@@ -60,11 +28,11 @@ func (u *usage) add(consumer dra.Consumer) {
 	}
 }
 
-// nobody reports whether none is known to use the claim or to wait for it.
+// nobody reports whether nothing is known to use the claim or to be pending for it.
 func (u usage) nobody() bool { return len(u.pods) == 0 && len(u.others) == 0 }
 
-// idle reports whether nobody uses the claim, for sure: only then it can be
-// deleted without asking anybody.
+// idle reports whether it is certain that nothing uses the claim, so that it can be
+// deleted.
 func (u usage) idle() bool { return u.known && !u.gone && u.nobody() }
 
 // text names the users in a sentence: "pods a, b; PodGroup gang".
@@ -79,17 +47,58 @@ func (u usage) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// orphaned reports whether the claim is reserved for pods none of which
-// exists. Without the pods nobody knows.
-func (a account) orphaned(life *dra.ClaimLife) bool {
-	if !a.facts.Gaps.sees(sourcePods, life.Ref.Namespace) || len(life.ReservedFor) == 0 {
+// usages finds who uses a claim, in what could be read.
+type usages struct {
+	objects *Objects
+	gaps    Gaps
+}
+
+// of returns who uses a claim. A claim may be used by a pod that it is not reserved
+// for yet, and may be reserved for other objects than pods.
+func (u usages) of(life *dra.ClaimLife) usage {
+	found := usage{gone: u.orphaned(life), known: u.known(life)}
+	if !found.gone {
+		for _, consumer := range life.ReservedFor {
+			found.add(consumer)
+		}
+	}
+	for _, pod := range u.objects.users(life.Ref) {
+		found.add(dra.Consumer{Resource: "pods", Name: pod.Ref.Name})
+	}
+	owner, ref := life.MadeFor, dra.PodRef{Namespace: life.Ref.Namespace, Name: life.MadeFor.Name}
+	switch owner.Resource {
+	case "":
+	case "pods":
+		if pod, exists := u.objects.pods[ref]; exists && pod.UID == owner.UID && !pod.Terminal {
+			found.add(owner)
+		}
+	case "podgroups":
+		if group, exists := u.objects.groups[ref]; exists && group.UID == owner.UID {
+			found.add(owner)
+		}
+	default:
+		found.add(owner) // objects of other kinds are not read
+	}
+	return found
+}
+
+// known reports whether everything that could use the claim has been read.
+func (u usages) known(life *dra.ClaimLife) bool {
+	gaps, namespace := u.gaps, life.Ref.Namespace
+	return gaps.sees(sourcePods, namespace) && (life.MadeFor.Resource != "podgroups" || gaps.sees(sourceGroups, namespace))
+}
+
+// orphaned reports whether the claim is reserved for pods none of which exists.
+// It is false if the pods could not be read.
+func (u usages) orphaned(life *dra.ClaimLife) bool {
+	if !u.gaps.sees(sourcePods, life.Ref.Namespace) || len(life.ReservedFor) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(life.ReservedFor, func(consumer dra.Consumer) bool {
 		if consumer.Resource != "pods" {
 			return true
 		}
-		pod, found := a.facts.World.pods[dra.PodRef{Namespace: life.Ref.Namespace, Name: consumer.Name}]
+		pod, found := u.objects.pods[dra.PodRef{Namespace: life.Ref.Namespace, Name: consumer.Name}]
 		return found && pod.UID == consumer.UID
 	})
 }

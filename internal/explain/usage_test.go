@@ -20,8 +20,8 @@ func left(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLif
 	}
 	worker := dra.PodLife{Ref: dra.PodRef{Namespace: "team-c", Name: "worker"}, UID: "worker", Created: ago(9 * time.Hour)}
 	change(&life, &worker)
-	f.World.Claim(&life, false)
-	f.World.Pod(&worker, false)
+	f.Objects.Claim(&life, false)
+	f.Objects.Pod(&worker, false)
 }
 
 // Nobody is told to delete what somebody uses, waits for, or may use.
@@ -73,7 +73,7 @@ func TestAdviceToDelete(t *testing.T) {
 			if !strings.Contains(text, "team-c/leftover ("+test.who+") since") {
 				t.Errorf("not held by %q", test.who)
 			}
-			f.Waiting = nil
+			f.Pending = nil
 			own := told(t, f, explain.Subject{Kind: explain.KindClaim, Namespace: "team-c", Name: "leftover"})
 			for what, is := range map[string]bool{
 				"kubectl delete resourceclaim": strings.Contains(text, "kubectl delete resourceclaim"),

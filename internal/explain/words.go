@@ -1,12 +1,19 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// join lists words as a sentence does: "a, b and c".
+// join lists words as in a sentence: "a, b and c".
 func join(words []string, last string) string {
 	switch len(words) {
 	case 0:
@@ -46,6 +53,43 @@ func pods(names []string) string {
 	return verb(len(names), "pod", "pods") + " " + some(names, 4)
 }
 
+func podNames(pods []*dra.PodLife) []string {
+	names := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		names = append(names, pod.Ref.Name)
+	}
+	return names
+}
+
+// consumerText names a consumer as kubectl does: "pod train-0".
+func consumerText(consumer dra.Consumer) string {
+	switch consumer.Resource {
+	case "pods":
+		return "pod " + consumer.Name
+	case "podgroups":
+		return "PodGroup " + consumer.Name
+	default:
+		return strings.TrimSpace(consumer.Resource + " " + consumer.Name)
+	}
+}
+
+func deviceNames(devices []dra.DeviceID) []string {
+	names := make([]string, 0, len(devices))
+	for _, device := range devices {
+		names = append(names, device.String())
+	}
+	return names
+}
+
+// taintText writes a taint as kubectl does.
+func taintText(taint dra.Taint) string {
+	text := taint.Key
+	if taint.Value != "" {
+		text += "=" + taint.Value
+	}
+	return text + ":" + taint.Effect
+}
+
 // span is a time span with one or two units, as short as it is clear.
 func span(d time.Duration) string {
 	switch {
@@ -60,7 +104,31 @@ func span(d time.Duration) string {
 	}
 }
 
-// since is a moment for people, and how long ago it was.
+// since is a time for people, and how long ago it was.
 func since(moment, now time.Time) string {
 	return fmt.Sprintf("since %s (%s)", moment.UTC().Format("2006-01-02 15:04:05 MST"), span(now.Sub(moment)))
+}
+
+// moment returns nil for a time that is unknown.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// sortedPairs writes a map as "key: value", sorted by key.
+func sortedPairs[K cmp.Ordered, V any](values map[K]V) []string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		pairs = append(pairs, fmt.Sprintf("%v: %v", key, values[key]))
+	}
+	return pairs
+}
+
+// capital begins a sentence.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }

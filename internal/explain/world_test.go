@@ -19,10 +19,10 @@ func TestAClaimThatNoStatusNamesYet(t *testing.T) {
 		f := facts(2, waits(dra.ReasonInsufficient, "too few", nil))
 		made := madeClaim()
 		made.MadeFor = owner
-		f.World.Claim(madeClaim(), true)
-		f.World.Claim(made, false)
-		f.World.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-		f.World.Pod(&dra.PodLife{
+		f.Objects.Claim(madeClaim(), true)
+		f.Objects.Claim(made, false)
+		f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Pod(&dra.PodLife{
 			Ref: waitingPod(), UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}},
 			Group: map[string]string{"podgroups": "gang"}[owner.Resource],
 		}, false)
@@ -39,7 +39,7 @@ func TestAClaimThatNoStatusNamesYet(t *testing.T) {
 // A pod that is being deleted waits for nothing any more, as in dra_claims.
 func TestAClaimOfAPodThatGoes(t *testing.T) {
 	f := facts(2)
-	f.World.Pod(&dra.PodLife{
+	f.Objects.Pod(&dra.PodLife{
 		Ref: waitingPod(), UID: "train-0", Created: ago(4 * time.Minute), Deleted: ago(time.Minute),
 		Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 	}, false)
@@ -57,9 +57,9 @@ func TestWhoseClaimCannotBeMade(t *testing.T) {
 		w := waits(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
 		f := unmade(facts(2, w))
-		f.World.Trouble(&dra.Trouble{Name: "team-a/gang.1", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
-		f.World.Trouble(&dra.Trouble{Name: "team-a/train-0.1", Kind: dra.TroubleCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
-		f.World.Pod(&dra.PodLife{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
+		f.Objects.Trouble(&dra.Trouble{Name: "team-a/gang.1", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
+		f.Objects.Trouble(&dra.Trouble{Name: "team-a/train-0.1", Kind: dra.TroubleCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
+		f.Objects.Pod(&dra.PodLife{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		text := told(t, f, pod)
 		if strings.Contains(text, "mend what the controller manager says: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)

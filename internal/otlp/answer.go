@@ -15,6 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// answerBytes is how many bytes an answer that takes an export may have: it has
+// one message in it. It is no round number, so that gRPC's words for an answer
+// that is too large are told from a collector's, which has a limit of its own.
+const answerBytes = 64<<10 - 1
+
 // answerText is how many bytes of a collector's answer are read for its
 // message.
 const answerText = 4 << 10

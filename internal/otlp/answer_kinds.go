@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func passing(err error) bool {
 		case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
 			return true
 		case codes.ResourceExhausted:
-			return !tooLarge(err)
+			return !tooLarge(err) && !longAnswer(said)
 		}
 		return false
 	}
@@ -50,7 +51,14 @@ func tooLarge(err error) bool {
 		return refusal.Status == http.StatusRequestEntityTooLarge
 	}
 	said, ok := grpcStatus(err)
-	return ok && said.Code() == codes.ResourceExhausted && strings.Contains(strings.ToLower(said.Message()), "larger than max")
+	return ok && said.Code() == codes.ResourceExhausted && !longAnswer(said) && strings.Contains(strings.ToLower(said.Message()), "larger than max")
+}
+
+// longAnswer reports whether it is the collector's answer that was too large for
+// us, which gRPC says with the same code and nearly the same words.
+func longAnswer(said *status.Status) bool {
+	return strings.HasPrefix(said.Message(), "grpc: ") && strings.Contains(said.Message(), "larger than max") &&
+		strings.HasSuffix(strings.TrimSuffix(said.Message(), ")"), " "+strconv.Itoa(answerBytes))
 }
 
 // retryAfter is for how long the collector asks to be left alone: Retry-After

@@ -104,6 +104,8 @@ func TestPassing(t *testing.T) {
 		"gone":      {overGRPC(codes.Unavailable, ""), true, false},
 		"exhausted": {overGRPC(codes.ResourceExhausted, "rate limit"), true, false},
 		"large":     {overGRPC(codes.ResourceExhausted, large), false, true},
+		"answer":    {overGRPC(codes.ResourceExhausted, "grpc: received message larger than max (5000000 vs. 65535)"), false, false},
+		"unpacked":  {overGRPC(codes.ResourceExhausted, "grpc: received message after decompression larger than max 65535"), false, false},
 		"invalid":   {overGRPC(codes.InvalidArgument, large), false, false},
 		"unauth":    {overGRPC(codes.Unauthenticated, ""), false, false},
 		"internal":  {overGRPC(codes.Internal, ""), false, false},

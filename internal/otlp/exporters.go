@@ -68,6 +68,7 @@ func (s Settings) spanExporter(ctx context.Context) (sdktrace.SpanExporter, erro
 			otlptracehttp.WithCompression(compression),
 			otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
 			otlptracehttp.WithTimeout(s.Traces.Timeout),
+			otlptracehttp.WithMaxResponseSize(answerBytes),
 			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 		)
 	}

@@ -27,9 +27,6 @@ const (
 	// answerHeader is how many bytes of headers an answer may have: those of a
 	// collector are few, and what is not a collector must not fill our memory.
 	answerHeader = 64 << 10
-	// largestAnswer is how many bytes an answer by gRPC may have. It is empty, or
-	// says how much was rejected.
-	largestAnswer = 256 << 10
 	// pingTimeout is how long a silent peer may stay silent when asked.
 	pingTimeout = 10 * time.Second
 )
@@ -58,7 +55,7 @@ func (s Signal) dialOptions(agent string, asked *atomic.Bool) []grpc.DialOption 
 		grpc.WithUserAgent(agent),
 		grpc.WithMaxHeaderListSize(answerHeader),
 		grpc.WithTransportCredentials(trust),
-		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor), grpc.MaxCallRecvMsgSize(largestAnswer)),
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor), grpc.MaxCallRecvMsgSize(answerBytes)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialAfter},
 			MinConnectTimeout: dialTimeout,

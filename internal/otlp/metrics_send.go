@@ -79,9 +79,6 @@ type httpSender struct {
 	gzip    bool
 }
 
-// answerBytes is as much of an answer as is read: it has one message in it.
-const answerBytes = 64 << 10
-
 func (s *httpSender) send(ctx context.Context, message *collectorpb.ExportMetricsServiceRequest) error {
 	body, err := proto.Marshal(message)
 	if err != nil {
@@ -113,7 +110,10 @@ func (s *httpSender) send(ctx context.Context, message *collectorpb.ExportMetric
 
 // answered reads what a collector says that has taken the request.
 func answered(response *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytes+1))
+	if len(body) > answerBytes {
+		return fmt.Errorf("read the collector's answer: it has more than %d bytes", answerBytes)
+	}
 	if err != nil || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/x-protobuf") {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
 // Options are what is pushed, and how.
@@ -77,6 +78,8 @@ func New(ctx context.Context, options Options) (*Pusher, error) {
 		return nil, fmt.Errorf("register the metrics about OTLP: %w", err)
 	}
 	p := &Pusher{options: options, resource: described}
+	// A collector that takes one export and refuses the next would have each told.
+	options.Log = slog.New(ratelog.Limit(options.Log.Handler(), "push by OTLP"))
 	if settings.Metrics.On {
 		inner, err := settings.metricExporter(ctx)
 		if err != nil {

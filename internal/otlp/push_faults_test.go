@@ -4,12 +4,14 @@ import (
 	"crypto/tls"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
+	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
 func (p *pushing) failed(t *testing.T, times float64) {
@@ -272,6 +274,24 @@ func TestSomeRequestsOfAPushFail(t *testing.T) {
 		p.finish()
 		if got := p.collector.Counts(); got.Requests != 2 || got.Taken != 1 {
 			t.Errorf("the collector was asked %d times and took %d, want 2 and 1", got.Requests, got.Taken)
+		}
+	})
+}
+
+// A collector that takes every other push does not fill the log.
+func TestCollectorTakesEveryOtherPush(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		p := startPushing(t, protocol, nil)
+		var asked atomic.Int64
+		p.collector.Answer(func(simulated.Request) simulated.Answer {
+			if asked.Add(1)%2 == 0 {
+				return simulated.Answer{}
+			}
+			return simulated.Answer{Code: codes.InvalidArgument, Message: "not this one"}
+		})
+		until(t, "forty pushes have failed", func() bool { return p.exports(t, resultFailure) >= 40 })
+		if n := strings.Count(p.logged.String(), "\n"); n > ratelog.PerMinute {
+			t.Errorf("%d lines in the log", n)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"runtime"
 	"testing"
@@ -66,6 +67,49 @@ func TestTracesLeaveNoMemoryBehind(t *testing.T) {
 	tracing.lost(t, map[string]int{reasonQueueFull: 7_000, reasonShutdown: 10_000})
 	if left := heapInUse() - before; left > 1<<20 {
 		t.Errorf("a queue that was full left %d KiB behind", left>>10)
+	}
+}
+
+// What waits takes no more memory when whoever makes objects gives them the
+// longest names and messages that there may be.
+func TestQueueOfLongTexts(t *testing.T) {
+	const name, message = 253, 4096
+	text := func(length, n int) string { return fmt.Sprintf("%0*d", length, n) }
+	for what, lengthen := range map[string]func(*trace.Trace, int){
+		"messages": func(l *trace.Trace, n int) {
+			l.Spans[0].Message = text(message, n)
+			for i := range l.Spans[1].Events {
+				l.Spans[1].Events[i].Message = text(message, n+i)
+			}
+		},
+		"names": func(l *trace.Trace, n int) {
+			l.Spans = l.Spans[:1]
+			l.Claim.Namespace, l.Claim.Name, l.Claim.Class = text(63, n), text(name, n), text(name, n+1)
+			l.Pod.Name, l.Pod.Node = text(name, n+2), text(name, n+3)
+		},
+		"devices": func(l *trace.Trace, n int) {
+			for i := range 32 {
+				l.Claim.Devices = append(l.Claim.Devices, trace.Device{Driver: text(63, i), Pool: text(name, n), Name: text(63, n+i), Request: text(63, i)})
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			before := heapInUse()
+			q := newTraceQueue(queueSize, func(int) {})
+			for n := range queueSize + 1 {
+				l := lifecycle(n)
+				lengthen(&l, n)
+				if refused, _ := q.add([]trace.Trace{l}); refused > 0 {
+					break
+				}
+			}
+			held := heapInUse() - before
+			traces, _ := q.size()
+			t.Logf("%d traces take %d MiB", traces, held>>20)
+			if held > 80<<20 {
+				t.Errorf("%d traces take %d MiB", traces, held>>20)
+			}
+		})
 	}
 }
 

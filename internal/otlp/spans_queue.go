@@ -11,6 +11,7 @@ import (
 //
 // It is bounded by weight. A trace weighs as much as it has spans and events:
 // an event's message takes about as much memory as a span, or as four devices.
+// Long texts weigh more.
 type traceQueue struct {
 	capacity int
 	length   func(traces int) // told of each change, in order; must not block
@@ -103,14 +104,28 @@ func (q *traceQueue) size() (traces, weight int) {
 	return len(q.traces), q.weight
 }
 
+// spanText is how many bytes of text count as a span. Those of a usual trace
+// are fewer.
+const spanText = 512
+
 // traceWeight is what a trace counts for in queues and batches: a claim of many
-// devices is several spans' worth.
+// devices is several spans' worth, and so are long names and messages.
 func traceWeight(t *trace.Trace) int {
 	weight := len(t.Spans) + len(t.Claim.Devices)/4
+	text := len(t.Claim.Namespace) + len(t.Claim.Name) + len(t.Claim.UID) + len(t.Claim.Class) +
+		len(t.Pod.Name) + len(t.Pod.UID) + len(t.Pod.Node)
+	for i := range t.Claim.Devices {
+		d := &t.Claim.Devices[i]
+		text += len(d.Driver) + len(d.Pool) + len(d.Name) + len(d.Request)
+	}
 	for i := range t.Spans {
 		weight += len(t.Spans[i].Events)
+		text += len(t.Spans[i].Message)
+		for j := range t.Spans[i].Events {
+			text += len(t.Spans[i].Events[j].Message)
+		}
 	}
-	return weight
+	return weight + text/spanText
 }
 
 // batchWeight is what the traces weigh together.

@@ -15,8 +15,8 @@ func TestAPIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(text)
-	for _, kind := range []any{ClaimsAnswer{}, Claim{}, ClaimDevice{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Recovery{}, Consumer{},
-		PodUse{}, Use{}, Price{}, totalsAnswer{}, Totals{}, PendingAnswer{}, Waiting{}, Funnel{}} {
+	for _, kind := range []any{ClaimsAnswer{}, Claim{}, ClaimDevice{}, ClaimGauges{}, Allocation{}, Account{}, Health{}, Signal{}, Taint{}, XID{}, Recovery{}, Consumer{},
+		PodUse{}, Use{}, Price{}, totalsAnswer{}, Totals{}, PendingAnswer{}, PendingRef{}, RequestCounts{}} {
 		fields := reflect.TypeOf(kind)
 		for i := range fields.NumField() {
 			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")

@@ -1,11 +1,9 @@
 package page
 
 import (
-	_ "embed" // for the page
+	_ "embed" // for the pages
 	"html/template"
-	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -18,117 +16,91 @@ var clusterCSS string
 //go:embed cluster.js
 var clusterJS string
 
-// clusterSite serves the views of one Config. It is safe for concurrent use.
-type clusterSite struct {
-	config Config
-	log    *slog.Logger
-	html   *template.Template
-}
-
-// ClusterHandlers returns what the cluster's page consists of, by path: the
-// page itself, its styles and scripts, and the JSON. Of the Config, Node means
-// nothing.
+// ClusterHandlers returns what the page of a cluster consists of, by path: the page
+// itself, its styles and scripts, and the JSON. Config.Node is not used.
 func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	parsed, err := parse(clusterHTML, clusterFunctions(config.Explain))
 	if err != nil {
 		return nil, err
 	}
-	s := &clusterSite{config: config, log: config.Log, html: parsed}
+	s := &site[ClusterView]{config: config, html: parsed, view: ClusterFromRows, source: func(v *ClusterView) []Source { return v.Sources }}
+	s.page = func(view ClusterView, ready bool) any {
+		return struct {
+			ClusterView
+			Ready       bool
+			MetricsPath string
+		}{view, ready, config.MetricsPath}
+	}
 	return map[string]http.Handler{
 		"/":               http.HandlerFunc(s.servePage),
 		"/page.css":       constant("text/css; charset=utf-8", pageCSS),
 		"/cluster.css":    constant("text/css; charset=utf-8", clusterCSS),
 		"/page.js":        constant("text/javascript; charset=utf-8", pageJS),
 		"/cluster.js":     constant("text/javascript; charset=utf-8", clusterJS),
-		"/api/v1/pending": http.HandlerFunc(s.servePending),
+		"/api/v1/pending": s.document(pendingAnswer),
 	}, nil
-}
-
-// view is the present one for the reader of a request; false before the first
-// snapshot.
-func (s *clusterSite) view(r *http.Request) (ClusterView, bool, error) {
-	rows, troubles, err := s.config.shownTo(r)
-	if err != nil {
-		return ClusterView{}, false, err
-	}
-	view := ClusterFromRows(rows, s.config.Now())
-	explain(view.Sources, troubles)
-	return view, rows != nil, nil
-}
-
-func (s *clusterSite) servePage(w http.ResponseWriter, r *http.Request) {
-	view, ready, err := s.view(r)
-	if err != nil {
-		refuse(w, s.log, err)
-		return
-	}
-	writeHTML(w, s.log, s.html, struct {
-		ClusterView
-		Ready       bool
-		MetricsPath string
-	}{view, ready, s.config.MetricsPath})
 }
 
 // How much a page shows of what there may be very much of; JSON and metrics
 // have all.
 const (
-	shownWaits = 100
-	shownItems = 25
+	shownPending = 100
+	shownItems   = 25
 )
 
 // clusterFunctions are those that the template calls; explain is that of Config.
 func clusterFunctions(explain string) template.FuncMap {
 	return template.FuncMap{
-		"phase":    phaseText,
-		"stages":   stagesOf,
-		"whole":    whole,
-		"count":    func(v float64) string { return whole(&v) },
-		"none":     func(count *float64) bool { return count != nil && *count == 0 },
-		"percent":  percent,
-		"bar":      newBar,
-		"share":    share,
-		"waits":    func(view ClusterView) shown[waitRow] { return newWaitRows(view, explain) },
-		"underway": func(all []Underway) shown[Underway] { return showing(all, shownItems) },
-		"items":    func(all []Oddity) shown[Oddity] { return showing(all, shownItems) },
-		"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
-		"since":    ageOf,
-		"stack":    newStack,
-		"listed":   listed,
-		"names":    namesOnly,
-		"gates":    gates,
-		"odd":      func(at time.Time, of Oddities) oddRow { return oddRow{at, of} },
+		"phase":       phaseText,
+		"stages":      stagesOf,
+		"whole":       whole,
+		"count":       func(v float64) string { return whole(&v) },
+		"none":        func(count *float64) bool { return count != nil && *count == 0 },
+		"percent":     percent,
+		"bar":         newBar,
+		"share":       share,
+		"pendingRows": func(view ClusterView) shown[pendingRow] { return newPendingRows(view, explain) },
+		"underway":    func(all []ActivePhase) shown[ActivePhase] { return showing(all, shownItems) },
+		"items":       func(all []Anomaly) shown[Anomaly] { return showing(all, shownItems) },
+		"clock":       func(at time.Time) string { return at.UTC().Format("15:04:05 UTC") },
+		"since":       ageOf,
+		"stack":       newStack,
+		"listed":      listed,
+		"names":       namesOnly,
+		"gatedItems":  gatedItems,
+		"anomalies":   func(at time.Time, of AnomalyKind) anomalyRow { return anomalyRow{at, of} },
 	}
 }
 
-// waitRow is a waiting reference as the page shows it. What it embeds would be
-// slow to find for a template.
-type waitRow struct {
-	Of             Waiting
+// pendingRow is a pending reference as the page shows it. It embeds nothing, since
+// templates find embedded fields slowly.
+type pendingRow struct {
+	Of             PendingRef
 	Key            string
 	Age            string
 	Because, Claim string
 	Command        string // tells a person more; empty where none can
 }
 
-// newWaitRows are the first of the pending claims; explain is what the commands
+// newPendingRows are the first of the pending claims; explain is what the commands
 // about their pods begin with, empty for none.
-func newWaitRows(view ClusterView, explain string) shown[waitRow] {
+func newPendingRows(view ClusterView, explain string) shown[pendingRow] {
 	unjudged := view.Unread("resourceslices", "deviceclasses")
-	waiting := showing(view.Waiting, shownWaits)
-	rows := make([]waitRow, len(waiting.First))
+	waiting := showing(view.Pending, shownPending)
+	rows := make([]pendingRow, len(waiting.First))
 	for i, w := range waiting.First {
-		rows[i] = waitRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
+		rows[i] = pendingRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
 		if explain != "" {
 			rows[i].Command = explain + " pod " + w.Namespace + "/" + w.Pod
 		}
 	}
-	return shown[waitRow]{rows, waiting.More}
+	return shown[pendingRow]{rows, waiting.More}
 }
 
-// oddRow is a kind of oddities as of a moment.
-type oddRow struct {
+// anomalyRow is a kind of oddities as of a moment.
+type anomalyRow struct {
 	At time.Time
-	Of Oddities
+	Of AnomalyKind
 }
 
 // ageOf is the time since then, for people.
@@ -164,17 +136,16 @@ func newStack(devices DeviceStates) *stack {
 	return &stack{Allocated: allocated.Width, Unavailable: unavailable.Width, From: allocated.Width}
 }
 
-// gates are the references that are held back, as items of a list: nobody has
-// to do anything about them.
-func gates(view ClusterView) []Oddity {
-	var items []Oddity
+// gatedItems returns the references of gated pods as items of a list.
+func gatedItems(view ClusterView) []Anomaly {
+	var items []Anomaly
 	for _, w := range view.Gated {
-		items = append(items, Oddity{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
+		items = append(items, Anomaly{Name: w.Namespace + "/" + w.Pod, Detail: w.PodClaim, Since: w.Since})
 	}
 	return items
 }
 
-// phaseText says what a phase waits for.
+// phaseText describes a phase.
 func phaseText(phase string) string {
 	switch phase {
 	case "binding":
@@ -192,13 +163,26 @@ func phaseText(phase string) string {
 	}
 }
 
-// longAfter is when a phase that is under way has taken long.
-const longAfter = 10 * time.Second
+// PendingAnswer is the document of /api/v1/pending. docs/api.md describes it;
+// its names do not change within v1.
+type PendingAnswer struct {
+	APIVersion string       `json:"apiVersion"`
+	At         time.Time    `json:"at"`
+	Unread     []string     `json:"unread,omitempty"` // sources without which nobody knows who waits
+	Pending    []PendingRef `json:"pending"`
+	Gated      []PendingRef `json:"gated"`
+}
 
-// Long are the phases under way that have taken long.
-func (v ClusterView) Long() []Underway {
-	return slices.DeleteFunc(slices.Clone(v.Underway), func(u Underway) bool {
-		age, known := since(v.At, u.Since)
-		return known && age < longAfter
-	})
+// pendingAnswer has the pending claims of all namespaces, or of those that the query
+// names, and the gated ones; the oldest first.
+func pendingAnswer(r *http.Request, view ClusterView) any {
+	namespace := func(w PendingRef) string { return w.Namespace }
+	answer := PendingAnswer{
+		APIVersion: APIVersion, At: view.At,
+		Pending: selected(r, view.Pending, namespace), Gated: selected(r, view.Gated, namespace),
+	}
+	for _, source := range view.Unread("pods", "resourceclaims") {
+		answer.Unread = append(answer.Unread, source.Name)
+	}
+	return answer
 }

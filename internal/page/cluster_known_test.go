@@ -91,13 +91,13 @@ func TestWhyItWaits(t *testing.T) {
 		unread              []string
 		because, claimed    string
 	}{
-		{"judged", "unknown", "c", nil, "Nothing that is known speaks against it.", "claim c"},
+		{"judged", "unknown", "c", nil, "No reason is evident.", "claim c"},
 		{"without slices", "unknown", "c", []string{"resourceslices"}, "Not judged: resourceslices could not be read.", "claim c"},
 		{"without classes", "unknown", "c", []string{"deviceclasses"}, "Not judged: deviceclasses could not be read.", "claim c"},
 		{"without both", "unknown", "c", []string{"resourceslices", "deviceclasses"}, "Not judged: resourceslices, deviceclasses could not be read.", "claim c"},
-		{"known all the same", "quota", "", []string{"resourceslices"}, "A quota forbids making its claim.", "no claim yet"},
-		{"to be made", "claim_not_created", "", nil, "Its claim has not been made from the template.", "no claim yet"},
-		{"missing", "claim_missing", "", nil, "The pod names a ResourceClaim that nobody has made.", "its claim does not exist"},
+		{"known all the same", "quota", "", []string{"resourceslices"}, "The namespace may have no more claims or devices.", "no claim yet"},
+		{"to be made", "claim_not_created", "", nil, "The claim has not been created from its template.", "no claim yet"},
+		{"missing", "claim_missing", "", nil, "The pod names a claim that does not exist.", "its claim does not exist"},
 		{"there, and not for it", "claim_missing", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
 		{"from a template, and not for it", "claim_not_created", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
 	} {

@@ -1,53 +1,244 @@
 package page
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// ClusterFromRows makes the view of a snapshot's rows, as of a moment, as
-// FromRows does for a node.
+// ClusterFromRows makes the view of a snapshot's rows at a time, as FromRows does for
+// a node.
 func ClusterFromRows(rows []metric.Row, at time.Time) ClusterView {
 	r := newClusterReader(at)
-	readRows(rows, r, clusterReaders())
-	return r.finish()
+	readRows(rows, r, clusterFamilies())
+	return r.assemble()
 }
 
-// clusterReaders says what each family adds to a view.
-func clusterReaders() map[string]func(*clusterReader, metric.Row) {
-	return map[string]func(*clusterReader, metric.Row){
-		"dra_claim_pending_since_timestamp_seconds": (*clusterReader).pendingSince,
-		"dra_claim_pending_reason_info":             (*clusterReader).pendingReason,
-		"dra_claim_pending_requested_devices":       (*clusterReader).pendingRequested,
-		"dra_claim_pending_candidates":              (*clusterReader).pendingCandidates,
-		"dra_claim_phase_since_timestamp_seconds":   (*clusterReader).phaseSince,
+// clusterReader collects what rows say of each pending reference, class and pool. The
+// order of the families does not matter.
+type clusterReader struct {
+	sourceReader
+	view    ClusterView
+	pending map[pendingKey]*pendingRecord
+	classes map[string]*ClassSupply
+	pools   map[poolKey]*poolRecord
+	shared  map[capacityKey]*capacityRecord
+	odd     anomalyReader
+}
 
-		"dra_claims":            (*clusterReader).claims,
-		"dra_device_class_info": (*clusterReader).classInfo,
-		"dra_class_devices":     (*clusterReader).classDevices,
-		"dra_devices":           (*clusterReader).devices,
-		"dra_pool_complete":     (*clusterReader).poolComplete,
-		"dra_pool_slices":       (*clusterReader).poolSlices,
-		"dra_capacity":          (*clusterReader).capacityTotal,
-		"dra_capacity_consumed": (*clusterReader).capacityConsumed,
-
-		"dra_claim_terminating_since_timestamp_seconds": (*clusterReader).terminating,
-		"dra_claim_orphaned":                            (*clusterReader).orphaned,
-		"dra_device_health_disagreement":                (*clusterReader).disagreement,
-		"dra_device_taints":                             (*clusterReader).tainted,
-		"dra_pod_taint_evictions_total":                 (*clusterReader).evictions,
-
-		"dra_exporter_clock_anomalies_total":                 (*clusterReader).clockAnomalies,
-		"dra_exporter_series_dropped_total":                  (*clusterReader).dropped,
-		"dra_exporter_build_info":                            (*clusterReader).clusterBuild,
-		"dra_exporter_source_up":                             ofSource((*sourceReader).sourceUp),
-		"dra_exporter_source_error_info":                     ofSource((*sourceReader).sourceError),
-		"dra_exporter_source_last_success_timestamp_seconds": ofSource((*sourceReader).sourceSuccess),
+func newClusterReader(at time.Time) *clusterReader {
+	return &clusterReader{
+		sourceReader: sourceReader{at: at},
+		view:         ClusterView{At: at, Claims: map[string]float64{}},
+		pending:      map[pendingKey]*pendingRecord{},
+		classes:      map[string]*ClassSupply{},
+		pools:        map[poolKey]*poolRecord{},
+		shared:       map[capacityKey]*capacityRecord{},
+		odd:          anomalyReader{at: at},
 	}
 }
 
-// ofSource reads a family that both roles have.
-func ofSource(read func(*sourceReader, metric.Row)) func(*clusterReader, metric.Row) {
-	return func(r *clusterReader, row metric.Row) { read(&r.sourceReader, row) }
+// readClusterRow adds a row to what has been read.
+type readClusterRow = func(*clusterReader, metric.Row)
+
+// clusterFamilies says what each family adds.
+func clusterFamilies() map[string]readClusterRow {
+	return map[string]readClusterRow{
+		"dra_claim_pending_since_timestamp_seconds": ofPending((*pendingRecord).since),
+		"dra_claim_pending_reason_info":             ofPending(func(p *pendingRecord, row metric.Row) { p.Reason = row.Labels.Get("reason") }),
+		"dra_claim_pending_requested_devices":       ofPending(func(p *pendingRecord, row metric.Row) { p.request(row).Asked = known(row.Value) }),
+		"dra_claim_pending_candidates":              ofPending((*pendingRecord).candidates),
+		"dra_claim_phase_since_timestamp_seconds":   (*clusterReader).phaseSince,
+
+		"dra_claims":            (*clusterReader).claims,
+		"dra_device_class_info": ofClass(func(c *ClassSupply, row metric.Row) { c.ExtendedResource = row.Labels.Get("extended_resource") }),
+		"dra_class_devices":     ofClass(func(c *ClassSupply, row metric.Row) { c.Devices.set(row) }),
+		"dra_devices":           ofPool(func(p *poolRecord, row metric.Row) { p.devices.set(row) }),
+		"dra_pool_complete":     ofPool(func(p *poolRecord, row metric.Row) { complete := row.Value == 1; p.complete = &complete }),
+		"dra_pool_slices":       ofPool(func(p *poolRecord, row metric.Row) { p.slices = known(row.Value) }),
+		"dra_capacity":          ofCapacity(func(c *capacityRecord, row metric.Row) { c.total = known(row.Value) }),
+		"dra_capacity_consumed": ofCapacity(func(c *capacityRecord, row metric.Row) { c.consumed = known(row.Value) }),
+
+		"dra_claim_terminating_since_timestamp_seconds": ofAnomalies((*anomalyReader).terminating),
+		"dra_claim_orphaned":                            ofAnomalies((*anomalyReader).orphaned),
+		"dra_device_health_disagreement":                ofAnomalies((*anomalyReader).disagreement),
+		"dra_device_taints":                             ofAnomalies((*anomalyReader).taint),
+		"dra_pod_taint_evictions_total":                 ofAnomalies((*anomalyReader).evictions),
+		"dra_exporter_clock_anomalies_total":            ofAnomalies((*anomalyReader).clockAnomalies),
+		"dra_exporter_series_dropped_total":             ofAnomalies((*anomalyReader).droppedRows),
+
+		"dra_exporter_build_info":                            func(r *clusterReader, row metric.Row) { r.view.Version = row.Labels.Get("version") },
+		"dra_exporter_source_up":                             (*clusterReader).sourceUp,
+		"dra_exporter_source_error_info":                     (*clusterReader).sourceError,
+		"dra_exporter_source_last_success_timestamp_seconds": (*clusterReader).sourceSuccess,
+	}
+}
+
+func ofPending(read func(*pendingRecord, metric.Row)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) {
+		get := row.Labels.Get
+		key := pendingKey{get("namespace"), get("pod"), get("pod_claim")}
+		read(find(r.pending, key, pendingRecord{PendingRef: PendingRef{Namespace: key.namespace, Pod: key.pod, PodClaim: key.podClaim}}), row)
+	}
+}
+
+func ofClass(read func(*ClassSupply, metric.Row)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) {
+		name := row.Labels.Get("deviceclass")
+		read(find(r.classes, name, ClassSupply{Name: name}), row)
+	}
+}
+
+func ofPool(read func(*poolRecord, metric.Row)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) {
+		key := poolKey{row.Labels.Get("driver"), row.Labels.Get("pool")}
+		pool := find(r.pools, key, poolRecord{poolKey: key})
+		if node := row.Labels.Get("node"); node != "" {
+			pool.node = node
+		}
+		read(pool, row)
+	}
+}
+
+func ofCapacity(read func(*capacityRecord, metric.Row)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) {
+		get := row.Labels.Get
+		read(find(r.shared, capacityKey{get("driver"), get("pool"), get("device"), get("capacity")}, capacityRecord{}), row)
+	}
+}
+
+func ofAnomalies(read func(*anomalyReader, metric.Row)) readClusterRow {
+	return func(r *clusterReader, row metric.Row) { read(&r.odd, row) }
+}
+
+func (r *clusterReader) phaseSince(row metric.Row) {
+	get := row.Labels.Get
+	r.view.Phases = append(r.view.Phases, ActivePhase{get("namespace"), get("pod"), get("resourceclaim"), get("phase"), moment(row)})
+}
+
+func (r *clusterReader) claims(row metric.Row) {
+	if count := known(row.Value); count != nil {
+		r.view.Claims[row.Labels.Get("state")] += *count
+	}
+}
+
+type pendingKey struct{ namespace, pod, podClaim string }
+
+// pendingRecord is a reference. It is pending only if a row says since when: rows
+// with its reason may be kept where those are dropped by a cap.
+type pendingRecord struct {
+	PendingRef
+	pending bool
+}
+
+func (p *pendingRecord) since(row metric.Row) {
+	p.pending, p.Since = true, moment(row)
+	p.Claim, p.Class = row.Labels.Get("resourceclaim"), row.Labels.Get("deviceclass")
+}
+
+// request returns the counts of the row's request, new ones if there are none. The
+// rows of a request stand together, so that it is mostly the last one.
+func (p *pendingRecord) request(row metric.Row) *RequestCounts {
+	request := row.Labels.Get("request")
+	for i := range slices.Backward(p.Requests) {
+		if p.Requests[i].Request == request {
+			return &p.Requests[i]
+		}
+	}
+	p.Requests = append(p.Requests, RequestCounts{Request: request})
+	return &p.Requests[len(p.Requests)-1]
+}
+
+func (p *pendingRecord) candidates(row metric.Row) {
+	counts := p.request(row)
+	if stage := counts.stage(row.Labels.Get("stage")); stage != nil {
+		*stage = known(row.Value)
+	}
+}
+
+type poolKey struct{ driver, pool string }
+
+// poolRecord is a pool at its newest generation.
+type poolRecord struct {
+	poolKey
+	node     string
+	complete *bool
+	slices   *float64
+	devices  DeviceStates
+}
+
+type capacityKey struct{ driver, pool, device, capacity string }
+
+type capacityRecord struct{ total, consumed *float64 }
+
+// assemble returns the view, sorted.
+func (r *clusterReader) assemble() ClusterView {
+	view := r.view
+	view.Sources = r.byName()
+	view.Pending = make([]PendingRef, 0, len(r.pending))
+	for _, p := range r.pending {
+		if !p.pending {
+			continue
+		}
+		slices.SortFunc(p.Requests, func(a, b RequestCounts) int { return cmp.Compare(a.Request, b.Request) })
+		if p.gated() {
+			view.Gated = append(view.Gated, p.PendingRef)
+		} else {
+			view.Pending = append(view.Pending, p.PendingRef)
+		}
+	}
+	sortPending(view.Pending)
+	sortPending(view.Gated)
+	slices.SortFunc(view.Phases, func(a, b ActivePhase) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Phase, b.Phase))
+	})
+	for _, name := range slices.Sorted(maps.Keys(r.classes)) {
+		view.Classes = append(view.Classes, *r.classes[name])
+	}
+	view.Drivers = r.drivers()
+	for _, p := range r.pools {
+		r.odd.pool(p)
+	}
+	view.Anomalies = r.odd.byKind()
+	return view
+}
+
+// sortPending sorts by age, the oldest first.
+func sortPending(pending []PendingRef) {
+	slices.SortFunc(pending, func(a, b PendingRef) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodClaim, b.PodClaim))
+	})
+}
+
+// drivers adds up the pools of each driver.
+func (r *clusterReader) drivers() []DriverSupply {
+	sums := map[string]*DriverSupply{}
+	for _, p := range r.pools {
+		sum := find(sums, p.driver, DriverSupply{Name: p.driver})
+		sum.Pools++
+		sum.Devices.add(p.devices)
+	}
+	uses := map[[2]string]*CapacityUse{}
+	for key, of := range r.shared {
+		if of.total == nil || of.consumed == nil {
+			continue
+		}
+		use := find(uses, [2]string{key.driver, key.capacity}, CapacityUse{Name: key.capacity})
+		use.Devices++
+		use.Total += *of.total
+		use.Consumed += *of.consumed
+	}
+	for key, use := range uses {
+		driver := find(sums, key[0], DriverSupply{Name: key[0]})
+		driver.Capacities = append(driver.Capacities, *use)
+	}
+	var sorted []DriverSupply
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		slices.SortFunc(sums[name].Capacities, func(a, b CapacityUse) int { return cmp.Compare(a.Name, b.Name) })
+		sorted = append(sorted, *sums[name])
+	}
+	return sorted
 }

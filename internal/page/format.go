@@ -1,9 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -57,31 +59,6 @@ func money(amount *float64, currency string) string {
 	})
 }
 
-// prices shows what an hour costs: one price, or a range where classes differ.
-func prices(list []Price) string {
-	if len(list) == 0 {
-		return ""
-	}
-	cheapest, dearest := list[0], list[len(list)-1]
-	text := money(&dearest.PerHour, dearest.Currency)
-	if cheapest != dearest {
-		text = strconv.FormatFloat(cheapest.PerHour, 'f', 2, 64) + "–" + text
-	}
-	return text + "/h"
-}
-
-// useText shows what of a use is known.
-func useText(use Use) string {
-	switch {
-	case use.MemoryUsed == nil:
-		return percent(use.Utilization)
-	case use.Utilization == nil:
-		return size(use.MemoryUsed)
-	default:
-		return percent(use.Utilization) + " · " + size(use.MemoryUsed)
-	}
-}
-
 // scaled shows a value with three digits in the first unit that fits.
 func scaled(v, step float64, units ...string) string {
 	unit := 0
@@ -126,13 +103,12 @@ func exact(value *float64) string {
 	return strconv.FormatFloat(*value, 'g', -1, 64)
 }
 
-// flag writes a word for programs that read the page: 1, 0, or empty where
-// nothing is said.
-func flag(word *bool) string {
+// flag writes 1 or 0 for programs that read the page; empty: unknown.
+func flag(value *bool) string {
 	switch {
-	case word == nil:
+	case value == nil:
 		return ""
-	case *word:
+	case *value:
 		return "1"
 	default:
 		return "0"
@@ -148,3 +124,64 @@ func share(part, whole *float64) *float64 {
 	ratio := min(max(*part / *whole, 0), 1)
 	return &ratio
 }
+
+// since is the time from then to at; false if then is not known.
+func since(at, then time.Time) (time.Duration, bool) {
+	return max(at.Sub(then), 0), !then.IsZero()
+}
+
+// plus is nil where one of the two is unknown.
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// orPlus adds what is known.
+func orPlus(a, b *float64) *float64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// first puts what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// natural compares names so that gpu-2 comes before gpu-10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digitsOf(a), digitsOf(b)
+		if x == 0 || y == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		m, n := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+		if order := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n), cmp.Compare(x, y)); order != 0 {
+			return order
+		}
+		a, b = a[x:], b[y:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digitsOf is how many digits the text begins with.
+func digitsOf(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }

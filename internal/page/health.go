@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Health is what is said of a device's health, and why. A voice that is nil
-// says nothing.
+// Health is what three sources report of a device's health, and why. A nil source
+// reports nothing.
 type Health struct {
-	Hardware *bool    `json:"hardware,omitempty"` // well, by the hardware's own signs
+	Hardware *bool    `json:"hardware,omitempty"` // healthy, by the signals of the hardware
 	Driver   *bool    `json:"driver,omitempty"`   // by the taints in the driver's slices
 	Kubelet  *bool    `json:"kubelet,omitempty"`  // by the statuses of pods
 	Signals  []Signal `json:"signals,omitempty"`  // that are present, critical ones first
 	Taints   []Taint  `json:"taints,omitempty"`
 	XIDs     []XID    `json:"xids,omitempty"` // that were ever reported, the newest first
 
-	// Recovering is there while the device is not sick any more, and was a
-	// moment ago by what its driver reported.
+	// Recovering is set while the device is not unhealthy any more, and had a fatal
+	// Xid lately.
 	Recovering *Recovery `json:"recovering,omitempty"`
 }
 
-// Signal is something that speaks against a device's health.
+// Signal is a sign of a failure that the hardware reports.
 type Signal struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"` // critical or warning
@@ -42,21 +42,21 @@ type XID struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// Severity says how much is amiss. Who is well and of whom nothing is known
-// stand together: neither wants to be looked at first.
+// Severity is how serious the state is. Healthy and unknown devices are sorted
+// together.
 type Severity int
 
 // The severities, the worst first.
 const (
-	Sick       Severity = iota // a voice says so
-	Recovering                 // nobody says so any more, and something fatal happened lately
-	Warned                     // something is amiss with which the device goes on working
-	Quiet                      // nothing is
-	Unknown                    // nobody says anything
+	Unhealthy  Severity = iota // a source reports it
+	Recovering                 // no source reports it any more, and it had a fatal Xid lately
+	Degraded                   // a failure with which the device continues to work
+	Healthy                    // no failure is reported
+	Unknown                    // no source reports anything
 )
 
 // Rank is the severity's place among those that are sorted by.
-func (s Severity) Rank() int { return int(min(s, Quiet)) }
+func (s Severity) Rank() int { return int(min(s, Healthy)) }
 
 func (s Severity) String() string {
 	return [...]string{"sick", "recovering", "warned", "well", "unknown"}[s]
@@ -64,19 +64,18 @@ func (s Severity) String() string {
 
 // Severity is the worst of what is said.
 func (h Health) Severity() Severity {
-	voices := []*bool{h.Hardware, h.Driver, h.Kubelet}
-	says := func(word bool) bool {
-		return slices.ContainsFunc(voices, func(voice *bool) bool { return voice != nil && *voice == word })
+	reported := func(healthy bool) bool {
+		return slices.ContainsFunc([]*bool{h.Hardware, h.Driver, h.Kubelet}, func(source *bool) bool { return source != nil && *source == healthy })
 	}
 	switch {
-	case says(false):
-		return Sick
+	case reported(false):
+		return Unhealthy
 	case h.Recovering != nil:
 		return Recovering
 	case len(h.Signals) > 0 || len(h.Taints) > 0:
-		return Warned
-	case says(true):
-		return Quiet
+		return Degraded
+	case reported(true):
+		return Healthy
 	default:
 		return Unknown
 	}
@@ -90,22 +89,21 @@ func (h Health) known() *Health {
 	return &h
 }
 
-// By names the voices that say sick, or else those that say well.
+// By names the sources that report unhealthy, or else those that report healthy.
 func (h Health) By() []string {
 	var names []string
-	for _, voice := range []struct {
-		name string
-		says *bool
+	for _, source := range []struct {
+		name    string
+		healthy *bool
 	}{{"hardware", h.Hardware}, {"driver", h.Driver}, {"kubelet", h.Kubelet}} {
-		if voice.says != nil && *voice.says == (h.Severity() != Sick) {
-			names = append(names, voice.name)
+		if source.healthy != nil && *source.healthy == (h.Severity() != Unhealthy) {
+			names = append(names, source.name)
 		}
 	}
 	return names
 }
 
-// Reason is something that speaks against a device, or that is worth knowing,
-// in words.
+// Reason is why a device is not healthy, or what is worth knowing, as text.
 type Reason struct {
 	Grade Grade
 	Text  string
@@ -116,7 +114,7 @@ type Reason struct {
 // Grade is how much a reason counts.
 type Grade int
 
-// The grades: why a device is sick, why it is warned of, and what is no reason.
+// The grades: why a device is unhealthy, why it is degraded, and what is no reason.
 const (
 	Critical Grade = iota
 	Warning
@@ -194,7 +192,7 @@ func (s Signal) title() string {
 	return strings.Join(words, " ")
 }
 
-// parentSignal is that of a partition whose whole device is sick.
+// parentSignal is that of a partition whose whole device is unhealthy.
 const parentSignal = "parent"
 
 func (t Taint) title() string {
@@ -205,7 +203,7 @@ func (t Taint) title() string {
 	return text + ":" + t.Effect
 }
 
-// grade goes by whether the taint keeps pods away, as the driver's word does.
+// grade depends on whether the taint keeps pods away, as the driver's health does.
 func (t Taint) grade() Grade {
 	if t.Effect == "NoSchedule" || t.Effect == "NoExecute" {
 		return Critical
@@ -225,8 +223,8 @@ func (x XID) title() string {
 	return "Xid " + x.Code
 }
 
-// tidy puts what the rows said in order.
-func (h *Health) tidy() {
+// sort sorts signals, taints and XIDs.
+func (h *Health) sort() {
 	slices.SortFunc(h.Signals, func(a, b Signal) int {
 		return cmp.Or(first(a.Severity == "critical", b.Severity == "critical"), natural(a.Name, b.Name))
 	})
@@ -234,4 +232,63 @@ func (h *Health) tidy() {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
 	})
 	slices.SortFunc(h.XIDs, func(a, b XID) int { return cmp.Or(b.Last.Compare(a.Last), natural(a.Code, b.Code)) })
+}
+
+// Recovery is a fatal Xid that no source reports any more, and that happened so lately that the alert DRADeviceXIDFatal still fires.
+type Recovery struct {
+	XID     string    `json:"xid"`
+	Meaning string    `json:"meaning"`
+	Last    time.Time `json:"last"`                    // when it was reported last
+	Whole   bool      `json:"ofWholeDevice,omitempty"` // of a partition: it befell its whole device
+}
+
+// recoveringFor is how long a device is recovering: for the half hour in which
+// DRADeviceXIDFatal fires, and until the evaluation that ends the alert.
+const recoveringFor = 31 * time.Minute
+
+// recovery returns what the device recovers from at a time; nil if it is unhealthy, or
+// if it had no fatal Xid lately.
+func (h *Health) recovery(at time.Time) *Recovery {
+	if h.Severity() == Unhealthy {
+		return nil
+	}
+	fatal := fatalXids()
+	for _, xid := range h.XIDs { // the newest first
+		meaning, is := fatal[xid.Code]
+		if is && !xid.Last.IsZero() && at.Sub(xid.Last) < recoveringFor {
+			return &Recovery{XID: xid.Code, Meaning: meaning, Last: xid.Last}
+		}
+	}
+	return nil
+}
+
+// fatalXids are the Xids after which a GPU needs a reset or more, and what they
+// mean: the critical ones of docs/health.md. The alert DRADeviceXIDFatal fires
+// for the same; tests hold the three to each other.
+func fatalXids() map[string]string {
+	return map[string]string{
+		"46":  "GPU stopped processing",
+		"48":  "uncorrectable ECC error",
+		"54":  "auxiliary power is not connected",
+		"62":  "internal microcontroller halted",
+		"64":  "remapping a row, or retiring a page, failed",
+		"74":  "NVLink error",
+		"79":  "GPU fell off the bus",
+		"95":  "memory error that was not contained",
+		"109": "context switch timed out",
+		"110": "security fault",
+		"119": "no answer from the GPU's system processor (GSP)",
+		"120": "error of the GPU's system processor (GSP)",
+		"136": "training of a link failed",
+		"140": "ECC error that was not recovered",
+		"143": "GPU could not be initialized",
+		"149": "NVLink: NETIR, a link went down",
+		"150": "NVLink: MSE",
+		"151": "key rotation failed (confidential computing)",
+		"155": "NVLink taken down by software",
+		"156": "a resource of the GPU was retired",
+		"158": "fatal timeout",
+		"171": "uncorrectable error of DRAM, beside Xid 48",
+		"172": "uncorrectable error of SRAM, beside Xid 48",
+	}
 }

@@ -94,19 +94,19 @@ func sickPartition() []metric.Row {
 // A sick partition does not make its device sick, but is where to look first.
 func TestSickPartition(t *testing.T) {
 	view := FromRows(sickPartition(), noon)
-	if view.Summary().Sick != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Quiet {
-		t.Errorf("%d devices are sick, the first is %+v", view.Summary().Sick, view.Devices[0])
+	if view.Summary().Unhealthy != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Healthy {
+		t.Errorf("%d devices are sick, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
 	}
 	if first := view.Devices[0].Partitions[0].UUID; first != "b" {
 		t.Errorf("the first partition is %s", first)
 	}
-	if sick := view.Sick(); len(sick) != 1 || sick[0].UUID != "b" || len(sick[0].Suffering) != 1 || sick[0].Suffering[0].Claim != "of-b" {
+	if sick := view.Unhealthy(); len(sick) != 1 || sick[0].UUID != "b" || len(sick[0].Affected) != 1 || sick[0].Affected[0].Claim != "of-b" {
 		t.Errorf("sick are %+v", sick)
 	}
-	if first := view.Claims[0]; first.Name != "of-b" || first.Severity() != Sick || *first.Devices[0].Health.Hardware {
+	if first := view.Claims[0]; first.Name != "of-b" || first.Severity() != Unhealthy || *first.Devices[0].Health.Hardware {
 		t.Errorf("the first claim is %+v", first)
 	}
-	if second := view.Claims[1]; second.Severity() != Quiet || !*second.Devices[0].ParentHealth.Hardware {
+	if second := view.Claims[1]; second.Severity() != Healthy || !*second.Devices[0].ParentHealth.Hardware {
 		t.Errorf("the second claim is %+v", second)
 	}
 }
@@ -115,8 +115,8 @@ func TestSickPartition(t *testing.T) {
 // not told beside it.
 func TestSickDeviceWithPartitions(t *testing.T) {
 	rows := append(sickPartition(), healthy("gpu", "driver", 0))
-	sick := FromRows(rows, noon).Sick()
-	if len(sick) != 1 || sick[0].UUID != "gpu" || len(sick[0].Suffering) != 2 {
+	sick := FromRows(rows, noon).Unhealthy()
+	if len(sick) != 1 || sick[0].UUID != "gpu" || len(sick[0].Affected) != 2 {
 		t.Errorf("sick are %+v", sick)
 	}
 }
@@ -130,10 +130,10 @@ func TestClaimThatHasLetGo(t *testing.T) {
 		}
 	}
 	view := FromRows(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b")), noon)
-	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Sick {
+	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Unhealthy {
 		t.Errorf("the claim is %+v", claim)
 	}
-	if sick := view.Sick(); len(sick) != 1 || len(sick[0].Suffering) != 0 {
+	if sick := view.Unhealthy(); len(sick) != 1 || len(sick[0].Affected) != 0 {
 		t.Errorf("sick are %+v", sick)
 	}
 }

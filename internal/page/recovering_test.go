@@ -52,12 +52,12 @@ func TestPartitionsRecoverWithTheirWholeDevice(t *testing.T) {
 			t.Errorf("%s: %s", claim.Name, got)
 		}
 	}
-	if first := view.Devices[0]; first.UUID != "gpu" || view.Summary().Recovering != 1 || len(view.Sick()) != 0 {
+	if first := view.Devices[0]; first.UUID != "gpu" || view.Summary().Recovering != 1 || len(view.Unhealthy()) != 0 {
 		t.Errorf("%d recover, the first device is %s", view.Summary().Recovering, first.UUID)
 	}
 	view = FromRows(rows("b"), noon)
 	gpu := view.Devices[0]
-	if gpu.Health.Severity() != Quiet || gpu.Partitions[0].UUID != "b" || gpu.Partitions[0].Health.Severity() != Recovering || gpu.Partitions[1].Health.Severity() != Quiet {
+	if gpu.Health.Severity() != Healthy || gpu.Partitions[0].UUID != "b" || gpu.Partitions[0].Health.Severity() != Recovering || gpu.Partitions[1].Health.Severity() != Healthy {
 		t.Errorf("of a partition's own Xid: %+v", gpu)
 	}
 }

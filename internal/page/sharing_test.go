@@ -57,7 +57,7 @@ func TestEachQuantityHasItsAttribution(t *testing.T) {
 		"slice":    {"partition", "", "partition", "partition"},
 	} {
 		d := claimOn(t, view, name)
-		if got := [4]string{d.Attribution, d.UtilizationAttribution, d.MemoryAttribution, d.Way()}; got != want {
+		if got := [4]string{d.Attribution, d.UtilizationAttribution, d.MemoryAttribution, d.UseAttribution()}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -75,8 +75,8 @@ func TestPowerIsNotSplit(t *testing.T) {
 		row("dra_claim_utilization_ratio", 0.5, append(claim, "process")...),
 	}
 	for range 2 {
-		if d := FromRows(rows, noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.Way() != "process" {
-			t.Errorf("held as %q, shown as %q", d.Attribution, d.Way())
+		if d := FromRows(rows, noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.UseAttribution() != "process" {
+			t.Errorf("held as %q, shown as %q", d.Attribution, d.UseAttribution())
 		}
 		slices.Reverse(rows)
 	}

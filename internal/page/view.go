@@ -1,9 +1,17 @@
 // Package page shows the rows of a snapshot to people, as a page that renews
-// itself, and to programs, as JSON. It reads nothing but the rows that a
-// scrape gets, so that the three cannot disagree.
+// itself, and to programs, as JSON. It reads the rows of a scrape and nothing else,
+// so that the three cannot disagree.
+//
+// For each role, rows are read into records, records are assembled into a view, and
+// a view is rendered.
 package page
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // View is a node at one moment. What is unknown is nil, empty or the zero
 // time, never a number. The JSON names of claims are those of docs/api.md.
@@ -14,12 +22,12 @@ type View struct {
 	SampledAt time.Time // when the newest readings were taken
 	Sources   []Source  // by name
 
-	// ProcessAttribution says whether shared devices are split by process:
-	// ok, or why they are not; empty while nobody says.
+	// ProcessAttribution is ok if shared devices are split by process, or why they
+	// are not; empty: unknown.
 	ProcessAttribution string
 
-	Devices []Device // whole devices, sick ones first, then by published name; partitions lie within
-	Claims  []Claim  // those that hold sick devices first, then by namespace and name
+	Devices []Device // whole devices, unhealthy ones first, then by published name; partitions lie within
+	Claims  []Claim  // those that hold unhealthy devices first, then by namespace and name
 
 	Totals       []Totals  // by namespace, class and model
 	CountedSince time.Time // when the oldest of the totals began at zero
@@ -27,6 +35,138 @@ type View struct {
 
 // Age is how old the newest readings are; false before the first.
 func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
+
+// Count is how many devices the node has. A partition whose whole device is not
+// known is a partition all the same.
+func (v View) Count() DeviceCount {
+	var count DeviceCount
+	for _, device := range v.Devices {
+		count.Devices += 1 + len(device.Partitions)
+		count.Partitions += len(device.Partitions)
+		if device.ParentUUID != "" {
+			count.Partitions++
+		}
+	}
+	count.Whole = count.Devices - count.Partitions
+	held := map[string]bool{}
+	for _, claim := range v.Claims {
+		for _, device := range claim.Devices {
+			if device.Held {
+				held[device.UUID] = true
+			}
+		}
+	}
+	count.Held = len(held)
+	return count
+}
+
+// Summary counts and adds up what the view shows. A partition's use is part
+// of its parent's and is not added again.
+func (v View) Summary() Summary {
+	var s Summary
+	for _, device := range v.Devices {
+		s.Devices++
+		if device.Free() {
+			s.Free++
+		}
+		switch device.Severity() {
+		case Unhealthy:
+			s.Unhealthy++
+		case Recovering:
+			s.Recovering++
+		}
+		s.Utilization.add(device.Utilization)
+		s.Memory.add(device.MemoryUsed, device.MemorySize)
+		s.Power.add(device.Power, device.PowerLimit)
+	}
+	for _, claim := range v.Claims {
+		if claim.Held {
+			s.ClaimsHeld++
+		}
+	}
+	return s
+}
+
+// Unhealthy are the devices to look at first: whole ones with all who hold them or
+// a partition of them, and partitions of devices that are not unhealthy themselves.
+func (v View) Unhealthy() []UnhealthyDevice {
+	var sick []UnhealthyDevice
+	for _, device := range v.Devices {
+		whole := UnhealthyDevice{device, device.Holders}
+		for _, partition := range device.Partitions {
+			whole.Affected = append(slices.Clip(whole.Affected), partition.Holders...)
+			if device.Health.Severity() != Unhealthy && partition.Health.Severity() == Unhealthy {
+				sick = append(sick, UnhealthyDevice{partition, partition.Holders})
+			}
+		}
+		if device.Health.Severity() == Unhealthy {
+			sick = append(sick, whole)
+		}
+	}
+	return sick
+}
+
+// ByNamespace adds up the totals of each namespace.
+func (v View) ByNamespace() []NamespaceUse {
+	var uses []NamespaceUse
+	for _, totals := range v.Totals { // sorted by namespace
+		if last := len(uses) - 1; last < 0 || uses[last].Namespace != totals.Namespace {
+			uses = append(uses, NamespaceUse{Namespace: totals.Namespace})
+		}
+		uses[len(uses)-1].add(totals)
+	}
+	return uses
+}
+
+// Total is over all namespaces.
+func (v View) Total() NamespaceUse {
+	var total NamespaceUse
+	for _, totals := range v.Totals {
+		total.add(totals)
+	}
+	return total
+}
+
+// Counted is for how long totals have been counted; false if that is unknown.
+func (v View) Counted() (time.Duration, bool) { return since(v.At, v.CountedSince) }
+
+// AnyUnsplit reports whether a claim is shown the whole of a device that it
+// shares.
+func (v View) AnyUnsplit() bool {
+	for _, claim := range v.Claims {
+		for _, device := range claim.Devices {
+			if device.Held && (unsplit(device.UtilizationAttribution) || unsplit(device.MemoryAttribution)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Remedy is why shared devices are not split by process, and what to do.
+func (v View) Remedy() string { return remedy(v.ProcessAttribution) }
+
+// nameParents sets the names of whole devices in their partitions, and in what claims
+// get of these.
+func (v *View) nameParents() {
+	names := map[string]string{}
+	for i := range v.Devices {
+		whole := &v.Devices[i]
+		if len(whole.Partitions) == 0 {
+			continue
+		}
+		names[whole.UUID] = whole.Title()
+		for j := range whole.Partitions {
+			whole.Partitions[j].ParentName = whole.Title()
+		}
+	}
+	for i := range v.Claims {
+		for j := range v.Claims[i].Devices {
+			device := &v.Claims[i].Devices[j]
+			device.ParentName = names[device.ParentUUID]
+		}
+	}
+}
 
 // Device is a whole device or a partition.
 type Device struct {
@@ -51,8 +191,8 @@ type Device struct {
 	PowerLimit  *float64 // watts
 	Temperature *float64 // celsius, of the device itself
 
-	// Unattributed is what processes do that work for no holder: strays,
-	// where nobody holds the device. Nil where its processes are unknown.
+	// Unattributed is the use by processes of no holder. Nil: its processes are
+	// unknown.
 	Unattributed *Use
 
 	Holders    []Holder
@@ -80,7 +220,32 @@ func (d Device) Title() string {
 	}
 }
 
-// Free reports whether nobody holds the device or a partition of it.
+// name is the device's published name. NVIDIA's driver publishes no GPU in MIG
+// mode, but its MIG devices, whose names begin with the GPU's: gpu-5 of
+// gpu-5-mig-1g10gb-19-6. If all of them agree, that is the GPU's name.
+func (d Device) name() DeviceName {
+	if d.Published.Device != "" || len(d.Partitions) == 0 {
+		return d.Published
+	}
+	var name DeviceName
+	for _, partition := range d.Partitions {
+		stem, _, isMIG := strings.Cut(partition.Published.Device, "-mig-")
+		of := DeviceName{Driver: partition.Published.Driver, Pool: partition.Published.Pool, Device: stem}
+		switch {
+		case partition.Published.Device == "": // it says nothing
+		case !isMIG || of.Driver != nvidiaDriver || name.Device != "" && name != of:
+			return d.Published
+		default:
+			name = of
+		}
+	}
+	return name
+}
+
+// nvidiaDriver is the driver whose naming rule name knows.
+const nvidiaDriver = "gpu.nvidia.com"
+
+// Free reports whether neither the device nor a partition of it is held.
 func (d Device) Free() bool {
 	for _, partition := range d.Partitions {
 		if len(partition.Holders) > 0 {
@@ -90,13 +255,33 @@ func (d Device) Free() bool {
 	return len(d.Holders) == 0
 }
 
-// Severity is how much is amiss with the device or a partition of it.
+// Severity is the worst of the device and its partitions.
 func (d Device) Severity() Severity {
 	worst := d.Health.Severity()
 	for _, partition := range d.Partitions {
 		worst = min(worst, partition.Health.Severity())
 	}
 	return worst
+}
+
+// Use is how processes use a device. What is unknown is nil.
+type Use struct {
+	Utilization *float64 `json:"utilizationRatio,omitempty"`
+	MemoryUsed  *float64 `json:"memoryUsedBytes,omitempty"`
+}
+
+// known is the use, nil if nothing of it is known.
+func (u Use) known() *Use {
+	if u.Utilization == nil && u.MemoryUsed == nil {
+		return nil
+	}
+	return &u
+}
+
+// Something reports whether anything is done on the device.
+func (u *Use) Something() bool {
+	some := func(value *float64) bool { return value != nil && *value > 0 }
+	return u != nil && (some(u.Utilization) || some(u.MemoryUsed))
 }
 
 // Holder is a claim, or a pod that got the device through a device plugin.
@@ -112,7 +297,7 @@ type Holder struct {
 	Pods        []Pod
 }
 
-// HolderKind tells claims from device plugins.
+// HolderKind distinguishes claims from device plugins.
 type HolderKind string
 
 // The kinds of holders.
@@ -128,100 +313,122 @@ type Pod struct {
 	Use             *Use // where it is told apart from other pods' of the same holder
 }
 
-// Claim is a ResourceClaim and what it gets of each device.
-type Claim struct {
-	Namespace        string        `json:"namespace"`
-	Name             string        `json:"name"`
-	UID              string        `json:"uid,omitempty"`
-	Class            string        `json:"deviceClass,omitempty"`
-	Template         string        `json:"template,omitempty"`
-	Sharing          string        `json:"sharing,omitempty"`
-	AdminAccess      bool          `json:"adminAccess"`
-	ExtendedResource bool          `json:"extendedResource"`
-	Held             bool          `json:"held"`
-	Devices          []ClaimDevice `json:"devices"`
-	Consumers        []Consumer    `json:"consumers"`
+// DeviceCount is how many devices a node has, as docs/glossary.md defines it. A
+// device is what can be allocated by itself: a whole device, or a partition of
+// one. The page, the JSON and top have their numbers from here.
+type DeviceCount struct {
+	Devices    int `json:"devices"` // Whole and Partitions together
+	Whole      int `json:"whole"`
+	Partitions int `json:"partitions"`
+	Held       int `json:"held"` // by claims, each once
 }
 
-// Severity is how much is amiss with the devices that the claim holds.
-func (c Claim) Severity() Severity {
-	worst := Unknown
-	for _, d := range c.Devices {
-		if d.Held && d.Health != nil {
-			worst = min(worst, d.Health.Severity())
-		}
+// Summary is the node in a few numbers, over whole devices. A sum is over the
+// devices whose use is known; what it is a part of is known only where it is
+// known for each of them.
+type Summary struct {
+	Devices, Free int // whole ones
+	ClaimsHeld    int
+	Utilization   Mean
+	Memory, Power Sum
+	Unhealthy     int // whole devices that are unhealthy, or have an unhealthy partition
+	Recovering    int // likewise, of those that are not unhealthy
+}
+
+// Mean is a mean over Count devices; nil over none.
+type Mean struct {
+	Value *float64
+	Count int
+}
+
+func (m *Mean) add(value *float64) {
+	if value == nil {
+		return
 	}
-	return worst
+	mean := *value
+	if m.Value != nil {
+		mean = *m.Value + (*value-*m.Value)/float64(m.Count+1)
+	}
+	m.Value, m.Count = &mean, m.Count+1
 }
 
-// ClaimDevice is what a claim gets of one device. A device that the claim was
-// given twice is one ClaimDevice with two allocations.
-type ClaimDevice struct {
-	UUID        string       `json:"uuid"`
-	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
-	ParentName  string       `json:"parentName,omitempty"` // likewise
-	Model       string       `json:"model,omitempty"`
-	Profile     string       `json:"profile,omitempty"` // of a partition
-	Held        bool         `json:"held"`
-	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
-	Allocations []Allocation `json:"allocations"`
-	Utilization *float64     `json:"utilizationRatio,omitempty"`
-
-	UtilizationAttribution string `json:"utilizationAttribution,omitempty"`
-
-	MemoryUsed *float64 `json:"memoryUsedBytes,omitempty"`
-
-	MemoryAttribution string `json:"memoryAttribution,omitempty"`
-
-	MemoryAllocated *float64  `json:"memoryAllocatedBytes,omitempty"`
-	Power           *float64  `json:"powerWatts,omitempty"`
-	IdleSince       time.Time `json:"idleSince,omitzero"`
-	HeldSeconds     *float64  `json:"heldSeconds,omitempty"`
-	DeviceSeconds   *float64  `json:"deviceSeconds,omitempty"`
-	Accounts        []Account `json:"accounts"`
-	Pods            []PodUse  `json:"pods,omitempty"`         // what each of them does, where several use the device
-	Unattributed    *Use      `json:"unattributed,omitempty"` // by processes of no holder; the device's, not the claim's
-	Price           *Price    `json:"price,omitempty"`        // of an hour of the whole device
-	Health          *Health   `json:"health,omitempty"`
-	ParentHealth    *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
+// Sum is how much of how much, over Count devices; Used is nil over none.
+type Sum struct {
+	Used, Whole *float64
+	Count       int
 }
 
-// Allocation is a device as a request of the claim got it.
-type Allocation struct {
-	Request string `json:"request,omitempty"`
-	Class   string `json:"deviceClass,omitempty"`
-	Driver  string `json:"driver"`
-	Pool    string `json:"pool"`
-	Device  string `json:"device"`
-	ShareID string `json:"shareId,omitempty"`
+func (s *Sum) add(used, whole *float64) {
+	if used == nil {
+		return
+	}
+	if s.Count == 0 {
+		s.Used, s.Whole = plus(used, new(float64)), plus(whole, new(float64))
+	} else {
+		s.Used, s.Whole = plus(s.Used, used), plus(s.Whole, whole)
+	}
+	s.Count++
 }
 
-// Account is what accrued while the device was held in one way. Totals under
-// shared are the device's own and are not added up.
-type Account struct {
-	Attribution    string   `json:"attribution"`
-	Busy           *float64 `json:"busySeconds,omitempty"`
-	Energy         *float64 `json:"energyJoules,omitempty"`
-	NVLinkTransmit *float64 `json:"nvlinkTransmitBytes,omitempty"`
-	NVLinkReceive  *float64 `json:"nvlinkReceiveBytes,omitempty"`
+// UnhealthyDevice is an unhealthy device with the holders that are affected.
+type UnhealthyDevice struct {
+	Device
+	Affected []Holder
 }
 
-// Consumer is a container that may use devices of the claim.
-type Consumer struct {
-	Pod       string   `json:"pod"`
-	PodUID    string   `json:"podUid,omitempty"`
-	Container string   `json:"container"`
-	OwnerKind string   `json:"ownerKind,omitempty"`
-	OwnerName string   `json:"ownerName,omitempty"`
-	UUIDs     []string `json:"deviceUuids"`
-	Ended     bool     `json:"ended,omitempty"` // it may not use them any more
-
-	// Labels are those of its pod that were asked for and that it has, by
-	// the names that Prometheus allows them.
-	Labels map[string]string `json:"labels,omitempty"`
+// Price is what an hour of a device costs.
+type Price struct {
+	PerHour  float64 `json:"perHour"`
+	Currency string  `json:"currency"`
 }
 
-// since is the time from then to at; false if then is not known.
-func since(at, then time.Time) (time.Duration, bool) {
-	return max(at.Sub(then), 0), !then.IsZero()
+// Totals are what claims of a namespace have had of devices of one class and
+// model since the exporter started, claims that have gone included.
+type Totals struct {
+	Namespace     string   `json:"namespace"`
+	Class         string   `json:"deviceClass,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	DeviceSeconds *float64 `json:"deviceSeconds,omitempty"`
+	SharedSeconds *float64 `json:"sharedDeviceSeconds,omitempty"` // the part whose use is not split
+	BusySeconds   *float64 `json:"busySeconds,omitempty"`
+	Energy        *float64 `json:"energyJoules,omitempty"`
+	Cost          *float64 `json:"cost,omitempty"`
+	Currency      string   `json:"currency,omitempty"`
+}
+
+// NamespaceUse is a namespace's totals over all classes and models.
+type NamespaceUse struct {
+	Namespace                    string
+	Device, Shared, Busy, Energy *float64 // seconds, joules; of the totals that are known
+	Cost                         *float64
+	Currency                     string
+	Unpriced                     *float64 // device-seconds that have no price, nil if all have one
+}
+
+func (u *NamespaceUse) add(t Totals) {
+	u.Device, u.Shared = orPlus(u.Device, t.DeviceSeconds), orPlus(u.Shared, t.SharedSeconds)
+	u.Busy, u.Energy = orPlus(u.Busy, t.BusySeconds), orPlus(u.Energy, t.Energy)
+	u.Cost, u.Currency = orPlus(u.Cost, t.Cost), cmp.Or(u.Currency, t.Currency)
+	if t.Cost == nil {
+		u.Unpriced = orPlus(u.Unpriced, t.DeviceSeconds)
+	}
+}
+
+// remedy is why shared devices are not split by process, and what to do about
+// it; empty where they are, or where nothing is known about it.
+func remedy(state string) string {
+	switch state {
+	case "disabled":
+		return "--no-device.processes turns it off. Leave that flag out to have it."
+	case "pid_namespace":
+		return "The exporter does not see the node's processes, or has not reached the kubelet, which tells. Deploy it with the kustomize component process-attribution, which sets hostPID."
+	case "no_procfs":
+		return "The exporter cannot read procfs, which tells in which pod a process runs: --path.procfs says where it is mounted."
+	case "no_pods":
+		return "Nobody knows whose the processes are as long as the API server has not told of the pods. Leave out --kubernetes.disable; see the source pods."
+	case "unsupported":
+		return "No device source here lists processes. NVML does: add --device.source=nvml on nodes with NVIDIA's driver."
+	default:
+		return ""
+	}
 }

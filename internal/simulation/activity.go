@@ -11,21 +11,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-// process is a process of the node and what it does on devices.
-type process struct {
-	command string
-	cgroup  string
-	uses    []use
-}
-
-// use is what a process does on a device. What it has of the device's memory is
-// as its memory to that of all who are on it.
-type use struct {
-	device string  // as its driver names it
-	load   float64 // 0 to 1
-	memory float64
-}
-
 // activity is which processes run on the node, and so who works on which
 // device how hard. It is safe for concurrent use.
 type activity struct {
@@ -65,22 +50,22 @@ func (a *activity) set(who *instance, processes []process) error {
 		a.of[who] = append(a.of[who], a.start(p))
 		p.touch(touched)
 	}
-	return a.show(touched)
+	return a.publish(touched)
 }
 
-// begin starts processes that nobody ends.
+// begin starts processes that run until the end.
 func (a *activity) begin(processes []process) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	touched := make(map[string]bool)
-	for _, name := range a.hardware.listing() {
+	for _, name := range a.hardware.withProcesses() {
 		touched[name] = true
 	}
 	for _, p := range processes {
 		a.start(p)
 		p.touch(touched)
 	}
-	return a.show(touched)
+	return a.publish(touched)
 }
 
 func (a *activity) start(p process) int {
@@ -95,26 +80,26 @@ func (p process) touch(devices map[string]bool) {
 	}
 }
 
-// show lets procfs, and then the devices that were touched, show what runs. A
+// publish lets procfs, and then the devices that were touched, publish what runs. A
 // process that procfs does not have yet would be taken for one that has ended.
-func (a *activity) show(touched map[string]bool) error {
+func (a *activity) publish(touched map[string]bool) error {
 	if err := a.writeProcfs(); err != nil {
 		return err
 	}
 	for name := range touched {
-		device, there := a.hardware.named(name)
+		device, there := a.hardware.byName(name)
 		if !there {
 			continue
 		}
 		a.source.SetLoad(cmp.Or(device.UUID, device.PCIBusID), a.load(name))
-		if !slices.Contains(a.hardware.listing(), name) {
+		if !slices.Contains(a.hardware.withProcesses(), name) {
 			continue
 		}
 		if _, err := a.source.SetProcesses(device.UUID, a.processesOn(name)); err != nil {
 			return fmt.Errorf("list the processes of %s: %w", name, err)
 		}
 	}
-	a.stir()
+	a.updateParents()
 	return nil
 }
 
@@ -175,26 +160,14 @@ func (a *activity) load(name string) float64 {
 	return min(sum, 1)
 }
 
-// stir gives each partitioned GPU the load that its partitions add up to.
-func (a *activity) stir() {
+// updateParents gives each partitioned GPU the load that its partitions add up to.
+func (a *activity) updateParents() {
 	sums := make(map[string]float64)
-	for _, p := range a.hardware.parts {
+	for _, p := range a.hardware.migDevices {
 		share := float64(profiles()[p.Profile].computeParts) / computeSlices
 		sums[p.ParentUUID] += share * a.load(partitionName(p.parent, p.Profile, p.Placement))
 	}
 	for parent, sum := range sums {
 		a.source.SetLoad(parent, sum)
 	}
-}
-
-// listing are the published names of devices whose processes their driver
-// lists: whole GPUs.
-func (h hardware) listing() []string {
-	var names []string
-	for _, gpu := range h.gpus {
-		if !h.partitioned(gpu.Minor) {
-			names = append(names, gpuName(gpu.Minor))
-		}
-	}
-	return names
 }

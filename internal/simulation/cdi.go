@@ -81,29 +81,6 @@ func (f cdiFolder) specification(claim *resourcev1.ResourceClaim) *specs.Spec {
 	return spec
 }
 
-// nodesOf are the device nodes of what is published under a name: a
-// partition has its GPU's, and two capabilities, of the GPU instance and of
-// the compute instance in it.
-func (h hardware) nodesOf(name string) []string {
-	for _, p := range h.parts {
-		if partitionName(p.parent, p.Profile, p.Placement) == name {
-			instance := capability(p.parent, p.GPUInstance)
-			return []string{
-				fmt.Sprintf("/dev/nvidia%d", p.parent),
-				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance),
-				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance+1+p.ComputeInstance),
-			}
-		}
-	}
-	gpu, _ := h.named(name)
-	return gpu.Nodes
-}
-
-// capability is the minor number of access to a GPU instance, as
-// /proc/driver/nvidia-caps/mig-minors has it; those of its compute instances
-// follow.
-func capability(gpu, instance int) int { return 3 + 135*gpu + 9*instance }
-
 func deviceNodes(paths ...string) []*specs.DeviceNode {
 	var nodes []*specs.DeviceNode
 	for _, path := range paths {

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,4 +150,20 @@ func result(r request, node, name string, random *rand.Rand) resourcev1.DeviceRe
 func deallocate(made *resourcev1.ResourceClaim) {
 	made.Finalizers = nil
 	made.Status = resourcev1.ResourceClaimStatus{}
+}
+
+func newTemplate(row workload) *resourcev1.ResourceClaimTemplate {
+	return &resourcev1.ResourceClaimTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: row.namespace, Name: row.claim.template},
+		Spec:       resourcev1.ResourceClaimTemplateSpec{Spec: claimSpec(row.claim)},
+	}
+}
+
+// selectors are the CEL expressions that are not empty.
+func selectors(expressions ...string) []resourcev1.DeviceSelector {
+	var made []resourcev1.DeviceSelector
+	for _, expression := range slices.DeleteFunc(expressions, func(e string) bool { return e == "" }) {
+		made = append(made, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
+	}
+	return made
 }

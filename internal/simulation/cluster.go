@@ -1,8 +1,8 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -12,12 +12,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// nodeName is the node that the agent runs on.
-const nodeName = "gpu-node-1"
-
-// standing are the objects that are there before any pod and stay: the node,
+// staticObjects are the objects that are there before any pod and stay: the node,
 // the classes, the templates, and what the driver publishes.
-func standing(h hardware, rows []workload, random *rand.Rand) []apiserver.Object {
+func staticObjects(h hardware, rows []workload, random *rand.Rand) []apiserver.Object {
 	node := newNode(nodeName, "h100-8x80", random)
 	objects := []apiserver.Object{node}
 	for _, class := range deviceClasses() {
@@ -31,6 +28,26 @@ func standing(h hardware, rows []workload, random *rand.Rand) []apiserver.Object
 		if row.claim.template != "" {
 			objects = append(objects, newTemplate(row))
 		}
+	}
+	return objects
+}
+
+// remoteNodeObjects are the remote node and all that is published beside the agent's
+// node.
+func remoteNodeObjects(random *rand.Rand) []apiserver.Object {
+	node := newNode(remoteNode, "h200-8x141", random)
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: remoteNode, UID: node.UID, Controller: new(true)}
+	objects := []apiserver.Object{node}
+	for _, slice := range remoteSlices() {
+		of := slice.Spec.Driver + "-" + slice.Spec.Pool.Name
+		slice.ObjectMeta = metav1.ObjectMeta{
+			Name: fmt.Sprintf("00000-%s-%s", of, suffix(random)), GenerateName: fmt.Sprintf("00000-%s-", of),
+			UID: newUID(random), Generation: 1,
+		}
+		if slice.Spec.NodeName != nil {
+			slice.OwnerReferences = []metav1.OwnerReference{owner}
+		}
+		objects = append(objects, slice)
 	}
 	return objects
 }
@@ -81,18 +98,14 @@ func deviceClasses() []*resourcev1.DeviceClass {
 	}
 }
 
-func newTemplate(row workload) *resourcev1.ResourceClaimTemplate {
-	return &resourcev1.ResourceClaimTemplate{
-		ObjectMeta: metav1.ObjectMeta{Namespace: row.namespace, Name: row.claim.template},
-		Spec:       resourcev1.ResourceClaimTemplateSpec{Spec: claimSpec(row.claim)},
+// taintRule keeps claims from a device, and evicts pods that have it already
+// if it is to do so.
+func taintRule(name, node, device string, effect resourcev1.DeviceTaintEffect) *resourcev1.DeviceTaintRule {
+	return &resourcev1.DeviceTaintRule{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.DeviceTaintRuleSpec{
+			DeviceSelector: &resourcev1.DeviceTaintSelector{Driver: new(driver), Pool: new(node), Device: new(device)},
+			Taint:          resourcev1.DeviceTaint{Key: "example.com/" + name, Effect: effect},
+		},
 	}
-}
-
-// selectors are the CEL expressions that are not empty.
-func selectors(expressions ...string) []resourcev1.DeviceSelector {
-	var made []resourcev1.DeviceSelector
-	for _, expression := range slices.DeleteFunc(expressions, func(e string) bool { return e == "" }) {
-		made = append(made, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
-	}
-	return made
 }

@@ -9,21 +9,20 @@
 //   - a kubelet's PodResources on a unix socket;
 //
 // of another node only what the API server shows: its slices, and how its
-// pods fare (farnode.go). Both share
+// pods fare (remote… in slices.go). Both share
 //
 //   - an API server on the loopback interface;
 //   - and a scenario in which pods and their claims come and go, each through
 //     the steps, in the order and with the pauses of a real node, and devices
-//     fall sick and recover (scenario.go).
+//     become unhealthy and recover (scenario.go).
 //
-// Pods wait, too: for good and since before the scenario begins, one for each
-// reason there is (scenario_waiting.go), and for a while, until what they wait
-// for comes about (scenario_far.go): a gate opens, somebody makes the claim,
-// a device is given back, serviced or attached. What the scheduler writes on
-// such pods are its own messages (scheduler.go). Claims that somebody forgot
-// lie about (resident.go).
+// Some pods stay pending for the whole scenario, one for each reason
+// (pending.go). Others are pending until something happens (remoteWorkloads in
+// scenario.go): a gate is removed, the missing claim is created, a device is
+// released, serviced or attached. The messages that the scheduler writes on
+// such pods are its own (pod.go). There are also unused claims (pending.go).
 //
-// The exporter reads all that through the same clients as on a real cluster.
-// What it makes of it, the package neither knows nor constructs: a test of its
-// imports sees to that.
+// The exporter reads all of it through the same clients as on a real cluster.
+// The package does not import the exporter's logic; a test of its imports
+// enforces that.
 package simulation

@@ -21,14 +21,14 @@ const (
 
 // hardware is what the node is made of.
 type hardware struct {
-	config simulated.Config
-	gpus   []device.Device // whole ones, by minor number
-	parts  []part
-	nics   []device.Device // RDMA adapters
+	config     simulated.Config
+	gpus       []device.Device // whole ones, by minor number
+	migDevices []migDevice
+	nics       []device.Device // RDMA adapters
 }
 
-// part is a partition that exists.
-type part struct {
+// migDevice is a partition that exists.
+type migDevice struct {
 	device.Device
 	parent int // minor number
 }
@@ -47,7 +47,7 @@ func readHardware(seed uint64) (hardware, error) {
 		}
 		h.gpus = append(h.gpus, gpu.Identity)
 		for _, partition := range gpu.Partitions {
-			h.parts = append(h.parts, part{partition.Identity, gpu.Identity.Minor})
+			h.migDevices = append(h.migDevices, migDevice{partition.Identity, gpu.Identity.Minor})
 		}
 	}
 	return h, nil
@@ -55,7 +55,7 @@ func readHardware(seed uint64) (hardware, error) {
 
 // partitioned reports whether a GPU is in MIG mode.
 func (h hardware) partitioned(minor int) bool {
-	for _, p := range h.parts {
+	for _, p := range h.migDevices {
 		if p.parent == minor {
 			return true
 		}
@@ -63,14 +63,14 @@ func (h hardware) partitioned(minor int) bool {
 	return false
 }
 
-// named finds the hardware that a driver publishes under a name.
-func (h hardware) named(name string) (device.Device, bool) {
+// byName finds the hardware that a driver publishes under a name.
+func (h hardware) byName(name string) (device.Device, bool) {
 	for _, gpu := range h.gpus {
 		if gpuName(gpu.Minor) == name {
 			return gpu, true
 		}
 	}
-	for _, p := range h.parts {
+	for _, p := range h.migDevices {
 		if partitionName(p.parent, p.Profile, p.Placement) == name {
 			return p.Device, true
 		}
@@ -136,3 +136,78 @@ func profiles() map[string]profile {
 
 // computeSlices is how many compute slices an H100 has in MIG mode.
 const computeSlices = 7
+
+// remoteNode is a node of which there is only what the API server shows: its
+// devices, and how its pods fare.
+const remoteNode = "gpu-node-2"
+
+// nodeName is the node that the agent runs on.
+const nodeName = "gpu-node-1"
+
+// withProcesses are the published names of devices whose processes their driver
+// lists: whole GPUs.
+func (h hardware) withProcesses() []string {
+	var names []string
+	for _, gpu := range h.gpus {
+		if !h.partitioned(gpu.Minor) {
+			names = append(names, gpuName(gpu.Minor))
+		}
+	}
+	return names
+}
+
+// nodesOf are the device nodes of what is published under a name: a
+// partition has its GPU's, and two capabilities, of the GPU instance and of
+// the compute instance in it.
+func (h hardware) nodesOf(name string) []string {
+	for _, p := range h.migDevices {
+		if partitionName(p.parent, p.Profile, p.Placement) == name {
+			instance := capability(p.parent, p.GPUInstance)
+			return []string{
+				fmt.Sprintf("/dev/nvidia%d", p.parent),
+				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance),
+				fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", instance+1+p.ComputeInstance),
+			}
+		}
+	}
+	gpu, _ := h.byName(name)
+	return gpu.Nodes
+}
+
+// capability is the minor number of access to a GPU instance, as
+// /proc/driver/nvidia-caps/mig-minors has it; those of its compute instances
+// follow.
+func capability(gpu, instance int) int { return 3 + 135*gpu + 9*instance }
+
+// fabricDriver publishes FPGAs that are attached to a node over a fabric, once
+// they are allocated to a claim: in fabricPool, and in another pool of which
+// half is missing.
+const (
+	fabricDriver = "fpga.example.com"
+	fabricPool   = "rack-1"
+	brokenPool   = "rack-2"
+
+	conditionAttached     = fabricDriver + "/attached"
+	conditionAttachFailed = fabricDriver + "/attach-failed"
+)
+
+// remoteGPUs are the whole GPUs of the remote node, by minor number: one of its eight
+// is partitioned.
+func remoteGPUs() []int { return []int{0, 1, 2, 3, 5, 6, 7} }
+
+const (
+	remoteNIC  = "pci-0000-5d-00-0" // near gpu-3
+	remoteFPGA = "fpga-0"
+)
+
+// remoteDevices are the names of all devices that pods of the remote node can have.
+func remoteDevices() []string {
+	names := []string{remoteNIC, remoteFPGA}
+	for _, minor := range remoteGPUs() {
+		names = append(names, gpuName(minor))
+	}
+	for name := range remotePartitions() {
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	procfs "github.com/dra-exporter/dra-exporter/collector/cgroup/simulated"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
@@ -112,4 +115,90 @@ func (i *instance) listedDevices() []kubelet.Device {
 		devices = append(devices, device)
 	}
 	return devices
+}
+
+// runtimeScheme stands before a container's id in the statuses of pods.
+const runtimeScheme = "containerd://"
+
+// containerID is what the runtime calls a container of one of the instance's
+// pods: another id in each run.
+func (i *instance) containerID(pod *corev1.Pod, container string) string {
+	random := newRandom(i.seed, string(pod.UID), container)
+	return fmt.Sprintf("%016x%016x%016x%016x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64())
+}
+
+// identify writes the ids of a pod's containers into its status: of those that
+// have been created.
+func (i *instance) identify(pod *corev1.Pod) {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for at := range statuses {
+			if of := &statuses[at]; of.State.Waiting == nil {
+				of.ContainerID = runtimeScheme + i.containerID(pod, of.Name)
+			}
+		}
+	}
+}
+
+// process is a process of the node and what it does on devices.
+type process struct {
+	command string
+	cgroup  string
+	uses    []use
+}
+
+// use is what a process does on a device. What it has of the device's memory is
+// as its memory to that of all who are on it.
+type use struct {
+	device string  // as its driver names it
+	load   float64 // 0 to 1
+	memory float64
+}
+
+// processes are those of the instance's containers, of the init containers or
+// of the main ones: one in each, at a load of each device.
+func (i *instance) processes(initial bool, load float64) []process {
+	if i.row.node != "" {
+		return nil
+	}
+	var made []process
+	users := make(map[string]float64) // of each device
+	for _, pod := range i.pods {
+		for at, c := range i.row.containers {
+			if (c.init > 0) != initial {
+				continue
+			}
+			p := process{command: c.name, cgroup: procfs.InContainer(string(pod.UID), i.containerID(pod, c.name))}
+			for _, name := range i.row.usedBy(at) {
+				p.uses = append(p.uses, use{device: name})
+				users[name]++
+			}
+			made = append(made, p)
+		}
+	}
+	for _, p := range made {
+		for at := range p.uses {
+			p.uses[at].load = load / users[p.uses[at].device]
+			p.uses[at].memory = p.uses[at].load
+		}
+	}
+	return made
+}
+
+// rule taints the instance's first device, and evicts who has it.
+func (i *instance) rule() *resourcev1.DeviceTaintRule {
+	return taintRule(i.row.delayed.rule, i.row.on(), i.row.claim.requests[0].devices[0], resourcev1.DeviceTaintEffectNoExecute)
+}
+
+// exclusive are the devices that no other instance can use at the same time.
+func (i *instance) exclusive() []string {
+	names := slices.Clone(i.row.plugin)
+	for _, r := range i.row.claim.requests {
+		if !r.admin && r.memory == "" {
+			names = append(names, r.devices...)
+		}
+	}
+	for at, name := range names {
+		names[at] = poolOf(i.row.on(), name) + "/" + name
+	}
+	return names
 }

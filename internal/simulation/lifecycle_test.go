@@ -185,11 +185,11 @@ func (s *stage) history(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
-	for _, next := range append(s.node.rise(w), s.node.fall(w)...) {
-		if next.once != nil && !next.once(i) {
+	for _, next := range append(s.node.startSteps(w), s.node.endSteps(w)...) {
+		if next.ready != nil && !next.ready(i) {
 			t.Fatal("devices are taken on an empty node")
 		}
-		if err := next.happens(i); err != nil {
+		if err := next.run(i); err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", next.at, s.describe(t, i)))
@@ -246,21 +246,21 @@ func expect(t *testing.T, got []string, want string) {
 func TestAClaimWaitsForItsDevice(t *testing.T) {
 	s := newStage(t)
 	first, second := newInstance(row(t, "finetune"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "evaluate"), 0, 1, time.Unix(0, 0))
-	if !s.node.occupancy.take(first) || s.node.occupancy.take(second) {
+	if !s.node.reservations.reserve(first) || s.node.reservations.reserve(second) {
 		t.Fatal("two claims have one GPU")
 	}
 	turns, refused := 0, 0
 	steps := []step{{
-		refuse: func(*instance) error { refused++; return nil },
-		once: func(i *instance) bool {
+		onWait: func(*instance) error { refused++; return nil },
+		ready: func(i *instance) bool {
 			if turns++; turns == 3 {
-				s.node.occupancy.release(first)
+				s.node.reservations.release(first)
 			}
-			return s.node.occupancy.take(i)
+			return s.node.reservations.reserve(i)
 		},
-		happens: func(*instance) error { return nil },
+		run: func(*instance) error { return nil },
 	}}
-	if err := walk(t.Context(), tempo{time.Now(), 100}, second, steps); err != nil || turns != 3 || refused != 1 {
+	if err := runSteps(t.Context(), scenarioClock{time.Now(), 100}, second, steps); err != nil || turns != 3 || refused != 1 {
 		t.Errorf("took the GPU at turn %d, refused %d times: %v", turns, refused, err)
 	}
 }

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +28,9 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, made)
 	}
-	if gate := row.hindered.gate; gate != "" {
+	if gate := row.delayed.gate; gate != "" {
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
-		refuse(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates", meta.CreationTimestamp.Time)
+		setUnscheduled(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates", meta.CreationTimestamp.Time)
 	}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	if row.owner == ownedByJob {
@@ -76,14 +78,16 @@ func nameClaim(pod *corev1.Pod, row workload, name string) {
 func bind(pod *corev1.Pod, node string, at time.Time) {
 	pod.Spec.NodeName = node
 	pod.Status.StartTime = new(metav1.NewTime(at))
-	set(pod, corev1.PodScheduled, at)
+	setConditionTrue(pod, corev1.PodScheduled, at)
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, waiting)
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, waiting)
 }
 
 // ready: the devices are prepared and the sandbox is made; nothing runs yet.
-func ready(pod *corev1.Pod, at time.Time) { set(pod, corev1.PodReadyToStartContainers, at) }
+func ready(pod *corev1.Pod, at time.Time) {
+	setConditionTrue(pod, corev1.PodReadyToStartContainers, at)
+}
 
 // startInit starts the init containers.
 func startInit(pod *corev1.Pod, at time.Time) {
@@ -92,8 +96,8 @@ func startInit(pod *corev1.Pod, at time.Time) {
 
 // startMain ends the init containers and starts the main ones.
 func startMain(pod *corev1.Pod, at time.Time) {
-	set(pod, corev1.PodInitialized, at)
-	set(pod, corev1.PodReady, at)
+	setConditionTrue(pod, corev1.PodInitialized, at)
+	setConditionTrue(pod, corev1.PodReady, at)
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, completed(at))
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, running(at))
@@ -122,23 +126,101 @@ func completed(at time.Time) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.NewTime(at)}}
 }
 
-// set makes a condition of the pod true, unless it is already.
-func set(pod *corev1.Pod, kind corev1.PodConditionType, at time.Time) {
-	tell(pod, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
+// setConditionTrue makes a condition of the pod true, unless it is already.
+func setConditionTrue(pod *corev1.Pod, kind corev1.PodConditionType, at time.Time) {
+	setCondition(pod, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
 }
 
-// tell puts a condition in the place of the one of its type. Since when it has
-// been so stays as it is while its status does.
-func tell(pod *corev1.Pod, told corev1.PodCondition) {
+// setCondition replaces the condition of the same type. The transition time stays
+// if the status does not change.
+func setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
 	for i, known := range pod.Status.Conditions {
-		if known.Type != told.Type {
+		if known.Type != condition.Type {
 			continue
 		}
-		if known.Status == told.Status {
-			told.LastTransitionTime = known.LastTransitionTime
+		if known.Status == condition.Status {
+			condition.LastTransitionTime = known.LastTransitionTime
 		}
-		pod.Status.Conditions[i] = told
+		pod.Status.Conditions[i] = condition
 		return
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, told)
+	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 }
+
+// evict is what the device taint eviction controller writes on a pod before it
+// deletes it.
+func evict(pod *corev1.Pod, at metav1.Time) {
+	setCondition(pod, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: at,
+		Reason: "DeletionByDeviceTaintManager", Message: "Device Taint manager: deleting due to NoExecute taint",
+	})
+	pod.DeletionTimestamp = &at
+}
+
+// ungate takes the gates away, and what the API server said about them.
+func ungate(pod *corev1.Pod) {
+	pod.Spec.SchedulingGates = nil
+	kept := pod.Status.Conditions[:0]
+	for _, condition := range pod.Status.Conditions {
+		if condition.Reason != corev1.PodReasonSchedulingGated {
+			kept = append(kept, condition)
+		}
+	}
+	pod.Status.Conditions = kept
+}
+
+// newEvent is a warning about a pod. Its name follows from the pod and the
+// reason, so that a repeated warning is the same event.
+func newEvent(pod *corev1.Pod, reason, component, message string, at time.Time) *corev1.Event {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(string(pod.UID) + reason)) // never fails
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%016x", pod.Name, hash.Sum64()), CreationTimestamp: metav1.NewTime(at),
+		},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:           corev1.EventTypeWarning, Reason: reason, Message: message,
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+		Count: 1, FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at),
+	}
+}
+
+// setUnscheduled writes the reason why the pod is not scheduled.
+func setUnscheduled(pod *corev1.Pod, reason, message string, at time.Time) {
+	setCondition(pod, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(at),
+	})
+}
+
+// nodes is how many there are to schedule on.
+const nodes = 2
+
+// The messages of the scheduler (kube-scheduler 1.37: FitError of its
+// framework, and the plugins DynamicResources, NodeResourcesFit and
+// DefaultPreemption), so far as the scenario needs them.
+
+// onEachNode is the message where a plugin refuses every node for one reason,
+// and pods of lower priority could not help.
+func onEachNode(reason string) string {
+	return fmt.Sprintf("0/%d nodes are available: %d %s. %s", nodes, nodes, reason, noPreemption("Preemption is not helpful for scheduling"))
+}
+
+// forAllNodes is the message where a plugin refuses the pod before it looks at
+// any node.
+func forAllNodes(reason string) string {
+	return fmt.Sprintf("0/%d nodes are available: %s. %s", nodes, reason, noPreemption("Preemption is not helpful for scheduling"))
+}
+
+// withoutVictims is the message where pods of lower priority could help, if there
+// were any.
+func withoutVictims(reason string) string {
+	return fmt.Sprintf("0/%d nodes are available: %d %s. %s", nodes, nodes, reason, noPreemption("No preemption victims found for incoming pod"))
+}
+
+func noPreemption(why string) string {
+	return fmt.Sprintf("preemption: 0/%d nodes are available: %d %s.", nodes, nodes, why)
+}
+
+// cannotAllocate is what DynamicResources says of a node on which the devices
+// for a pod's claims are not to be had.
+const cannotAllocate = "cannot allocate all claims"

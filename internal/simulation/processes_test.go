@@ -63,7 +63,7 @@ func (s *stage) listed(t *testing.T, uuid string) []device.Process {
 
 func (s *stage) uuid(t *testing.T, name string) string {
 	t.Helper()
-	found, there := s.node.activity.hardware.named(name)
+	found, there := s.node.activity.hardware.byName(name)
 	if !there {
 		t.Fatalf("there is no device %s", name)
 	}
@@ -78,11 +78,11 @@ func TestProcessesOfALife(t *testing.T) {
 	pod := i.pods[0]
 	uuid := s.uuid(t, "gpu-2")
 	var got []string
-	for _, next := range append(s.node.rise(i.row), s.node.fall(i.row)...) {
-		if next.once != nil && !next.once(i) {
+	for _, next := range append(s.node.startSteps(i.row), s.node.endSteps(i.row)...) {
+		if next.ready != nil && !next.ready(i) {
 			t.Fatal("the GPU is taken")
 		}
-		if err := next.happens(i); err != nil {
+		if err := next.run(i); err != nil {
 			t.Fatal(err)
 		}
 		var words []string
@@ -165,7 +165,7 @@ func TestEachRunHasProcessesOfItsOwn(t *testing.T) {
 // What the processes of a shared GPU do adds up to nearly what it does.
 func TestSharesOfASharedGPU(t *testing.T) {
 	s := newStage(t)
-	if err := s.node.activity.begin(processesOf(strays())); err != nil {
+	if err := s.node.activity.begin(processesOfHost(hostProcesses())); err != nil {
 		t.Fatal(err)
 	}
 	embedder, reranker := newInstance(row(t, "embedder"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "reranker"), 0, 1, time.Unix(0, 0))

@@ -1,40 +1,70 @@
 package simulation
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-// Device classes.
-const (
-	classGPU     = "gpu.nvidia.com"
-	classMIG     = "mig.nvidia.com"
-	classNIC     = "dra.net"
-	classFPGA    = "fpga.example.com"
-	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
-	sliceByClass = "nvidia.com/mig-1g.10gb"
-	gpuByPlugin  = "nvidia.com/gpu"
-)
+// deviceFault is a temporary fault of a device: an XID is reported when it
+// starts.
+type deviceFault struct {
+	device  string // as its driver names it; each has at most one fault
+	xid     int
+	signs   []simulated.Fault // of a whole device: what else it shows meanwhile
+	tainted bool              // its driver taints it meanwhile
+	starts  time.Duration     // after the scenario began
+	lasts   time.Duration
+	every   time.Duration // from one start to the next
+}
 
-// Images, so far as anyone looks at them.
-const (
-	imagePyTorch   = "nvcr.io/nvidia/pytorch:25.09-py3"
-	imageInference = "docker.io/vllm/vllm-openai:v0.11.0"
-	imageNotebook  = "quay.io/jupyter/pytorch-notebook:cuda12-2025-09-30"
-	imageMonitor   = "nvcr.io/nvidia/cloud-native/dcgm:4.4.1-2-ubuntu22.04"
-	imageCache     = "docker.io/alluxio/alluxio:313"
-	imageTool      = "docker.io/library/busybox:1.37"
-)
+// check reports what is wrong with a fault on this hardware.
+func (a deviceFault) check(h hardware) error {
+	if _, there := h.byName(a.device); !there {
+		return fmt.Errorf("device fault: there is no device %s", a.device)
+	}
+	if a.every <= a.lasts {
+		return fmt.Errorf("device fault of %s: it starts again before it has ended", a.device)
+	}
+	return nil
+}
+
+// scenarioClock is the time of the scenario, which may pass faster than the world's.
+type scenarioClock struct {
+	began time.Time
+	speed float64 // seconds of the scenario in one of the world's
+}
+
+// now is how long the scenario has been going on.
+func (t scenarioClock) now() time.Duration {
+	return time.Duration(float64(time.Since(t.began)) * t.speed)
+}
+
+// until waits for a time of the scenario. It reports false if ctx ended first.
+func (t scenarioClock) until(ctx context.Context, at time.Duration) bool {
+	timer := time.NewTimer(time.Duration(float64(at-t.now()) / t.speed))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // scenario is all that happens on the nodes: what stays for good, so that there
 // is something to see from the start, and what comes and goes. gpu-4 and one
 // partition are never asked for.
-func scenario() []workload { return slices.Concat(holders(), services(), visitors(), farVisitors()) }
+func scenario() []workload {
+	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), recurringWorkloads(), remoteWorkloads())
+}
 
-// holders stay, and hold whole GPUs; but for kube-proxy, which holds nothing.
-func holders() []workload {
+// wholeGPUWorkloads run all the time and hold whole GPUs, except for kube-proxy.
+func wholeGPUWorkloads() []workload {
 	return []workload{
 		{
 			namespace: "kube-system", name: "kube-proxy", owner: ownedByDaemonSet,
@@ -51,7 +81,7 @@ func holders() []workload {
 				{name: "rank-1", class: classGPU, devices: []string{"gpu-1"}},
 			}},
 		},
-		{ // two claims share gpu-3, each with so much of its memory; and somebody else is on it, too
+		{ // two claims share gpu-3, each with so much of its memory; and a process outside of any pod uses it, too
 			namespace: "search", name: "embedder", owner: ownedByReplicaSet, load: 0.48,
 			containers: []container{{name: "server", image: imageInference}},
 			claim: claim{name: "gpu", template: "half-gpu", requests: []request{
@@ -68,8 +98,9 @@ func holders() []workload {
 	}
 }
 
-// services stay, with partitions, an adapter, or nothing that a claim holds.
-func services() []workload {
+// partitionWorkloads run all the time with partitions, an adapter, admin access or
+// a device plugin.
+func partitionWorkloads() []workload {
 	return []workload{
 		{ // one claim, two pods
 			namespace: "chat", name: "assistant", owner: ownedByReplicaSet, pods: 2, load: 0.7,
@@ -129,8 +160,8 @@ func services() []workload {
 	}
 }
 
-// visitors come and go.
-func visitors() []workload {
+// recurringWorkloads come and go.
+func recurringWorkloads() []workload {
 	return []workload{
 		{ // its init container holds the GPU before the main one does
 			namespace: "ml-training", name: "finetune", owner: ownedByJob, load: 0.9,
@@ -170,39 +201,29 @@ func visitors() []workload {
 	}
 }
 
-// strays run in no pod, and nothing that Kubernetes knows tells of them.
-func strays() []stray {
-	return []stray{
-		{ // a container that somebody has started by hand takes some of what two claims share
+// hostProcesses run in no pod, and Kubernetes does not know them.
+func hostProcesses() []hostProcess {
+	return []hostProcess{
+		{ // a container that was started by hand uses a part of what two claims share
 			command: "jupyter-lab", unit: "/system.slice/docker-4f0c1b7d9ae25386c4d17f20b93e5a6814cd7b02f6e98d3571ab04c2e8d9f613.scope",
 			use: use{device: "gpu-3", load: 0.12, memory: 0.12},
 		},
-		{ // what is left of a session keeps memory of a GPU that nobody holds
+		{ // a process that outlived its session keeps memory of a GPU that no claim holds
 			command: "python3", unit: "/user.slice/user-1000.slice/session-4.scope",
 			use: use{device: "gpu-4", memory: 1},
 		},
 	}
 }
 
-// teams are whose the namespaces are.
-func teams() map[string]string {
-	return map[string]string{
-		"ml-training": "foundation-models", "ci": "foundation-models",
-		"search": "discovery", "ranking": "discovery",
-		"chat": "assistants", "web": "media", "vision": "media", "legacy": "media",
-		"research": "science", "science": "science", "storage": "platform",
-	}
-}
-
-// ailments are what befalls the devices. The first is early enough for whoever
-// looks at the node for two minutes to see it come and go.
-func ailments() []ailment {
-	return []ailment{
-		{ // an application fails on a partition, which is nothing to the hardware
+// deviceFaults are the faults of the devices. The first starts early enough to be
+// seen by somebody who looks at the node for two minutes.
+func deviceFaults() []deviceFault {
+	return []deviceFault{
+		{ // an application fails on a partition, which does not affect the hardware
 			device: "gpu-5-mig-2g20gb-14-4", xid: 13,
 			starts: 15 * time.Second, lasts: time.Second, every: 75 * time.Second,
 		},
-		{ // an NVLink of a training job's GPU goes down and is trained anew
+		{ // an NVLink of a training job's GPU goes down and is retrained
 			device: "gpu-1", xid: 74, tainted: true,
 			signs: []simulated.Fault{
 				{Kind: "set", Quantity: "nvlinks", Details: [2]string{"active"}, Value: 17},
@@ -210,13 +231,143 @@ func ailments() []ailment {
 			},
 			starts: 35 * time.Second, lasts: 20 * time.Second, every: 4 * time.Minute,
 		},
-		{ // an application reads where there is nothing
+		{ // an application reads an invalid address
 			device: "gpu-3", xid: 31,
 			starts: 50 * time.Second, lasts: time.Second, every: 3 * time.Minute,
 		},
 	}
 }
 
-func profileIs(profile string) string {
-	return "device.attributes['gpu.nvidia.com'].profile == '" + profile + "'"
+// remoteWorkloads come and go on the remote node. Each is pending for another
+// reason for a while.
+func remoteWorkloads() []workload {
+	return []workload{
+		{ // holds the only partition of its shape for a while
+			namespace: "science", name: "fold", owner: ownedByJob, node: remoteNode,
+			containers: []container{{name: "fold", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "fold-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("2g.35gb"), devices: []string{"gpu-4-mig-2g35gb-14-2"}},
+			}},
+			starts: 3 * time.Second, lasts: 30 * time.Second, every: 60 * time.Second,
+		},
+		{ // wants that one as well, and gets it when the other has done
+			namespace: "science", name: "dock", owner: ownedByJob, node: remoteNode,
+			containers: []container{{name: "dock", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "dock-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("2g.35gb"), devices: []string{"gpu-4-mig-2g35gb-14-2"}},
+			}},
+			starts: 9 * time.Second, lasts: 14 * time.Second, every: 60 * time.Second,
+		},
+		{ // its driver hangs while it prepares the devices
+			namespace: "science", name: "assay", owner: ownedByJob, node: remoteNode,
+			containers: []container{{name: "assay", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "assay-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("1g.18gb"), devices: []string{"gpu-4-mig-1g18gb-19-0"}},
+			}},
+			prepares: 30 * time.Second,
+			starts:   15 * time.Second, lasts: 12 * time.Second, every: 90 * time.Second,
+		},
+		{ // a queue lets it pass only after a while
+			namespace: "batch", name: "sweep", owner: ownedByJob, node: remoteNode,
+			containers: []container{{name: "sweep", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "sweep-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("1g.18gb"), devices: []string{"gpu-4-mig-1g18gb-19-1"}},
+			}},
+			delayed: schedulingDelay{lasts: 20 * time.Second, gate: "kueue.x-k8s.io/admission"},
+			starts:  5 * time.Second, lasts: 10 * time.Second, every: 70 * time.Second,
+		},
+		{ // the claim is created after the pod
+			namespace: "onboarding", name: "tutorial", owner: ownedByStatefulSet, node: remoteNode,
+			containers: []container{{name: "jupyter", image: imageNotebook}},
+			claim: claim{name: "tutorial-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("1g.18gb"), devices: []string{"gpu-4-mig-1g18gb-19-1"}},
+			}},
+			delayed: schedulingDelay{lasts: 18 * time.Second, claimMissing: true},
+			starts:  40 * time.Second, lasts: 8 * time.Second, every: 70 * time.Second,
+		},
+		{ // its device is serviced every now and then, and drives it out
+			namespace: "video", name: "transcode", owner: ownedByReplicaSet, node: remoteNode,
+			containers: []container{{name: "worker", image: imageInference}},
+			claim: claim{name: "gpu", template: "transcode-gpu", requests: []request{
+				{name: "gpu", class: classMIG, selector: profileIs("3g.71gb"), devices: []string{"gpu-4-mig-3g71gb-9-4"}},
+			}},
+			delayed: schedulingDelay{lasts: 24 * time.Second, rule: "maintenance"},
+			evicted: true,
+			starts:  time.Second, lasts: 24 * time.Second, every: 50 * time.Second,
+		},
+		{ // its FPGA is attached to the node first
+			namespace: "genomics", name: "aligner", owner: ownedByJob, node: remoteNode,
+			containers: []container{{name: "align", image: imageTool}},
+			claim: claim{name: "fpga", template: "aligner-fpga", requests: []request{
+				{name: "fpga", class: classFPGA, selector: "device.attributes['fpga.example.com'].model == 'U55C'", devices: []string{remoteFPGA}},
+			}},
+			binds:  8 * time.Second,
+			starts: 7 * time.Second, lasts: 15 * time.Second, every: 45 * time.Second,
+		},
+	}
+}
+
+// hostProcess is a process that runs in no pod: it was started on the node.
+type hostProcess struct {
+	command string
+	unit    string // of systemd
+	use
+}
+
+// processesOfHost are the processes of the host, which run from the beginning.
+func processesOfHost(rows []hostProcess) []process {
+	var made []process
+	for _, s := range rows {
+		made = append(made, process{command: s.command, cgroup: s.unit, uses: []use{s.use}})
+	}
+	return made
+}
+
+// check reports what is wrong with a host process on this hardware.
+func (s hostProcess) check(h hardware) error {
+	if !slices.Contains(h.withProcesses(), s.device) {
+		return fmt.Errorf("%s: the processes of %s are not listed", s.command, s.device)
+	}
+	return nil
+}
+
+// published reports whether a node has a device of that name.
+func published(h hardware, node, name string) bool {
+	if node != "" {
+		return slices.Contains(remoteDevices(), name)
+	}
+	_, there := h.byName(name)
+	return there
+}
+
+// check says what in a scenario does not fit the hardware, or itself.
+func check(rows []workload, befalls []deviceFault, strange []hostProcess, h hardware) error {
+	var wrong []error
+	for _, s := range strange {
+		if err := s.check(h); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	for _, a := range befalls {
+		if err := a.check(h); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	for _, w := range rows {
+		for _, name := range w.devices() {
+			if !published(h, w.node, name) {
+				wrong = append(wrong, fmt.Errorf("%s/%s: there is no device %s", w.namespace, w.name, name))
+			}
+		}
+		if w.pods > 1 && (w.claim.template != "" || w.claim.extended != "") {
+			wrong = append(wrong, fmt.Errorf("%s/%s: several pods cannot have one claim of a template", w.namespace, w.name))
+		}
+		for _, c := range w.containers {
+			known := func(r request) bool { return r.name == c.request }
+			if c.request != "" && !slices.ContainsFunc(w.claim.requests, known) {
+				wrong = append(wrong, fmt.Errorf("%s/%s: container %s: there is no request %s", w.namespace, w.name, c.name, c.request))
+			}
+		}
+	}
+	return errors.Join(wrong...)
 }

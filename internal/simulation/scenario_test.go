@@ -80,7 +80,7 @@ func TestTheSeedDecidesAllNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, object := range standing(h, scenario(), newRandom(seed, "standing")) {
+		for _, object := range staticObjects(h, scenario(), newRandom(seed, "standing")) {
 			all = append(all, fmt.Sprintf("%T %s %s", object, object.GetName(), object.GetUID()))
 		}
 		for _, w := range scenario() {
@@ -138,11 +138,11 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	for want, a := range map[string]ailment{
+	for want, a := range map[string]deviceFault{
 		"no device gpu-9": {device: "gpu-9", every: 1},
-		"has passed":      {device: "gpu-0", lasts: 1, every: 1},
+		"has ended":       {device: "gpu-0", lasts: 1, every: 1},
 	} {
-		if err := check(nil, []ailment{a}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check(nil, []deviceFault{a}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -154,11 +154,11 @@ func TestStraysAreWhereTheyCanBeSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, device := range []string{"gpu-9", "gpu-5", "gpu-6-mig-1g10gb-19-0", "pci-0000-1c-00-0"} {
-		if err := check(nil, nil, []stray{{use: use{device: device}}}, h); err == nil {
+		if err := check(nil, nil, []hostProcess{{use: use{device: device}}}, h); err == nil {
 			t.Errorf("a stray on %s would never be seen, and nobody says so", device)
 		}
 	}
-	if err := check(nil, nil, strays(), h); err != nil {
+	if err := check(nil, nil, hostProcesses(), h); err != nil {
 		t.Error(err)
 	}
 }
@@ -199,8 +199,8 @@ func TestOnlyTheSickAreTainted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWard(h, nil, nil, standing(h, scenario(), newRandom(1)), nil)
-	w.present = ailments()
+	w := newFaultInjector(h, nil, nil, staticObjects(h, scenario(), newRandom(1)), nil)
+	w.present = deviceFaults()
 	var tainted []string
 	for _, of := range w.published().Spec.Devices {
 		if len(of.Taints) > 0 {

@@ -35,19 +35,19 @@ type Options struct {
 // Simulation is the simulated node. Its methods may be called from any
 // goroutine.
 type Simulation struct {
-	options Options
-	own     string // the directory that Close removes, if there is one
-	source  *simulated.Source
-	socket  string
-	cdi     string
-	procfs  string
-	prices  string
-	kubelet *kubelet.Kubelet
-	server  *apiserver.Server
-	node    *node
-	ward    *ward
-	rows    []workload
-	befalls []ailment
+	options       Options
+	own           string // the directory that Close removes, if there is one
+	source        *simulated.Source
+	socket        string
+	cdi           string
+	procfs        string
+	prices        string
+	kubelet       *kubelet.Kubelet
+	server        *apiserver.Server
+	node          *node
+	faultInjector *faultInjector
+	rows          []workload
+	faults        []deviceFault
 
 	closing context.Context // ends when Close is called
 	end     context.CancelFunc
@@ -68,11 +68,11 @@ func Start(ctx context.Context, options Options) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, befalls := scenario(), ailments()
-	if err := check(rows, befalls, strays(), h); err != nil {
+	rows, befalls := scenario(), deviceFaults()
+	if err := check(rows, befalls, hostProcesses(), h); err != nil {
 		return nil, fmt.Errorf("check the scenario: %w", err)
 	}
-	s := &Simulation{options: options, rows: rows, befalls: befalls}
+	s := &Simulation{options: options, rows: rows, faults: befalls}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.source = simulated.New(h.config, s.options.Clock)
 	if err := s.serve(ctx, h); err != nil {
@@ -81,7 +81,7 @@ func Start(ctx context.Context, options Options) (*Simulation, error) {
 	}
 	s.node = &node{
 		server: s.server, pods: newPodList(s.kubelet, h), cdi: cdiFolder{s.cdi, h},
-		activity: newActivity(s.source, h, s.procfs), occupancy: newOccupancy(),
+		activity: newActivity(s.source, h, s.procfs), reservations: newReservations(),
 		clock: s.options.Clock, seed: s.options.Seed, log: s.options.Log,
 	}
 	if err := s.node.activity.begin(nil); err != nil {
@@ -130,9 +130,9 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 	if s.server, err = apiserver.Start(ctx, apiserver.Options{}); err != nil {
 		return err
 	}
-	objects := standing(h, s.rows, newRandom(s.options.Seed, "standing"))
-	s.ward = newWard(h, s.source, s.server, objects, s.options.Log)
-	return s.server.Put(append(objects, population(s.options.Seed, s.options.Clock().Wall)...)...)
+	objects := staticObjects(h, s.rows, newRandom(s.options.Seed, "standing"))
+	s.faultInjector = newFaultInjector(h, s.source, s.server, objects, s.options.Log)
+	return s.server.Put(append(objects, existingObjects(s.options.Seed, s.options.Clock().Wall)...)...)
 }
 
 // NodeName is the name of the node in the API server.
@@ -169,7 +169,7 @@ func (s *Simulation) Run(ctx context.Context) error {
 		return nil
 	}
 	defer s.running.Done()
-	if err := s.node.activity.begin(processesOf(strays())); err != nil {
+	if err := s.node.activity.begin(processesOfHost(hostProcesses())); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -177,19 +177,19 @@ func (s *Simulation) Run(ctx context.Context) error {
 	defer context.AfterFunc(s.closing, stop)()
 	var (
 		playing sync.WaitGroup
-		errs    = make([]error, len(s.rows)+len(s.befalls))
-		t       = tempo{began: time.Now(), speed: s.options.Speed}
+		errs    = make([]error, len(s.rows)+len(s.faults))
+		t       = scenarioClock{began: time.Now(), speed: s.options.Speed}
 	)
 	for at, row := range s.rows {
 		playing.Go(func() {
-			if errs[at] = s.node.play(ctx, t, row); errs[at] != nil {
+			if errs[at] = s.node.run(ctx, t, row); errs[at] != nil {
 				stop()
 			}
 		})
 	}
-	for at, a := range s.befalls {
+	for at, a := range s.faults {
 		playing.Go(func() {
-			if errs[len(s.rows)+at] = s.ward.play(ctx, t, a); errs[len(s.rows)+at] != nil {
+			if errs[len(s.rows)+at] = s.faultInjector.play(ctx, t, a); errs[len(s.rows)+at] != nil {
 				stop()
 			}
 		})

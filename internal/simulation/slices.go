@@ -54,7 +54,7 @@ func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, rando
 	return published
 }
 
-// publishedAdapters are told apart by their address: they have no UUID.
+// publishedAdapters are distinguished by their address: they have no UUID.
 func (h hardware) publishedAdapters() []resourcev1.Device {
 	var devices []resourcev1.Device
 	for i, nic := range h.nics {
@@ -81,7 +81,7 @@ func (h hardware) publishedDevices() []resourcev1.Device {
 			devices = append(devices, wholeGPU(gpu))
 		}
 	}
-	for _, p := range h.parts {
+	for _, p := range h.migDevices {
 		if p.parent != minorOnDemand {
 			devices = append(devices, existingPartition(p))
 		}
@@ -108,14 +108,14 @@ func wholeGPU(gpu device.Device) resourcev1.Device {
 }
 
 // existingPartition has a UUID and says so.
-func existingPartition(p part) resourcev1.Device {
+func existingPartition(p migDevice) resourcev1.Device {
 	published := partition(p.Device, p.ParentUUID, p.parent, p.Profile, p.Placement)
 	published.Attributes["uuid"] = text(p.UUID)
 	return published
 }
 
 // possiblePartitions have no UUID until they are cut, and none after that
-// either: the driver does not publish them anew.
+// either: the driver does not publish them again.
 func possiblePartitions(gpu device.Device) []resourcev1.Device {
 	var devices []resourcev1.Device
 	shapes := profiles()
@@ -205,4 +205,80 @@ func drawn(shape profile, placement int) map[string]resourcev1.Counter {
 		counters[memorySlice(placement+n)] = resourcev1.Counter{Value: resource.MustParse("1")}
 	}
 	return counters
+}
+
+// pcieRoot is the attribute by which a claim asks for devices that are near
+// each other.
+const pcieRoot = "resource.kubernetes.io/pcieRoot"
+
+// remotePartitions are the partitions of that one, by the names that its driver gives
+// them.
+func remotePartitions() map[string]resourcev1.Device {
+	parts := make(map[string]resourcev1.Device)
+	for _, p := range []struct{ name, profile, memory string }{
+		{"gpu-4-mig-1g18gb-19-0", "1g.18gb", "17920Mi"}, {"gpu-4-mig-1g18gb-19-1", "1g.18gb", "17920Mi"},
+		{"gpu-4-mig-2g35gb-14-2", "2g.35gb", "35840Mi"}, {"gpu-4-mig-3g71gb-9-4", "3g.71gb", "71680Mi"},
+	} {
+		device := remoteDevice(p.name, "mig", 4, p.memory)
+		device.Attributes["profile"] = text(p.profile)
+		parts[p.name] = device
+	}
+	return parts
+}
+
+func remoteSlices() []*resourcev1.ResourceSlice {
+	whole := make([]resourcev1.Device, 0, len(remoteGPUs()))
+	for _, minor := range remoteGPUs() {
+		whole = append(whole, remoteDevice(gpuName(minor), "gpu", minor, "141Gi"))
+	}
+	parts := remotePartitions()
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		whole = append(whole, parts[name])
+	}
+	nic := resourcev1.Device{Name: remoteNIC, Attributes: attributes{
+		"dra.net/pciAddress": text("0000:5d:00.0"), "dra.net/rdmaDevice": text("mlx5_0"), "dra.net/rdma": {BoolValue: new(true)},
+		pcieRoot: text(rootOf(3)),
+	}}
+	slice := func(driver, pool string, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
+		made := &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, Devices: devices, Pool: resourcev1.ResourcePool{Name: pool, Generation: 1, ResourceSliceCount: 1},
+		}}
+		if driver == fabricDriver {
+			made.Spec.AllNodes = new(true)
+		} else {
+			made.Spec.NodeName = new(pool)
+		}
+		return made
+	}
+	half := slice(fabricDriver, brokenPool, fpga("fpga-0", "V80"), fpga("fpga-1", "V80"))
+	half.Spec.Pool.ResourceSliceCount = 2
+	return []*resourcev1.ResourceSlice{
+		slice(driver, remoteNode, whole...), slice(networkDriver, remoteNode, nic), slice(fabricDriver, fabricPool, fpga(remoteFPGA, "U55C")), half,
+	}
+}
+
+// remoteDevice is a GPU of the remote node, or a partition of one.
+func remoteDevice(name, kind string, minor int, memory string) resourcev1.Device {
+	return resourcev1.Device{
+		Name: name,
+		Attributes: attributes{
+			"type": text(kind), "productName": text("NVIDIA H200"), "architecture": text("Hopper"),
+			"uuid": text(fmt.Sprintf("GPU-f0a7c5ea-6bf4-4d12-8c7f-%012d", len(name)*100+minor)), "driverVersion": version("580.95.5"), pcieRoot: text(rootOf(minor)),
+		},
+		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse(memory)}},
+	}
+}
+
+// rootOf is where a GPU of the remote node sits on the PCI bus.
+func rootOf(minor int) string {
+	return "pci0000:" + []string{"1b", "3d", "52", "5d", "9d", "b1", "c3", "d1"}[minor]
+}
+
+// fpga is attached to a node once it is allocated, and a pod is bound to the
+// node only when it is.
+func fpga(name, model string) resourcev1.Device {
+	return resourcev1.Device{
+		Name: name, Attributes: attributes{"model": text(model)}, BindsToNode: new(true),
+		BindingConditions: []string{conditionAttached}, BindingFailureConditions: []string{conditionAttachFailed},
+	}
 }

@@ -2,9 +2,8 @@ package simulation
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,11 +18,11 @@ type workload struct {
 	plugin          []string // replicas of devices that a device plugin gives to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
 
-	node     string        // that it runs on; empty: the agent's
-	hindered hindrance     // before it gets its devices
-	binds    time.Duration // how long its device needs until the pod can be bound; 0: no time
-	prepares time.Duration // how much longer than usual preparation takes
-	evicted  bool          // in the end, by a taint of its device
+	node     string          // that it runs on; empty: the agent's
+	delayed  schedulingDelay // before it gets its devices
+	binds    time.Duration   // how long its device needs until the pod can be bound; 0: no time
+	prepares time.Duration   // how much longer than usual preparation takes
+	evicted  bool            // in the end, by a taint of its device
 
 	starts time.Duration // after the scenario began
 	lasts  time.Duration // from the start of its main containers; 0: for good
@@ -88,61 +87,93 @@ func (r request) chosen() string {
 
 // devices are all that the workload gets.
 func (w workload) devices() []string {
-	devices := w.plugged()
+	devices := w.pluginDevices()
 	for _, r := range w.claim.requests {
 		devices = append(devices, r.devices...)
 	}
 	return devices
 }
 
-// hindrance is what keeps a workload's pod from being scheduled, for a while.
-type hindrance struct {
-	lasts  time.Duration // from the pod's creation
-	gate   string        // a scheduling gate of the pod
-	unmade bool          // nobody has made the claim that the pod names
-	rule   string        // name of a DeviceTaintRule for its first device
+// schedulingDelay keeps a workload's pod from being scheduled for a while.
+type schedulingDelay struct {
+	lasts        time.Duration // from the pod's creation
+	gate         string        // a scheduling gate of the pod
+	claimMissing bool          // the claim that the pod names does not exist
+	rule         string        // name of a DeviceTaintRule for its first device
 }
 
 // on is the node that the workload runs on.
 func (w workload) on() string { return cmp.Or(w.node, nodeName) }
 
-// published reports whether a node has a device of that name.
-func published(h hardware, node, name string) bool {
-	if node != "" {
-		return slices.Contains(farDevices(), name)
+// replicaMark stands between a device and the number of its replica, where a
+// device plugin gives one to several pods.
+const replicaMark = "::"
+
+// replicas is how many pods a device plugin gives its device to.
+const replicas = 4
+
+// replica is the id of one of them.
+func replica(device string, n int) string { return device + replicaMark + strconv.Itoa(n) }
+
+// pluginDevices are the devices that a device plugin gives to the workload.
+func (w workload) pluginDevices() []string {
+	var names []string
+	for _, id := range w.plugin {
+		name, _, _ := strings.Cut(id, replicaMark)
+		names = append(names, name)
 	}
-	_, there := h.named(name)
-	return there
+	return names
 }
 
-// check says what in a scenario does not fit the hardware, or itself.
-func check(rows []workload, befalls []ailment, strange []stray, h hardware) error {
-	var wrong []error
-	for _, s := range strange {
-		if err := s.check(h); err != nil {
-			wrong = append(wrong, err)
+// usedBy are the devices of the agent's node that one of the workload's
+// containers works on: not those that it only watches.
+func (w workload) usedBy(container int) []string {
+	var names []string
+	if container == 0 {
+		names = w.pluginDevices()
+	}
+	if w.claim.extended != "" && container > 0 {
+		return names
+	}
+	for _, r := range w.claim.requests {
+		if only := w.containers[container].request; !r.admin && (only == "" || only == r.name) {
+			names = append(names, r.devices...)
 		}
 	}
-	for _, a := range befalls {
-		if err := a.check(h); err != nil {
-			wrong = append(wrong, err)
-		}
+	return names
+}
+
+// Device classes.
+const (
+	classGPU     = "gpu.nvidia.com"
+	classMIG     = "mig.nvidia.com"
+	classNIC     = "dra.net"
+	classFPGA    = "fpga.example.com"
+	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
+	sliceByClass = "nvidia.com/mig-1g.10gb"
+	gpuByPlugin  = "nvidia.com/gpu"
+)
+
+// Images, so far as anyone looks at them.
+const (
+	imagePyTorch   = "nvcr.io/nvidia/pytorch:25.09-py3"
+	imageInference = "docker.io/vllm/vllm-openai:v0.11.0"
+	imageNotebook  = "quay.io/jupyter/pytorch-notebook:cuda12-2025-09-30"
+	imageMonitor   = "nvcr.io/nvidia/cloud-native/dcgm:4.4.1-2-ubuntu22.04"
+	imageCache     = "docker.io/alluxio/alluxio:313"
+	imageTool      = "docker.io/library/busybox:1.37"
+)
+
+// teams are the owners of the namespaces.
+func teams() map[string]string {
+	return map[string]string{
+		"ml-training": "foundation-models", "ci": "foundation-models",
+		"search": "discovery", "ranking": "discovery",
+		"chat": "assistants", "web": "media", "vision": "media", "legacy": "media",
+		"research": "science", "science": "science", "storage": "platform",
 	}
-	for _, w := range rows {
-		for _, name := range w.devices() {
-			if !published(h, w.node, name) {
-				wrong = append(wrong, fmt.Errorf("%s/%s: there is no device %s", w.namespace, w.name, name))
-			}
-		}
-		if w.pods > 1 && (w.claim.template != "" || w.claim.extended != "") {
-			wrong = append(wrong, fmt.Errorf("%s/%s: several pods cannot have one claim of a template", w.namespace, w.name))
-		}
-		for _, c := range w.containers {
-			known := func(r request) bool { return r.name == c.request }
-			if c.request != "" && !slices.ContainsFunc(w.claim.requests, known) {
-				wrong = append(wrong, fmt.Errorf("%s/%s: container %s: there is no request %s", w.namespace, w.name, c.name, c.request))
-			}
-		}
-	}
-	return errors.Join(wrong...)
+}
+
+func profileIs(profile string) string {
+	return "device.attributes['gpu.nvidia.com'].profile == '" + profile + "'"
 }

@@ -1,24 +1,48 @@
-// Package terminal keeps foreign text from doing more on a terminal than be
-// read: names of objects, messages and errors come from whoever may write them.
+// Package terminal holds what the commands know of terminals: whether output goes
+// to one, its width, and progress on it. It also keeps foreign text from
+// controlling a terminal: names of objects, messages and errors come from whoever
+// may write them.
 package terminal
 
 import (
-	"strings"
-	"unicode"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
 )
 
-// Printable makes a blank of white space, line ends included, and U+FFFD of
-// whatever else is not printed: control characters, and those that change the
-// direction of a line or cannot be seen.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
+// Is reports whether the writer is a terminal.
+func Is(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd()))
+}
+
+// Styled reports whether bold text and colours may be written there: to a
+// character device, unless NO_COLOR is set or TERM is dumb.
+func Styled(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Columns is the width of text for the terminal, by COLUMNS or by the terminal
+// itself, between 60 and 140; 0: the writer is no terminal.
+func Columns(to io.Writer) int {
+	const narrowest, widest = 60, 140
+	file, isFile := to.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width == 0 {
+		return 0
+	}
+	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && given != 0 {
+		width = given
+	}
+	return min(max(width, narrowest), widest)
 }

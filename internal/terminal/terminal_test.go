@@ -1,34 +1,37 @@
 package terminal
 
-import "testing"
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
-func TestPrintable(t *testing.T) {
-	for given, want := range map[string]string{
-		"":                            "",
-		"pod gpu-0, 80 % — größer 计算": "pod gpu-0, 80 % — größer 计算",
-		"two\r\nlines\tand\u00a0more": "two  lines and more",
-		"\x1b[31mred\x1b[0m":          "\ufffd[31mred\ufffd[0m",
-		"\x9b2J\x07\x7f":              "\ufffd2J\ufffd\ufffd",
-		"\u202egpj.exe\u200b":         "\ufffdgpj.exe\ufffd",
-		"not \xff UTF-8":              "not \ufffd UTF-8",
+// Styles are for terminals alone, and for people who want them.
+func TestStyled(t *testing.T) {
+	device, err := os.Open(os.DevNull) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "report"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, test := range []struct {
+		noColor, term string
+		to            io.Writer
+		want          bool
+	}{
+		{"", "xterm", device, true}, {"1", "xterm", device, false}, {"", "dumb", device, false},
+		{"", "xterm", file, false}, {"", "xterm", &bytes.Buffer{}, false},
 	} {
-		if got := Printable(given); got != want {
-			t.Errorf("%q becomes %q, want %q", given, got, want)
+		t.Setenv("NO_COLOR", test.noColor)
+		t.Setenv("TERM", test.term)
+		if got := Styled(test.to); got != test.want {
+			t.Errorf("%+v: %v", test, got)
 		}
 	}
-}
-
-func FuzzPrintable(f *testing.F) {
-	f.Add("\x1b]0;title\x07")
-	f.Fuzz(func(t *testing.T, text string) {
-		washed := Printable(text)
-		for _, r := range washed {
-			if r < ' ' || r >= 0x7f && r < 0xa0 {
-				t.Fatalf("%q has %U", washed, r)
-			}
-		}
-		if Printable(washed) != washed {
-			t.Fatalf("%q is not stable", washed)
-		}
-	})
 }

@@ -1,11 +1,13 @@
-// Package top shows what claims do with their devices, as a table that a
-// person watches in a terminal or as one JSON document. It is made of what
-// node agents and the cluster role answer as JSON; everything but Ask and Live
-// is pure. Text from agents is foreign: it never reaches a terminal unwashed.
+// Package top shows what claims do with their devices, as a table that a person
+// watches on a terminal or as one JSON document. It is made of the JSON documents of
+// node agents and of the cluster role. Client, Cluster, Watch, Live and Terminal do
+// I/O; the rest is pure. Text from agents is foreign: control characters do not reach
+// the terminal.
 package top
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -29,9 +31,9 @@ type Answer struct {
 	Rows      []Row
 }
 
-// Waiting is what the cluster role says of pending claims, as docs/glossary.md
+// PendingSummary is what the cluster role says of pending claims, as docs/glossary.md
 // defines them.
-type Waiting struct {
+type PendingSummary struct {
 	Count   int           `json:"waiting"`
 	Gated   int           `json:"gated"` // not among them
 	Oldest  time.Time     `json:"oldestSince,omitzero"`
@@ -42,7 +44,7 @@ type Waiting struct {
 
 // ReasonCount is how many wait for one reason.
 type ReasonCount struct {
-	Reason string `json:"reason"` // unknown where none was told
+	Reason string `json:"reason"` // unknown where none was decoded
 	Count  int    `json:"count"`
 }
 
@@ -64,13 +66,13 @@ func DecodeClaims(body []byte, at time.Time) (Answer, error) {
 }
 
 // DecodePending reads the document of /api/v1/pending.
-func DecodePending(body []byte) (Waiting, error) {
+func DecodePending(body []byte) (PendingSummary, error) {
 	var document page.PendingAnswer
 	if err := decode(body, &document); err != nil {
-		return Waiting{}, err
+		return PendingSummary{}, err
 	}
 	if err := checkVersion(document.APIVersion); err != nil {
-		return Waiting{}, err
+		return PendingSummary{}, err
 	}
 	return summary(document), nil
 }
@@ -98,4 +100,21 @@ func checkVersion(version string) error {
 	default:
 		return fmt.Errorf("it answers by API %q, and this program knows %s: use a newer one", Clean(version), page.APIVersion)
 	}
+}
+
+// summary counts pending claims by reason, the commonest first. An older
+// cluster role has gated references among the others, which counts the same.
+func summary(document page.PendingAnswer) PendingSummary {
+	for i := range document.Pending {
+		document.Pending[i].Reason = cmp.Or(document.Pending[i].Reason, "unknown")
+	}
+	count := page.CountPending(document.Pending, document.Gated)
+	pending := PendingSummary{
+		Count: count.Pending, Gated: count.Gated, Oldest: count.Oldest, Reasons: []ReasonCount{},
+		Unread: document.Unread, At: document.At,
+	}
+	for _, reason := range count.Reasons {
+		pending.Reasons = append(pending.Reasons, ReasonCount(reason))
+	}
+	return pending
 }

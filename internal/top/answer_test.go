@@ -100,7 +100,7 @@ func TestWhatIsNoDocument(t *testing.T) {
 	}
 }
 
-// Whatever an agent answers is refused, or can be drawn and told.
+// Whatever an agent answers is refused, or can be drawn and decoded.
 func FuzzAnswer(f *testing.F) {
 	for _, name := range []string{"claims.json", "sharing.json", "pending.json"} {
 		f.Add(answered(f, name))
@@ -110,9 +110,9 @@ func FuzzAnswer(f *testing.F) {
 		fleet, agent := NewFleet(), Agent{Name: "a"}
 		fleet.Expect([]Agent{agent})
 		answer, err := DecodeClaims(body, noon)
-		fleet.Take(Reply{Agent: agent, Answer: answer, Err: err})
+		fleet.Set(Reply{Agent: agent, Answer: answer, Err: err})
 		if waiting, err := DecodePending(body); err == nil {
-			fleet.TakeWaiting(&waiting, nil)
+			fleet.SetPending(&waiting, nil)
 		}
 		reading := fleet.Reading(noon, Wanted{})
 		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: Unicode()}).Lines {
@@ -160,7 +160,7 @@ func fleetBodies(t testing.TB, nodes int) [][]byte {
 	return bodies
 }
 
-// What a device recovers from, and how long ago it was, is told beside it.
+// What a device recovers from, and how long ago it was, is decoded beside it.
 func TestARecoveringDevice(t *testing.T) {
 	answer, err := DecodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
 		"hardware": true, "xids": [{"code": "79", "count": 1, "last": "2026-11-20T09:58:00Z"}],
@@ -172,7 +172,7 @@ func TestARecoveringDevice(t *testing.T) {
 	if got, want := healthCell(row), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarned {
 		t.Errorf("top says %q, want %q", got, want)
 	}
-	if *row.ailment() <= *(&Row{Health: "warned"}).ailment() {
+	if *row.severity() <= *(&Row{Health: "warned"}).severity() {
 		t.Error("it does not stand before what is warned of")
 	}
 }

@@ -118,7 +118,7 @@ func TestPendingClaimsAreTheSameEverywhere(t *testing.T) {
 	if got := fmt.Sprintf("%d pending, %d gated", waiting.Count, waiting.Gated); got != want {
 		t.Errorf("top reads %s, want %s", got, want)
 	}
-	header := strings.Join(Draw(Reading{At: noon, Waiting: &waiting}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
+	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
 	if want := fmt.Sprintf("pending claims: %d (and %d gated)", all-gated, gated); !strings.Contains(header, want) || strings.Contains(header, "scheduling_gated") {
 		t.Errorf("top does not write %q:\n%s", want, header)
 	}
@@ -156,7 +156,7 @@ func TestDevicesAreTheSameEverywhere(t *testing.T) {
 		}
 		fleet := NewFleet()
 		fleet.Expect([]Agent{{Name: "a"}})
-		fleet.Take(Reply{Agent: Agent{Name: "a"}, Answer: answer})
+		fleet.Set(Reply{Agent: Agent{Name: "a"}, Answer: answer})
 		header := Draw(fleet.Reading(noon, Wanted{}), State{}, Look{Glyphs: ASCII()}).Lines[0]
 		if want := fmt.Sprintf(" hold %d of %d devices, on 1 node", want.Held, want.Devices); !strings.Contains(header, want) {
 			t.Errorf("%s: top does not write %q: %s", name, want, header)
@@ -170,8 +170,8 @@ func TestDevicesOfAnAgentThatDoesNotCount(t *testing.T) {
 	fleet := NewFleet()
 	fleet.Expect([]Agent{{Name: "new"}, {Name: "old"}})
 	row := func(node string) []Row { return []Row{{Node: node, Namespace: "n", Claim: "c", UUID: "u"}} }
-	fleet.Take(Reply{Agent: Agent{Name: "new"}, Answer: Answer{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
-	fleet.Take(Reply{Agent: Agent{Name: "old"}, Answer: Answer{Node: "b", At: noon, Rows: row("b")}})
+	fleet.Set(Reply{Agent: Agent{Name: "new"}, Answer: Answer{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
+	fleet.Set(Reply{Agent: Agent{Name: "old"}, Answer: Answer{Node: "b", At: noon, Rows: row("b")}})
 	header := func(wanted Wanted) string {
 		return Draw(fleet.Reading(noon, wanted), State{}, Look{Glyphs: ASCII()}).Lines[0]
 	}

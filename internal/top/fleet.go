@@ -2,37 +2,71 @@ package top
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// Fleet is what all agents have said, each the last time that it was asked.
-// It is for one goroutine.
-type Fleet struct {
-	agents  map[string]*heard // by the agent's name
-	waiting *Waiting
-	cluster error // why the cluster role did not answer
-	lost    error // why nobody knows which agents there are now
+// Agent is an exporter and the way to it: its own address, or a path of an API
+// server that leads to it.
+type Agent struct {
+	Name string   // for people
+	Node string   // that it runs on, where that is known beforehand
+	Base *url.URL // what the paths of its API are under
+
+	Trouble error // why it need not be asked; nil where it must be
 }
 
-// heard is an agent's last word.
-type heard struct {
+// Listing is which exporters there are.
+type Listing struct {
+	Agents  []Agent
+	Cluster *Agent // the cluster role; nil: nobody to ask
+	Trouble error  // why nobody knows whether there is one
+}
+
+// Reply is what an agent answered.
+type Reply struct {
+	Agent  Agent
+	Answer Answer
+	Err    error
+}
+
+// Change is a change to a fleet. Changes are applied one at a time.
+type Change func(*Fleet)
+
+// change applies the reply.
+func (r Reply) change() Change { return func(f *Fleet) { f.Set(r) } }
+
+// Fleet is what each agent answered last. It is for one goroutine.
+type Fleet struct {
+	agents  map[string]*agentState // by the agent's name
+	pending *PendingSummary
+	cluster error // why the cluster role did not answer
+	lost    error // why it is unknown which agents there are now
+}
+
+// agentState is what an agent answered last.
+type agentState struct {
 	node   string
 	answer *Answer // nil before the first, and after a failure
 	err    error
 }
 
 // NewFleet knows of no agent.
-func NewFleet() *Fleet { return &Fleet{agents: map[string]*heard{}} }
+func NewFleet() *Fleet { return &Fleet{agents: map[string]*agentState{}} }
 
-// Expect says which agents there are; what others have said is forgotten.
+// ErrNoAgents means that no pod is a node agent's.
+var ErrNoAgents = errors.New("no node agent found")
+
+// Expect sets which agents there are; answers of others are removed.
 func (f *Fleet) Expect(agents []Agent) {
-	expected := make(map[string]*heard, len(agents))
+	expected := make(map[string]*agentState, len(agents))
 	for _, agent := range agents {
-		expected[agent.Name] = &heard{node: agent.Node}
+		expected[agent.Name] = &agentState{node: agent.Node}
 		if known, is := f.agents[agent.Name]; is {
 			expected[agent.Name] = known
 		}
@@ -40,9 +74,9 @@ func (f *Fleet) Expect(agents []Agent) {
 	f.agents, f.lost = expected, nil
 }
 
-// Take notes what an agent answered. One that was not expected is passed over:
-// it has gone while it was asked.
-func (f *Fleet) Take(reply Reply) {
+// Set applies what an agent answered. One that is not expected is ignored: it was
+// removed while it was asked.
+func (f *Fleet) Set(reply Reply) {
 	agent, expected := f.agents[reply.Agent.Name]
 	if !expected {
 		return
@@ -54,11 +88,11 @@ func (f *Fleet) Take(reply Reply) {
 	}
 }
 
-// TakeWaiting notes what the cluster role answered.
-func (f *Fleet) TakeWaiting(waiting *Waiting, err error) { f.waiting, f.cluster = waiting, err }
+// SetPending applies what the cluster role answered.
+func (f *Fleet) SetPending(pending *PendingSummary, err error) { f.pending, f.cluster = pending, err }
 
-// Lose notes that the agents could not be listed; those that are known stay.
-func (f *Fleet) Lose(err error) { f.lost = err }
+// SetListError applies that the agents could not be listed; known ones are kept.
+func (f *Fleet) SetListError(err error) { f.lost = err }
 
 // Asked is how many agents have been asked and answered or failed, of how many.
 func (f *Fleet) Asked() (asked, all int) {
@@ -70,8 +104,8 @@ func (f *Fleet) Asked() (asked, all int) {
 	return asked, len(f.agents)
 }
 
-// Silence is why no agent has answered: the first one's reason.
-func (f *Fleet) Silence() error {
+// Failure is why no agent has answered: the first one's reason.
+func (f *Fleet) Failure() error {
 	first := ""
 	for name, agent := range f.agents {
 		if agent.err != nil && (first == "" || name < first) {
@@ -84,45 +118,14 @@ func (f *Fleet) Silence() error {
 	return fmt.Errorf("no agent has answered: %s: %w", first, f.agents[first].err)
 }
 
-// Failure is an agent that gave no answer.
-type Failure struct {
-	Agent string `json:"agent"`
-	Node  string `json:"node,omitempty"`
-	Error string `json:"error"`
-}
-
-// Reading is all that is known at one moment.
-type Reading struct {
-	At       time.Time
-	Agents   int // that there are
-	Answered int // of them
-	Failures []Failure
-	Stale    []Failure // agents whose readings are old: they are shown
-	Waiting  *Waiting  // nil where no cluster role was asked or has answered
-	NoWord   string    // why the cluster role has not
-	Lost     string    // why nobody knows which agents there are now
-	Rows     []*Row    // nobody changes them
-
-	// Devices are those of the nodes that are wanted; nil where an agent does
-	// not say how many it has.
-	Devices *page.DeviceCount
-
-	Wanted Wanted   // what the rows were chosen by
-	Silent []string // nodes that are wanted and of which no agent has answered
-}
-
-// staleAfter is when readings are too old to pass over it: agents take them
-// every second.
-const staleAfter = time.Minute
-
-// Reading puts together what has been said, on nodes that are wanted.
+// Reading collects the answers about the wanted nodes.
 func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
-	reading := Reading{At: at, Agents: len(f.agents), Waiting: f.waiting, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
+	reading := Reading{At: at, Agents: len(f.agents), Pending: f.pending, Devices: &page.DeviceCount{}, Wanted: wanted, Silent: slices.Clone(wanted.Nodes)}
 	if f.cluster != nil {
-		reading.NoWord = f.cluster.Error()
+		reading.PendingError = f.cluster.Error()
 	}
 	if f.lost != nil {
-		reading.Lost = f.lost.Error()
+		reading.ListError = f.lost.Error()
 	}
 	for name, agent := range f.agents {
 		switch {
@@ -142,6 +145,30 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 	slices.SortFunc(reading.Stale, byName)
 	return reading
 }
+
+// Reading is all that is known at one moment.
+type Reading struct {
+	At           time.Time
+	Agents       int // that there are
+	Answered     int // of them
+	Failures     []Failure
+	Stale        []Failure       // agents whose readings are old: they are shown
+	Pending      *PendingSummary // nil where no cluster role was asked or has answered
+	PendingError string          // why the cluster role has not
+	ListError    string          // why it is unknown which agents there are now
+	Rows         []*Row          // nobody changes them
+
+	// Devices are those of the nodes that are wanted; nil where an agent does
+	// not say how many it has.
+	Devices *page.DeviceCount
+
+	Wanted Wanted   // what the rows were chosen by
+	Silent []string // nodes that are wanted and of which no agent has answered
+}
+
+// staleAfter is when readings are too old to pass over it: agents take them
+// every second.
+const staleAfter = time.Minute
 
 func (r *Reading) take(name string, answer *Answer, wanted Wanted) {
 	if wanted.Node(answer.Node) {
@@ -168,6 +195,13 @@ func (r *Reading) addDevices(of *page.DeviceCount) {
 	r.Devices.Whole += of.Whole
 	r.Devices.Partitions += of.Partitions
 	r.Devices.Held += of.Held
+}
+
+// Failure is an agent that gave no answer.
+type Failure struct {
+	Agent string `json:"agent"`
+	Node  string `json:"node,omitempty"`
+	Error string `json:"error"`
 }
 
 // Wanted says which rows to show; what is empty wants all.

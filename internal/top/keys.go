@@ -12,7 +12,7 @@ type Keystroke struct {
 	Rune rune // of KeyRune
 }
 
-// KeyName tells keys apart.
+// KeyName identifies a key.
 type KeyName int
 
 // The keys that mean something.
@@ -59,7 +59,7 @@ func (k *Keyboard) Feed(bytes []byte) []Keystroke {
 }
 
 // Waiting reports whether a sequence has begun that may go on. It may also be
-// the Escape key alone: only time tells.
+// the Escape key alone, if nothing follows.
 func (k *Keyboard) Waiting() bool { return len(k.rest) > 0 }
 
 // GiveUp takes what has begun for all that there is.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
 func rune_(r rune) Keystroke { return Keystroke{Name: KeyRune, Rune: r} }
@@ -113,7 +115,7 @@ func TestState(t *testing.T) {
 // equal rows does not depend on the order in which agents answer.
 func TestSort(t *testing.T) {
 	row := func(name string, value *float64) *Row {
-		return &Row{Claim: name, Utilization: value, MemoryUsed: value, Power: value, Idle: value, Held: value, Cost: value}
+		return &Row{Claim: name, ClaimGauges: page.ClaimGauges{Utilization: value, MemoryUsed: value, Power: value}, Idle: value, Held: value, Cost: value}
 	}
 	rows := []*Row{row("unknown", nil), row("b-half", new(0.5)), row("zero", new(0.0)), row("one", new(1.0)), row("a-half", new(0.5)), row("also", nil)}
 	for _, key := range []Key{ByUtilization, ByMemory, ByPower, ByIdle, ByHeld, ByCost} {

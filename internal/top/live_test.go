@@ -71,7 +71,7 @@ func watch(t *testing.T, watch *Watch) (screen *otherSide, resized chan os.Signa
 	return screen, resized, func() error { return <-ended }
 }
 
-// The table renews itself; an agent that fails is told of and comes back;
+// The table renews itself; an agent that fails is decoded of and comes back;
 // agents come and go; keys work; the end is the person's.
 func TestLive(t *testing.T) {
 	good, broken := answered(t, "claims.json"), &atomic.Bool{}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/internal/page"
@@ -25,17 +26,10 @@ type Row struct {
 	Model      string `json:"model,omitempty"`
 	Profile    string `json:"profile,omitempty"` // of a partition
 
-	Attribution            string   `json:"attribution,omitempty"`
-	Utilization            *float64 `json:"utilizationRatio,omitempty"`
-	UtilizationAttribution string   `json:"utilizationAttribution,omitempty"`
-	MemoryUsed             *float64 `json:"memoryUsedBytes,omitempty"`
-	MemoryAttribution      string   `json:"memoryAttribution,omitempty"`
-	MemoryAllocated        *float64 `json:"memoryAllocatedBytes,omitempty"`
-	Power                  *float64 `json:"powerWatts,omitempty"`
-
-	IdleSince time.Time `json:"idleSince,omitzero"`
-	Idle      *float64  `json:"idleSeconds,omitempty"` // by the agent's clock
-	Held      *float64  `json:"heldSeconds,omitempty"`
+	Attribution string `json:"attribution,omitempty"`
+	page.ClaimGauges
+	Idle *float64 `json:"idleSeconds,omitempty"` // by the agent's clock
+	Held *float64 `json:"heldSeconds,omitempty"`
 
 	Health  string   `json:"health,omitempty"`        // sick, recovering, warned or well
 	Reasons []string `json:"healthReasons,omitempty"` // why it is not well, the gravest first
@@ -44,12 +38,6 @@ type Row struct {
 	Cost     *float64 `json:"costPerHour,omitempty"`  // of what the claim has of it
 	Currency string   `json:"currency,omitempty"`
 }
-
-// The words that this package must know of how values relate to a claim.
-const (
-	byProcess = "process" // what the claim's own processes do
-	notSplit  = "shared"  // the whole device's
-)
 
 // appendRows adds the devices that the claim holds now.
 func appendRows(rows []Row, answer *Answer, claim *page.Claim) []Row {
@@ -66,10 +54,7 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 		Node: answer.Node, Namespace: claim.Namespace, Claim: claim.Name, Class: claim.Class,
 		Pods: podsOf(claim, device.UUID),
 		UUID: device.UUID, ParentUUID: device.ParentUUID, Model: device.Model, Profile: device.Profile,
-		Attribution: device.Way(),
-		Utilization: device.Utilization, UtilizationAttribution: device.UtilizationAttribution,
-		MemoryUsed: device.MemoryUsed, MemoryAttribution: device.MemoryAttribution, MemoryAllocated: device.MemoryAllocated,
-		Power: device.Power, IdleSince: device.IdleSince, Held: device.HeldSeconds,
+		Attribution: device.UseAttribution(), ClaimGauges: device.ClaimGauges, Held: device.HeldSeconds,
 	}
 	if len(device.Allocations) > 0 {
 		first := device.Allocations[0]
@@ -114,7 +99,7 @@ func (r *Row) setHealth(health *page.Health, at time.Time) {
 }
 
 // setCost takes the part of the device that the claim has had on average while
-// it held it: what it has now is not told.
+// it held it: what it has now is not decoded.
 func (r *Row) setCost(device *page.ClaimDevice) {
 	if device.Price == nil {
 		return
@@ -131,12 +116,39 @@ func (r *Row) setCost(device *page.ClaimDevice) {
 // profile, without the vendor's name.
 func (r Row) Title() string { return deviceTitle(r.Model, r.Profile) }
 
-// wholeUtilization and wholeMemory report whether the value is the whole
-// device's, which several claims share.
-func (r Row) wholeUtilization() bool {
-	return r.Utilization != nil && r.UtilizationAttribution == notSplit
-}
-func (r Row) wholeMemory() bool { return r.MemoryUsed != nil && r.MemoryAttribution == notSplit }
+// wholePower reports whether the power is the whole device's, which several claims
+// share.
 func (r Row) wholePower() bool {
-	return r.Power != nil && (r.Attribution == notSplit || r.Attribution == byProcess)
+	return r.Power != nil && (r.Attribution == page.NotSplit || r.Attribution == page.ByProcess)
+}
+
+// marked reports whether the device is unhealthy, recovering or degraded.
+func (r *Row) marked() bool {
+	return r.Health == "sick" || r.Health == "recovering" || r.Health == "warned"
+}
+
+// has reports whether each word is in one of the row's names.
+func (r *Row) has(words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	names := append([]string{
+		r.Namespace, r.Claim, r.Node, r.Device, r.UUID, r.Class, r.Model, r.Profile, r.Attribution, r.Health,
+	}, r.Pods...)
+	text := strings.ToLower(strings.Join(names, "\n"))
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// severity is how serious the health is; nil: unknown.
+func (r *Row) severity() *float64 {
+	grades := map[string]float64{"sick": 3, "recovering": 2, "warned": 1, "well": 0}
+	if grade, said := grades[r.Health]; said {
+		return &grade
+	}
+	return nil
 }

@@ -41,16 +41,16 @@ func scene(t testing.TB) Reading {
 	a, b, c, d := Agent{Name: "monitoring/dra-exporter-node-a"}, Agent{Name: "monitoring/dra-exporter-node-b"},
 		Agent{Name: "monitoring/dra-exporter-node-c", Node: "node-c"}, Agent{Name: "monitoring/dra-exporter-node-d", Node: "node-d"}
 	fleet.Expect([]Agent{a, b, c, d})
-	fleet.Take(Reply{Agent: a, Answer: claims(t, "claims.json")})
+	fleet.Set(Reply{Agent: a, Answer: claims(t, "claims.json")})
 	sharing := claims(t, "sharing.json")
 	sharing.Node = "node-b"
 	for i := range sharing.Rows {
 		sharing.Rows[i].Node = "node-b"
 	}
 	sharing.SampledAt = noon.Add(-5 * time.Minute)
-	fleet.Take(Reply{Agent: b, Answer: sharing})
-	fleet.Take(Reply{Agent: c, Err: errTimeout})
+	fleet.Set(Reply{Agent: b, Answer: sharing})
+	fleet.Set(Reply{Agent: c, Err: errTimeout})
 	waiting, err := DecodePending(answered(t, "pending.json"))
-	fleet.TakeWaiting(&waiting, err)
+	fleet.SetPending(&waiting, err)
 	return fleet.Reading(noon, Wanted{})
 }

@@ -1,6 +1,8 @@
 package top
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -128,19 +130,89 @@ func (s State) Chosen(rows []*Row) []*Row {
 	return chosen
 }
 
-// has reports whether each word is in one of the row's names.
-func (r *Row) has(words []string) bool {
-	if len(words) == 0 {
-		return true
-	}
-	names := append([]string{
-		r.Namespace, r.Claim, r.Node, r.Device, r.UUID, r.Class, r.Model, r.Profile, r.Attribution, r.Health,
-	}, r.Pods...)
-	text := strings.ToLower(strings.Join(names, "\n"))
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			return false
+// Order is what rows are sorted by.
+type Order struct {
+	Key      Key
+	Reversed bool // smallest first, or names from Z to A
+}
+
+// Key names a column to sort by.
+type Key string
+
+// The keys. Numbers are sorted downwards, names upwards.
+const (
+	ByUtilization Key = "utilization"
+	ByMemory      Key = "memory"
+	ByPower       Key = "power"
+	ByIdle        Key = "idle"
+	ByHeld        Key = "held"
+	ByCost        Key = "cost"
+	ByHealth      Key = "health"
+	ByName        Key = "name"
+)
+
+// Keys are all of them, in the order in which people are decoded of them.
+func Keys() []Key {
+	return []Key{ByUtilization, ByMemory, ByPower, ByIdle, ByHeld, ByCost, ByHealth, ByName}
+}
+
+// Sort orders the rows. Rows whose value is unknown come last either way, and
+// rows that are equal are in the order of their names.
+func Sort(rows []*Row, order Order) {
+	value := order.Key.value()
+	slices.SortFunc(rows, func(a, b *Row) int {
+		if value == nil {
+			return turned(compareNames(a, b), order.Reversed)
 		}
+		return cmp.Or(compareValues(value(a), value(b), order.Reversed), compareNames(a, b))
+	})
+}
+
+// value is what a key compares; nil for names.
+func (k Key) value() func(*Row) *float64 {
+	switch k {
+	case ByUtilization:
+		return func(r *Row) *float64 { return r.Utilization }
+	case ByMemory:
+		return func(r *Row) *float64 { return r.MemoryUsed }
+	case ByPower:
+		return func(r *Row) *float64 { return r.Power }
+	case ByIdle:
+		return func(r *Row) *float64 { return r.Idle }
+	case ByHeld:
+		return func(r *Row) *float64 { return r.Held }
+	case ByCost:
+		return func(r *Row) *float64 { return r.Cost }
+	case ByHealth:
+		return (*Row).severity
+	default:
+		return nil
 	}
-	return true
+}
+
+func compareValues(a, b *float64, reversed bool) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	default:
+		return turned(cmp.Compare(*b, *a), reversed)
+	}
+}
+
+func compareNames(a, b *Row) int {
+	return cmp.Or(
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Node, b.Node),
+		cmp.Compare(a.Device, b.Device), cmp.Compare(a.UUID, b.UUID),
+	)
+}
+
+func turned(order int, reversed bool) int {
+	if reversed {
+		return -order
+	}
+	return order
 }

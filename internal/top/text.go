@@ -165,3 +165,10 @@ func deviceTitle(model, profile string) string {
 	}
 	return strings.TrimSpace(profile + " " + model)
 }
+
+func counted(count int, thing string) string {
+	if count == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", count, thing)
+}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
+	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
 func byUtilization() State { return State{Order: Order{Key: ByUtilization}} }
@@ -89,10 +90,10 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		Attribution: evil, Health: "sick", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
 	reading := Reading{
-		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []Failure{{evil, evil, evil}}, Stale: []Failure{{evil, evil, evil}}, Lost: evil,
-		Waiting: &Waiting{Count: 1, Reasons: []ReasonCount{{evil, 1}}},
+		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []Failure{{evil, evil, evil}}, Stale: []Failure{{evil, evil, evil}}, ListError: evil,
+		Pending: &PendingSummary{Count: 1, Reasons: []ReasonCount{{evil, 1}}},
 	}
-	for _, reading := range []Reading{reading, {At: noon, NoWord: evil}, {At: noon, Waiting: &Waiting{Unread: []string{evil}}}} {
+	for _, reading := range []Reading{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
 		for _, state := range []State{{Filter: evil}, {Filter: evil, Typing: true}, {}} {
 			for _, look := range []Look{{Glyphs: Unicode()}, {Width: 80, Height: 24, Glyphs: Unicode()}} {
 				for _, line := range Draw(reading, state, look).Lines {
@@ -130,7 +131,7 @@ func TestUnknownIsNotNothing(t *testing.T) {
 		t.Errorf("there is a zero:\n%s", lines)
 	}
 	zero := 0.0
-	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", Utilization: &zero}}}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
+	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
 	if !strings.Contains(lines, "0%") {
 		t.Errorf("the zero is not there:\n%s", lines)
 	}
@@ -149,7 +150,7 @@ func BenchmarkFrame(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			fleet.Take(Reply{Agent: agents[i], Answer: answer})
+			fleet.Set(Reply{Agent: agents[i], Answer: answer})
 		}
 	}
 	decode()

@@ -37,7 +37,9 @@ func wantedWaits() []wantedWait {
 		{"claim-not-created", "device", "", "", "", "claim_not_created", nil, []string{"nobody-made-it"}},
 		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
 		{"no-matching-device", "device", "no-matching-device", "plain.pending", cannot, "no_matching_device", one(2, 0, 0, 0, 0), []string{"widen the selectors", "size >= 99"}},
-		{"undetermined", "device", "undetermined", "plain.pending", cannot, "undetermined", nil, []string{"make the selectors of the claim cheaper"}},
+		{"undetermined", "device", "undetermined", "plain.pending", cannot, "undetermined", nil, []string{
+			"cannot be diagnosed: one of its selectors has", "make the selectors of the claim cheaper",
+		}},
 		{"bad-selector", "device", "bad-selector", "plain.pending", "no such key: nosuch", "no_matching_device", one(2, 0, 0, 0, 0), []string{"no such key: nosuch", "CEL expression of request main"}},
 		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerate it"}},
 		{"insufficient", "device", "insufficient", "plain.pending", cannot, "insufficient_devices", one(2, 2, 2, 2, 1), []string{"asks for 3 devices"}},
@@ -75,6 +77,11 @@ func TestClusterPending(t *testing.T) {
 	}
 	t.Run("quota", func(t *testing.T) {
 		wantedWait{"quota", "device", "", "plain.pending", "", "quota", nil, []string{"raise the quota", "pending-quota"}}.test(t, "pending-quota")
+	})
+	t.Run("oversized", func(t *testing.T) {
+		clusterSays(t, "one claim beyond the limit of selectors", func(p *scrape.Page) error {
+			return gauge(p, "dra_exporter_oversized_specs", scrape.Labels{"limit": "selector"}, 1)
+		})
 	})
 	t.Run("unknown", testUnknown)
 	t.Run("unused", testUnused)

@@ -1,20 +1,32 @@
 package hostile
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
@@ -24,165 +36,618 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
-// collectorAnswers are what a hostile collector answers by HTTP, until the end.
-func collectorAnswers(end <-chan struct{}) map[string]http.HandlerFunc {
-	endless := func(status int, kind string, block []byte, pause time.Duration) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(status)
-			for r.Context().Err() == nil {
-				if _, err := w.Write(block); err != nil {
-					return
-				}
-				_ = http.NewResponseController(w).Flush()
-				time.Sleep(pause)
-			}
+const (
+	collectorRoom       = 8 << 20          // bytes of heap for each pusher and its collector
+	collectorGoroutines = 60               // for each pusher and its collector
+	collectorTime       = 4 * time.Second  // for which they are attacked
+	collectorEnd        = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
+	collectorHuge       = 64 << 20         // bytes of an answer
+
+	collectorOK = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+)
+
+// Collectors that do everything but take what is pushed, by HTTP and by gRPC:
+// the queue keeps its bound, goroutines and memory do not pile up, the log stays
+// short, the end comes in time, and every trace that was lost is counted.
+func TestHostileCollectors(t *testing.T) {
+	pushers := make(map[string]*collectorPusher)
+	huge := collectorHugeAnswer(t)
+	idle, before := collectorHeap(), runtime.NumGoroutine()
+	for name, answer := range collectorHTTPAnswers(t, huge) {
+		pushers["http: "+name] = startCollectorPusher(t, collectorLight(), "http/protobuf", collectorServe(t, func(c net.Conn) { collectorHTTP(c, answer) }))
+	}
+	for name, answer := range collectorGRPCAnswers(t) {
+		pushers["grpc: "+name] = startCollectorPusher(t, collectorLight(), "grpc", collectorServe(t, func(c net.Conn) { collectorGRPC(c, answer) }))
+	}
+	for name, protocol := range map[string]string{"http": "http/protobuf", "grpc": "grpc"} {
+		pushers[name+": closes connections"] = startCollectorPusher(t, collectorLight(), protocol, collectorServe(t, func(net.Conn) {}))
+	}
+	time.Sleep(collectorTime / 2)
+	early := runtime.NumGoroutine()
+	time.Sleep(collectorTime / 2)
+	late, heap := runtime.NumGoroutine(), collectorHeap()-idle
+	t.Logf("%d pushers: %d MiB of heap, %d goroutines, %d before, %d at half the time", len(pushers), heap>>20, late, before, early)
+	if late > early+5*len(pushers) || late > before+collectorGoroutines*len(pushers) {
+		t.Errorf("there were %d goroutines at first, then %d and %d", before, early, late)
+	}
+	if heap > int64(len(pushers))*collectorRoom {
+		t.Errorf("they take %d MiB", heap>>20)
+	}
+	for _, p := range pushers {
+		p.sample(t)
+		p.stop()
+	}
+	stopped := time.Now()
+	for _, p := range pushers {
+		<-p.ended
+	}
+	if took := time.Since(stopped); took > collectorEnd {
+		t.Errorf("they took %v to end", took)
+	}
+	for name, p := range pushers {
+		t.Run(name, p.check)
+	}
+}
+
+// A pusher of a dense node, with a queue of the size that is the default and two
+// thousand traces at a time, keeps the same bounds: the collector may not read,
+// answer without end as fast as it can, or send long messages.
+func TestHostileCollectorsUnderLoad(t *testing.T) {
+	const room = 48 << 20
+	words := strings.Repeat("A\x1b[2J ", 1<<18)
+	short := words[:60_000]
+	flood := func(head string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			return collectorServe(t, func(c net.Conn) {
+				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, words[:64<<10], 0) })
+			})
 		}
 	}
-	large := bytes.Repeat([]byte("A\x1b[2J\n"), 64<<10)
-	return map[string]http.HandlerFunc{
-		"a success without end": endless(http.StatusOK, "application/x-protobuf", large, 0),
-		"a success of no kind":  endless(http.StatusOK, "", large, 0),
-		"a failure without end": endless(http.StatusInternalServerError, "text/plain", large, 0),
-		"a success in drips":    endless(http.StatusOK, "application/x-protobuf", []byte("A"), 100*time.Millisecond),
-		"a failure in drips":    endless(http.StatusBadRequest, "application/json", []byte("A"), 100*time.Millisecond),
-		"no answer":             func(http.ResponseWriter, *http.Request) { <-end },
-		"a body that it never reads": func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusOK)
-			_ = http.NewResponseController(w).Flush()
-			<-end // the context does not end while the body is not read
-		},
-		"redirections": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://"+r.Host+"/"+strings.Repeat("x", 32<<10), http.StatusTemporaryRedirect)
-		},
-		"again in a thousand years": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "2147483647")
-			http.Error(w, "later", http.StatusServiceUnavailable)
-		},
-		"headers without end": func(w http.ResponseWriter, _ *http.Request) {
-			for i := range 2000 {
-				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("h", 1000))
-			}
-			w.WriteHeader(http.StatusOK)
-		},
-	}
-}
-
-// Whatever a collector answers by HTTP, pushes to it take little memory and few
-// goroutines, say little, and end with the exporter.
-func TestCollectorByHTTP(t *testing.T) {
-	end := make(chan struct{})
-	t.Cleanup(func() { close(end) })
-	for name, answer := range collectorAnswers(end) {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(answer)
-			defer func() { go server.Close() }() // it waits for the answers
-			defer server.CloseClientConnections()
-			collectorPush(t, "http/protobuf", server.URL)
-		})
-	}
-}
-
-// The same by gRPC.
-func TestCollectorByGRPC(t *testing.T) {
-	long := strings.Repeat("A\x1b[2J ", 1<<18)
-	for name, answer := range map[string]simulated.Answer{
-		"a failure of many words":   {Code: codes.Unavailable, Message: long},
-		"words in place of a trace": {Rejected: 1, Message: long},
-		"no answer":                 {Hang: true},
-		"no connection that lasts":  {Code: codes.Unavailable, Break: true},
-		"again in a hundred years":  {Code: codes.ResourceExhausted, Message: "later", RetryAfter: 100 * 365 * 24 * time.Hour},
+	const overHTTP, overGRPC = "http/protobuf", "grpc"
+	for name, attack := range map[string]struct {
+		protocol string
+		takes    bool // all but a part
+		start    func(*testing.T) (address string)
+	}{
+		"http: a success without end":          {overHTTP, false, flood(collectorOK)},
+		"http: a success of no type":           {overHTTP, false, flood("HTTP/1.1 200 OK\r\n")},
+		"http: a failure without end":          {overHTTP, false, flood("HTTP/1.1 500 No\r\nContent-Type: text/plain\r\n")},
+		"http: does not read":                  {overHTTP, false, collectorDoesNotRead},
+		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: short})},
+		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: short})},
+		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: words})},
+		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: words})},
+		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: words})},
+		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Break: true})},
+		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Hang: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			collector, err := simulated.Start(simulated.Options{Keep: 1})
-			if err != nil {
-				t.Fatal(err)
+			address := attack.start(t)
+			idle, before := collectorHeap(), runtime.NumGoroutine()
+			p := startCollectorPusher(t, collectorHeavy(), attack.protocol, address)
+			p.takes = attack.takes
+			most := 0
+			for range 10 {
+				time.Sleep(collectorTime / 40)
+				most = max(most, runtime.NumGoroutine())
 			}
-			defer collector.Close()
-			collector.Answer(simulated.Always(answer))
-			collectorPush(t, "grpc", "http://"+collector.GRPC())
+			heap := collectorHeap() - idle
+			t.Logf("%d MiB of heap, %d goroutines, %d before", heap>>20, most, before)
+			if heap > room {
+				t.Errorf("it takes %d MiB", heap>>20)
+			}
+			if most > before+collectorGoroutines {
+				t.Errorf("there were %d goroutines, and %d before", most, before)
+			}
+			p.sample(t)
+			p.stop()
+			select {
+			case <-p.ended:
+			case <-time.After(collectorEnd):
+				t.Fatal("it does not end")
+			}
+			p.check(t)
 		})
 	}
 }
 
-// collectorPush pushes metrics and more traces than are queued for a while.
-func collectorPush(t *testing.T, protocol, endpoint string) {
+func collectorHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers held
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// collectorLoad is what is pushed.
+type collectorLoad struct {
+	rows   []metric.Row
+	queue  int // spans that may wait
+	batch  int // spans of an export
+	traces int // at a time
+	every  time.Duration
+}
+
+func collectorLight() collectorLoad {
+	power := &metric.Family{Name: "dra_test_power_watts", Help: "Power", Unit: "watts", Type: metric.Gauge}
+	rows := []metric.Row{{Family: power, Labels: metric.NewLabels(nil), Value: 1}}
+	return collectorLoad{rows: rows, queue: 100, batch: 20, traces: 1, every: 20 * time.Millisecond}
+}
+
+// collectorHeavy has the defaults' queue and batches.
+func collectorHeavy() collectorLoad {
+	return collectorLoad{rows: metrictest.DenseRows(), queue: 65_536, batch: 512, traces: 2_000, every: 100 * time.Millisecond}
+}
+
+// collectorPusher pushes to one collector.
+type collectorPusher struct {
+	*otlp.Pusher
+	registry *prometheus.Registry
+	load     collectorLoad
+	log      *clientsLog
+	stop     context.CancelFunc
+	ended    chan struct{}
+	takes    bool // the collector takes all but a part
+	offered  int  // traces, once it has ended
+	queued   float64
+}
+
+func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address string) *collectorPusher {
 	t.Helper()
-	settings, err := otlp.Load(otlp.Flags{Endpoint: endpoint, Protocol: protocol, Interval: time.Second}, func(name string) (string, bool) {
-		value, found := map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "500", "OTEL_BSP_SCHEDULE_DELAY": "10"}[name]
-		return value, found
-	})
-	if err != nil {
-		t.Fatal(err)
+	p := &collectorPusher{registry: prometheus.NewRegistry(), load: load, log: &clientsLog{}, ended: make(chan struct{})}
+	signal := otlp.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: 400 * time.Millisecond}
+	metrics, traces := signal, signal
+	if protocol != "grpc" {
+		metrics.Path, traces.Path = "/v1/metrics", "/v1/traces"
 	}
-	settings.Interval = 100 * time.Millisecond // less than a user may have
-	log, registry, rows := &clientsLog{}, prometheus.NewRegistry(), metrictest.DenseRows()
-	before := collectorHeap()
-	goroutines := runtime.NumGoroutine()
-	pusher, err := otlp.New(t.Context(), otlp.Options{
-		Settings: settings, Identity: otlp.Identity{Version: "1", Instance: "cluster"},
-		Snapshot: func() ([]metric.Row, time.Time) { return rows, time.Now() },
-		Live:     registry, Registry: registry, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(log, nil)),
+	var err error
+	p.Pusher, err = otlp.New(t.Context(), otlp.Options{
+		Settings: otlp.Settings{
+			Metrics: metrics, Traces: traces, Naming: "prometheus", Interval: 200 * time.Millisecond, Timeout: time.Second,
+			QueueSize: load.queue, BatchSize: load.batch, Delay: 10 * time.Millisecond,
+		},
+		Identity: otlp.Identity{Version: "1.2.3", Node: "node-a", Instance: "node-a"},
+		Snapshot: func() ([]metric.Row, time.Time) { return load.rows, time.Now() },
+		Live:     p.registry, Registry: p.registry, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(p.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); pusher.Run(ctx) }()
-	var most int
-	for i := range 10 {
-		pusher.Trace(collectorTraces(i*2000, 2000))
-		time.Sleep(100 * time.Millisecond)
-		most = max(most, runtime.NumGoroutine())
-	}
-	if grown := (collectorHeap() - before) >> 20; grown > 48 {
-		t.Errorf("%d MiB more are held", grown)
-	}
-	if most-goroutines > 60 { // those of the server among them
-		t.Errorf("%d goroutines were there at once, %d before", most, goroutines)
-	}
-	stop()
-	select {
-	case <-ended:
-	case <-time.After(30 * time.Second):
-		t.Fatal("it does not end")
-	}
-	lines := log.lines()
-	if len(lines) > 20 {
-		t.Errorf("%d lines are logged:\n%.2000s", len(lines), strings.Join(lines, "\n"))
-	}
-	for _, line := range lines {
-		if len(line) > 2048 || strings.Contains(line, "\x1b") {
-			t.Errorf("a line has %d bytes: %.200q", len(line), line)
+	p.stop = stop
+	go func() {
+		defer close(p.ended)
+		var offering sync.WaitGroup
+		offering.Go(func() { p.offer(ctx) })
+		p.Run(ctx)
+		offering.Wait()
+	}()
+	t.Cleanup(func() { stop(); <-p.ended })
+	return p
+}
+
+// offer gives the pusher traces until ctx ends.
+func (p *collectorPusher) offer(ctx context.Context) {
+	every := time.NewTicker(p.load.every)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		p.Trace(collectorTraces(p.offered, p.load.traces))
+		p.offered += p.load.traces
+		select {
+		case <-every.C:
+		case <-ctx.Done():
 		}
-	}
-	if protocol != "grpc" || len(lines) > 1 {
-		t.Logf("%s", strings.Join(lines, "\n"))
 	}
 }
 
 // collectorTraces are traces of as many claims.
 func collectorTraces(from, count int) []trace.Trace {
-	begin := trace.Moment{At: time.Now().Add(-time.Minute), Evidence: trace.EvidenceWatch}
-	end := trace.Moment{At: time.Now(), Evidence: trace.EvidenceWatch}
-	traces := make([]trace.Trace, count)
-	for i := range traces {
-		name := fmt.Sprint("claim-", from+i)
-		traces[i] = trace.Trace{
-			Claim: trace.Claim{Namespace: "lab", Name: name, UID: "uid-" + name, Class: "gpu"},
-			Pod:   trace.Pod{Name: name, UID: "pod-" + name, Node: "node-a"},
-			Spans: []trace.Span{{Phase: trace.PhaseReady, Attempt: 1, Begin: begin, End: end, Message: strings.Repeat("m", 500)}},
-		}
+	message := strings.Repeat("m", 500)
+	traces := make([]trace.Trace, 0, count)
+	for n := from; n < from+count; n++ {
+		begin := trace.Moment{At: time.Unix(int64(n), 0), Evidence: trace.EvidenceWatch}
+		end := trace.Moment{At: time.Unix(int64(n)+1, 0), Evidence: trace.EvidenceWatch}
+		traces = append(traces, trace.Trace{
+			Claim: trace.Claim{Namespace: "team-a", Name: fmt.Sprint("claim-", n), UID: fmt.Sprint("claim-uid-", n), Class: "gpu.example.com"},
+			Pod:   trace.Pod{Name: fmt.Sprint("pod-", n), UID: fmt.Sprint("pod-uid-", n), Node: "node-a"},
+			Spans: []trace.Span{{Phase: trace.PhaseReady, Attempt: 1, Begin: begin, End: end, Message: message}},
+		})
 	}
 	return traces
 }
 
-func collectorHeap() int64 {
-	var stats runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what finalizers held
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
+// sum adds up the values of a family whose metrics have this value of a label,
+// or of all.
+func (p *collectorPusher) sum(t *testing.T, name, value string) (sum float64) {
+	t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			of := value == ""
+			for _, label := range m.GetLabel() {
+				of = of || label.GetValue() == value
+			}
+			if family.GetName() == name && of {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// sample keeps how many traces are queued.
+func (p *collectorPusher) sample(t *testing.T) {
+	t.Helper()
+	p.queued = p.sum(t, "dra_exporter_otlp_queued_traces", "")
+}
+
+// check checks a pusher that has ended.
+func (p *collectorPusher) check(t *testing.T) {
+	if p.takes {
+		p.checkTaken(t)
+	} else {
+		p.checkFailed(t)
+	}
+	if p.queued > float64(p.load.queue) {
+		t.Errorf("%g traces were queued", p.queued)
+	}
+	lines := p.log.lines()
+	if len(lines) > 4 { // each signal fails, and what is left at the end is logged
+		t.Errorf("%d lines in the log:\n%.2000s", len(lines), strings.Join(lines, "\n"))
+	}
+	for _, line := range lines {
+		if len(line) > 1<<10 || strings.Contains(line, "\x1b") {
+			t.Errorf("a line has %d bytes: %.200q", len(line), line)
+		}
+	}
+}
+
+func (p *collectorPusher) checkFailed(t *testing.T) {
+	t.Helper()
+	for _, signal := range []string{"metrics", "traces"} {
+		if p.sum(t, "dra_exporter_otlp_up", signal) != 0 || p.sum(t, "dra_exporter_otlp_sent_total", signal) != 0 {
+			t.Errorf("%s are counted as sent", signal)
+		}
+	}
+	if p.sum(t, "dra_exporter_otlp_exports_total", "failure") == 0 {
+		t.Error("no export has failed")
+	}
+	if dropped := p.sum(t, "dra_exporter_otlp_dropped_traces_total", ""); dropped != float64(p.offered) {
+		t.Errorf("%g of %d traces are counted as dropped", dropped, p.offered)
+	}
+}
+
+func (p *collectorPusher) checkTaken(t *testing.T) {
+	t.Helper()
+	for _, signal := range []string{"metrics", "traces"} {
+		if p.sum(t, "dra_exporter_otlp_sent_total", signal) == 0 {
+			t.Errorf("no %s are counted as sent", signal)
+		}
+	}
+	if p.sum(t, "dra_exporter_otlp_exports_total", "partial") == 0 {
+		t.Error("no export was taken in part")
+	}
+}
+
+// collectorServe gives each connection to a function until the test ends.
+func collectorServe(t *testing.T, serve func(net.Conn)) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	var mu sync.Mutex
+	open := make(map[net.Conn]bool)
+	serving.Go(func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open[connection] = true
+			mu.Unlock()
+			serving.Go(func() {
+				serve(connection)
+				connection.Close()
+				mu.Lock()
+				delete(open, connection)
+				mu.Unlock()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		mu.Lock()
+		for connection := range open {
+			connection.Close()
+		}
+		mu.Unlock()
+		serving.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// drip writes a byte now and then until the other side leaves.
+func drip(w io.Writer, text byte) {
+	for {
+		if _, err := w.Write([]byte{text}); err != nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// endless writes, with pauses, until the other side leaves.
+func endless(w io.Writer, text string, pause time.Duration) {
+	for piece := []byte(strings.Repeat(text, max(1, 1<<14/len(text)))); ; time.Sleep(pause) {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+	}
+}
+
+// collectorHugeAnswer is one that rejects a part, with a message of 64 MiB.
+func collectorHugeAnswer(t *testing.T) []byte {
+	t.Helper()
+	raw, err := proto.Marshal(&collectorpb.ExportMetricsServiceResponse{PartialSuccess: &collectorpb.ExportMetricsPartialSuccess{
+		RejectedDataPoints: 1, ErrorMessage: strings.Repeat("no ", collectorHuge/3),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// collectorDoesNotRead takes an export with the body unread, and ends no answer.
+func collectorDoesNotRead(t *testing.T) (address string) {
+	t.Helper()
+	return collectorServe(t, func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetReadBuffer(1 << 12)
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			fmt.Fprint(c, collectorOK+"Transfer-Encoding: chunked\r\n\r\n")
+			<-t.Context().Done()
+		}
+	})
+}
+
+// collectorSimulated starts a collector that decodes what it gets and always
+// gives this answer.
+func collectorSimulated(protocol string, answer simulated.Answer) func(*testing.T) (address string) {
+	return func(t *testing.T) string {
+		t.Helper()
+		collector, err := simulated.Start(simulated.Options{Keep: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(collector.Close)
+		collector.Answer(simulated.Always(answer))
+		return collector.Address(protocol)
+	}
+}
+
+// collectorHTTP answers each request of a connection.
+func collectorHTTP(connection net.Conn, answer func(net.Conn)) {
+	for from := bufio.NewReader(connection); ; {
+		request, err := http.ReadRequest(from)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, request.Body); err != nil {
+			return
+		}
+		answer(connection)
+	}
+}
+
+func collectorHTTPAnswers(t *testing.T, huge []byte) map[string]func(net.Conn) {
+	var bomb bytes.Buffer
+	packed := gzip.NewWriter(&bomb)
+	if _, err := packed.Write(huge[:8<<20]); err != nil {
+		t.Fatal(err)
+	}
+	if err := packed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := func(head string, body []byte) func(net.Conn) {
+		return func(c net.Conn) {
+			fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n", head, len(body))
+			_, _ = c.Write(body)
+		}
+	}
+	return map[string]func(net.Conn){
+		"never answers":  func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
+		"drips its head": func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 200 OK\r\nX-Long: "); drip(c, 'x') },
+		"drips a failure": func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 400 No\r\nContent-Type: application/json\r\n\r\n")
+			drip(c, 'A')
+		},
+		"drips its body": func(c net.Conn) { fmt.Fprint(c, collectorOK+"Content-Length: 1000000\r\n\r\n"); drip(c, 'x') },
+		"a head without end": func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
+			endless(c, "X-Long: xxxxxxxx\r\n", time.Millisecond)
+		},
+		"provisional without end":  func(c net.Conn) { endless(c, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", time.Millisecond) },
+		"a body without end":       func(c net.Conn) { fmt.Fprint(c, collectorOK+"\r\n"); endless(c, "x", time.Millisecond) },
+		"a failure without end":    func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 503 Busy\r\n\r\n"); endless(c, "busy ", time.Millisecond) },
+		"wants hours":              whole("HTTP/1.1 429 Slowly\r\nRetry-After: 36000\r\n", nil),
+		"wants a thousand years":   whole("HTTP/1.1 503 Later\r\nRetry-After: 2147483647\r\n", []byte("later")),
+		"a huge message":           whole(collectorOK, huge),
+		"a huge message, packed":   whole(collectorOK+"Content-Encoding: gzip\r\n", bomb.Bytes()),
+		"redirects to itself":      whole("HTTP/1.1 307 Here\r\nLocation: /v1/metrics\r\n", nil),
+		"redirects far":            whole("HTTP/1.1 302 There\r\nLocation: http://127.0.0.1:1/"+strings.Repeat("far/", 8000)+"\r\n", nil),
+		"a status of control text": whole("HTTP/1.1 500 \x1b[2J"+strings.Repeat("!", 20_000)+"\r\n", []byte(strings.Repeat("\x1b[2J\x00", 100_000))),
+	}
+}
+
+// collectorGRPC speaks HTTP/2 frame by frame and answers each stream.
+func collectorGRPC(connection net.Conn, answer func(c *collectorStream)) {
+	preface := make([]byte, len(http2.ClientPreface))
+	if _, err := io.ReadFull(connection, preface); err != nil {
+		return
+	}
+	c := &collectorConnection{framer: http2.NewFramer(connection, connection), reset: make(map[uint32]bool)}
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	defer connection.Close()
+	c.write(func(f *http2.Framer) error { return f.WriteSettings() })
+	for {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				c.write((*http2.Framer).WriteSettingsAck)
+			}
+		case *http2.PingFrame:
+			if !frame.IsAck() {
+				c.write(func(f *http2.Framer) error { return f.WritePing(true, frame.Data) })
+			}
+		case *http2.RSTStreamFrame:
+			c.mu.Lock()
+			c.reset[frame.StreamID] = true
+			c.mu.Unlock()
+		case *http2.DataFrame:
+			if n := uint32(len(frame.Data())); n > 0 {
+				c.write(func(f *http2.Framer) error { return f.WriteWindowUpdate(0, n) })
+			}
+			if id := frame.StreamID; frame.StreamEnded() {
+				answering.Go(func() { answer(&collectorStream{c, id}) })
+			}
+		}
+	}
+}
+
+// collectorConnection is a connection of HTTP/2.
+type collectorConnection struct {
+	mu     sync.Mutex
+	framer *http2.Framer
+	reset  map[uint32]bool // streams that the client has left
+}
+
+// write writes while nobody else does, and reports whether that went well.
+func (c *collectorConnection) write(write func(*http2.Framer) error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return write(c.framer) == nil
+}
+
+// collectorStream is one call.
+type collectorStream struct {
+	connection *collectorConnection
+	id         uint32
+}
+
+// collectorBlock packs names and values of headers, which it has no table for.
+func collectorBlock(fields ...string) []byte {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := 0; i < len(fields); i += 2 {
+		_ = encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1], Sensitive: true})
+	}
+	return block.Bytes()
+}
+
+// headers writes a block in as many frames as it takes.
+func (s *collectorStream) headers(last bool, block []byte) {
+	s.connection.write(func(f *http2.Framer) error {
+		n := min(len(block), 16_000)
+		err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: block[:n], EndHeaders: n == len(block), EndStream: last})
+		for rest := block[n:]; err == nil && len(rest) > 0; rest = rest[n:] {
+			n = min(len(rest), 16_000)
+			err = f.WriteContinuation(s.id, n == len(rest), rest[:n])
+		}
+		return err
+	})
+}
+
+func (s *collectorStream) begin() {
+	s.headers(false, collectorBlock(":status", "200", "content-type", "application/grpc"))
+}
+
+// Write makes a frame of data of what is written, unless the client has left.
+func (s *collectorStream) Write(p []byte) (int, error) {
+	if !s.connection.write(func(f *http2.Framer) error {
+		if s.connection.reset[s.id] {
+			return io.ErrClosedPipe
+		}
+		return f.WriteData(s.id, false, p)
+	}) {
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+// collectorEnds ends each call with a status and more trailers.
+func collectorEnds(code codes.Code, trailers ...string) func(*collectorStream) {
+	block := collectorBlock(append([]string{":status", "200", "content-type", "application/grpc", "grpc-status", fmt.Sprint(int(code))}, trailers...)...)
+	return func(s *collectorStream) { s.headers(true, block) }
+}
+
+// collectorSays begins a message of so many bytes, and goes on somehow.
+func collectorSays(length uint32, goOn func(io.Writer)) func(*collectorStream) {
+	return func(s *collectorStream) {
+		s.begin()
+		_, _ = s.Write(message(length))
+		goOn(s)
+	}
+}
+
+// message is the head of a message of so many bytes.
+func message(length uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0}, length) }
+
+func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
+	wants := func(code codes.Code, delay time.Duration) func(*collectorStream) {
+		later, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		details, err := proto.Marshal(later.Proto())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return collectorEnds(code, "grpc-message", "later", "grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details))
+	}
+	many := make([]string, 0, 40_000)
+	for i := range 20_000 {
+		many = append(many, fmt.Sprint("x-", i), "x")
+	}
+	drips := func(w io.Writer) { drip(w, 'x') }
+	goesOn := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
+	more := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'x'}, 3_000)
+	return map[string]func(*collectorStream){
+		"never answers":         func(*collectorStream) {},
+		"drips its message":     collectorSays(60_000, drips),
+		"a huge message":        collectorSays(collectorHuge, goesOn),
+		"a long message":        collectorSays(1<<20, goesOn),
+		"a long status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
+		"a status of no text":   collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
+		"a huge status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),
+		"many trailers":         collectorEnds(codes.Unavailable, many...),
+		"wants hours":           wants(codes.Unavailable, 10*time.Hour),
+		"wants a hundred years": wants(codes.ResourceExhausted, 100*365*24*time.Hour),
+		"redirects": func(s *collectorStream) {
+			s.headers(true, collectorBlock(":status", "302", "location", "http://127.0.0.1:1/"))
+		},
+		"trailers without end": func(s *collectorStream) {
+			s.connection.write(func(f *http2.Framer) error {
+				err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, EndStream: true})
+				for ; err == nil; time.Sleep(time.Millisecond) {
+					err = f.WriteContinuation(s.id, false, more)
+				}
+				return err
+			})
+		},
+		"pings without end": func(s *collectorStream) {
+			for s.connection.write(func(f *http2.Framer) error { return f.WritePing(false, [8]byte{}) }) {
+				time.Sleep(100 * time.Microsecond)
+			}
+		},
+	}
 }

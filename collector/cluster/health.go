@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// healthReport is what a kubelet reports of one device in a pod's status.
+type healthReport struct {
+	device  dra.DeviceID
+	healthy bool
+}
+
+// healthReports compares the health of devices as reported by kubelets with
+// what their drivers report, where both do.
+type healthReports struct {
+	pods    map[*podEntry][]healthReport
+	devices map[dra.DeviceID]*deviceHealth
+	order   []*deviceHealth // sorted
+	added   []*deviceHealth // not yet in order
+	changed bool            // reports of kubelets have, since they were compared
+
+	supply *dra.Supply           // from which driver was determined
+	driver map[dra.DeviceID]bool // tainted devices: true if the driver reports it unhealthy, false if it does not monitor it
+}
+
+type deviceHealth struct {
+	device             dra.DeviceID
+	healthy, unhealthy int // number of kubelets' reports
+	comparable         bool
+	disagreement       bool
+	labels             *metric.Labels
+}
+
+func newHealthReports() *healthReports {
+	return &healthReports{pods: make(map[*podEntry][]healthReport), devices: make(map[dra.DeviceID]*deviceHealth)}
+}
+
+// update applies what the status of each of these pods reports, in place of
+// what it reported before.
+func (h *healthReports) update(pods map[*podEntry]struct{}) {
+	for p := range pods {
+		before, now := h.pods[p], reportsOf(p)
+		if slices.Equal(before, now) {
+			continue
+		}
+		for _, report := range before {
+			h.count(report, -1)
+		}
+		for _, report := range now {
+			h.count(report, 1)
+		}
+		if h.pods[p] = now; len(now) == 0 {
+			delete(h.pods, p)
+		}
+	}
+}
+
+func (h *healthReports) count(report healthReport, by int) {
+	d, known := h.devices[report.device]
+	if !known {
+		d = &deviceHealth{device: report.device}
+		h.devices[report.device] = d
+		h.added = append(h.added, d)
+	}
+	h.changed = true
+	if report.healthy {
+		d.healthy += by
+	} else {
+		d.unhealthy += by
+	}
+}
+
+// reportsOf lists the reports in a pod's status whose device is known.
+func reportsOf(p *podEntry) []healthReport {
+	if p.removed || p.object.Terminal {
+		return nil
+	}
+	var reports []healthReport
+	for i := range p.object.Health {
+		health := &p.object.Health[i]
+		at := slices.IndexFunc(p.refs, func(r reference) bool { // a claim for extended resources has no name within the pod
+			return r.name == health.PodClaim || health.PodClaim == "" && r.extended > 0
+		})
+		if at < 0 || !p.refs[at].exists() {
+			continue
+		}
+		if device, found := reportedDevice(p.refs[at].claim.object.Results, health); found {
+			reports = append(reports, healthReport{device, health.Healthy})
+		}
+	}
+	return reports
+}
+
+// reportedDevice is the device that a report is about. A kubelet names a device
+// by its first CDI id, which is not known here, else by driver, pool and name.
+// So an id counts only if one device of the claim and the request is possible,
+// as in the node role.
+func reportedDevice(results []dra.AllocatedDevice, health *dra.ResourceHealth) (dra.DeviceID, bool) {
+	var found dra.DeviceID
+	candidates := 0
+	for i := range results {
+		if !(dra.Use{Request: health.Request}).Covers(results[i].Request) {
+			continue
+		}
+		device := results[i].Device
+		if device.String() == health.ResourceID {
+			return device, true
+		}
+		if candidates == 0 || device != found {
+			candidates++
+		}
+		found = device
+	}
+	return found, candidates == 1
+}
+
+// compare compares the kubelets' reports with the drivers', and returns an event
+// for each device where they began to differ.
+func (h *healthReports) compare(supply *dra.Supply) []Event {
+	if supply == h.supply && !h.changed {
+		return nil
+	}
+	h.applyTaints(supply)
+	h.sort()
+	var pools []*dra.PoolSupply
+	if supply != nil {
+		pools = supply.Pools
+	}
+	var events []Event
+	for _, d := range h.order {
+		for len(pools) > 0 && d.compareToPool(pools[0]) > 0 {
+			pools = pools[1:] // sorted as the devices are
+		}
+		published := len(pools) > 0 && d.compareToPool(pools[0]) == 0 && publishes(pools[0], d.device.Name)
+		unhealthy, tainted := h.driver[d.device]
+		before := d.disagreement
+		d.comparable = published && (!tainted || unhealthy)
+		d.disagreement = d.comparable && unhealthy != (d.unhealthy > 0)
+		if d.disagreement && !before {
+			events = append(events, Event{slog.LevelWarn, "driver and kubelet differ on whether a device is well", []slog.Attr{
+				slog.String("device", d.device.String()), slog.Bool("driver_says_well", !unhealthy), slog.Bool("kubelet_says_well", d.unhealthy == 0),
+			}})
+		}
+	}
+	return events
+}
+
+// publishes reports whether the pool has the device: its driver reports nothing
+// of a device that is withdrawn.
+func publishes(pool *dra.PoolSupply, device string) bool {
+	_, found := slices.BinarySearch(pool.Names, device)
+	return found
+}
+
+// applyTaints applies what the drivers report: a taint that excludes pods means
+// unhealthy, one named unmonitored that the driver does not know. Taints of
+// rules are an administrator's, not the driver's.
+func (h *healthReports) applyTaints(supply *dra.Supply) {
+	if supply == h.supply {
+		return
+	}
+	h.supply, h.driver = supply, make(map[dra.DeviceID]bool)
+	if supply == nil {
+		return
+	}
+	for i := range supply.Tainted {
+		tainted := &supply.Tainted[i]
+		for _, taint := range tainted.Taints {
+			switch {
+			case taint.Effect == "NoSchedule" || taint.Effect == "NoExecute":
+				h.driver[tainted.Device] = true
+			case strings.HasSuffix(taint.Key, "/unmonitored") && !h.driver[tainted.Device]:
+				h.driver[tainted.Device] = false
+			}
+		}
+	}
+}
+
+// sort brings the order up to date, and evicts devices without reports. It runs
+// once all pods were updated: a report that one pod no longer has another may
+// have.
+func (h *healthReports) sort() {
+	if !h.changed {
+		return
+	}
+	evict := func(d *deviceHealth) bool {
+		if d.healthy > 0 || d.unhealthy > 0 {
+			return false
+		}
+		delete(h.devices, d.device)
+		return true
+	}
+	h.added = slices.DeleteFunc(h.added, evict)
+	slices.SortFunc(h.added, compareDevices)
+	h.order = merge(slices.DeleteFunc(h.order, evict), h.added, compareDevices)
+	clear(h.added)
+	h.added, h.changed = h.added[:0], false
+}
+
+func compareDevices(a, b *deviceHealth) int {
+	return cmp.Or(cmp.Compare(a.device.Driver, b.device.Driver), cmp.Compare(a.device.Pool, b.device.Pool), cmp.Compare(a.device.Name, b.device.Name))
+}
+
+func (d *deviceHealth) compareToPool(pool *dra.PoolSupply) int {
+	return cmp.Or(cmp.Compare(d.device.Driver, pool.Driver), cmp.Compare(d.device.Pool, pool.Pool))
+}
+
+// rows adds the devices of which both kubelets and driver report.
+func (h *healthReports) rows(b *metric.Builder, f *families) {
+	b.In(f.disagreement)
+	for _, d := range h.order {
+		if !d.comparable {
+			continue
+		}
+		if d.labels == nil {
+			d.labels = metric.NewLabels(f.disagreement.Labels, d.device.Driver, d.device.Pool, d.device.Name)
+		}
+		b.Add(d.labels, flag(d.disagreement))
+	}
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}

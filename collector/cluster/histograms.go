@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+)
+
+// histograms collects the observations of a step, and determines for which
+// classes, and of which phases, histograms exist from 0: increase() does not
+// see the first value of a series that begins with it.
+type histograms struct {
+	families     *families
+	observations []Observation // of this step
+	evicted      []string      // classes, in this step
+	observed     map[string]struct{}
+
+	prompt, late bool // nodes exist whose kubelets report sandboxes at once, and others
+	classes      int  // that have histograms
+	changed      bool // a kind of kubelets is new, or a class was evicted
+}
+
+func newHistograms(f *families) *histograms {
+	return &histograms{families: f, observed: make(map[string]struct{})}
+}
+
+// begin begins a step.
+func (h *histograms) begin() { h.observations, h.evicted = nil, nil }
+
+// observe adds the duration of a phase that ended, with the span that shows it.
+func (h *histograms) observe(e *event, point trace.Point) {
+	o := Observation{Family: h.families.duration, DeviceClass: e.class, Phase: e.phase, Took: e.took, Trace: point}
+	if e.phase == phaseReady {
+		o.Family, o.Phase = h.families.ready, ""
+	}
+	h.observed[e.class] = struct{}{}
+	h.observations = append(h.observations, o)
+}
+
+// evictClass removes the histograms of a class, unless anything was observed.
+func (h *histograms) evictClass(class string) {
+	h.changed = true // open compares the number of classes
+	if _, observed := h.observed[class]; !observed {
+		h.evicted = append(h.evicted, class)
+	}
+}
+
+// addKubelet records whether a kubelet reports sandboxes at once.
+func (h *histograms) addKubelet(prompt bool) {
+	h.changed = h.changed || (prompt && !h.prompt) || (!prompt && !h.late)
+	h.prompt, h.late = h.prompt || prompt, h.late || !prompt
+}
+
+// open lists the histograms of these classes that must exist, if some are new.
+// Those of phase binding exist only once one was observed: few claims have
+// binding conditions. Where nodes cannot be read, kubelets count as those that
+// report late.
+func (h *histograms) open(classes map[string]bool, synced Synced) []Observation {
+	if synced.Pods && !synced.Nodes {
+		h.addKubelet(false)
+	}
+	if !h.changed && h.classes == len(classes) {
+		return nil
+	}
+	h.changed, h.classes = false, len(classes)
+	phases := []string{phaseAllocation, phaseScheduling}
+	if h.prompt {
+		phases = append(phases, phasePreparation, phaseStart)
+	}
+	if h.late {
+		phases = append(phases, phasePreparationStart)
+	}
+	var opened []Observation
+	for class := range classes {
+		if class == "" {
+			continue
+		}
+		opened = append(opened, Observation{Family: h.families.ready, DeviceClass: class})
+		for _, phase := range phases {
+			opened = append(opened, Observation{Family: h.families.duration, DeviceClass: class, Phase: phase})
+		}
+	}
+	return opened
+}
+
+// durations holds the client_golang histograms of the families that
+// observations name.
+type durations map[*metric.Family]*prometheus.HistogramVec
+
+func newDurations(f *families) durations {
+	d := make(durations)
+	for _, family := range []*metric.Family{f.duration, f.ready} {
+		d[family] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                            family.Name,
+			Help:                            family.Help,
+			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  160,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, family.Labels)
+	}
+	return d
+}
+
+// apply removes and creates the histograms that a snapshot lists, and then
+// observes its durations, with the spans of sampled traces as exemplars.
+func (d durations) apply(snapshot *Snapshot, sampled func(trace.ID) bool) {
+	for _, class := range snapshot.Closed {
+		for _, histograms := range d {
+			histograms.DeletePartialMatch(prometheus.Labels{"deviceclass": metric.Bounded(class)})
+		}
+	}
+	for i := range snapshot.Opened {
+		d.histogram(&snapshot.Opened[i])
+	}
+	for i := range snapshot.Observations {
+		o := &snapshot.Observations[i]
+		histogram := d.histogram(o)
+		if histogram == nil {
+			continue
+		}
+		if exemplar := exemplarOf(o.Trace, sampled); exemplar != nil {
+			if observer, able := histogram.(prometheus.ExemplarObserver); able {
+				observer.ObserveWithExemplar(o.Took.Seconds(), exemplar)
+				continue
+			}
+		}
+		histogram.Observe(o.Took.Seconds())
+	}
+}
+
+// histogram returns the histogram of an observation; nil if its family has
+// other labels.
+func (d durations) histogram(o *Observation) prometheus.Observer {
+	values := []string{metric.Bounded(o.DeviceClass)}
+	if o.Phase != "" {
+		values = append(values, o.Phase)
+	}
+	histogram, err := d[o.Family].GetMetricWithLabelValues(values...)
+	if err != nil {
+		return nil
+	}
+	return histogram
+}
+
+// exemplarOf returns the labels of an exemplar as OpenMetrics and OpenTelemetry
+// define them; nil if no trace is exported.
+func exemplarOf(point trace.Point, sampled func(trace.ID) bool) prometheus.Labels {
+	if point == (trace.Point{}) || sampled == nil || !sampled(point.Trace) {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": hex.EncodeToString(point.Trace[:]), "span_id": hex.EncodeToString(point.Span[:])}
+}

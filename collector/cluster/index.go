@@ -1,0 +1,658 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// index holds the objects as last observed, and which pod references which
+// claim. It is the first stage: it applies changes, and finds everything that
+// depends on a change by key.
+type index struct {
+	pods      map[dra.PodRef]*podEntry
+	claims    map[dra.ClaimRef]*claimEntry
+	groups    map[dra.PodRef]*dra.Group
+	members   map[dra.PodRef][]*podEntry // by group, which need not exist
+	nodes     map[string]*dra.NodeLife
+	generated map[generatedKey]dra.ClaimRef
+	warnings  warnings
+	changed   changeSet
+}
+
+// podEntry is a pod. An entry stands for one pod, not for its name: a pod that
+// is recreated under its name gets another entry. The entry of a removed pod
+// keeps its last object and references.
+type podEntry struct {
+	ref     dra.PodRef
+	object  *dra.PodLife
+	refs    []reference
+	removed bool
+}
+
+// claimEntry is a claim, or the name of one that a pod references and that
+// does not exist: it was deleted, not created yet, or not listed yet.
+type claimEntry struct {
+	ref    dra.ClaimRef
+	object *dra.ClaimLife // nil: does not exist
+	users  []*podEntry    // pods that reference it, in no order
+}
+
+// reference is what a pod uses: a claim of its spec, or an amount of an
+// extended resource. The scheduler creates one claim for all extended
+// resources of a pod.
+type reference struct {
+	name     string // within the pod; of an extended resource, its name
+	template string
+	extended int64       // amount of the extended resource; 0: a claim
+	claim    *claimEntry // nil until its name is known
+}
+
+// generatedKey says for which pod or group, and for which of its references, a
+// claim was generated. So the claim is known before the pod's status names it.
+type generatedKey struct {
+	owner    string // UID of the pod or group
+	podClaim string // empty: for extended resources
+}
+
+// update is what one change did to the index.
+type update struct {
+	*Change
+
+	pod         *podEntry      // added or modified
+	podBefore   *dra.PodLife   // nil: added
+	claim       *claimEntry    // added or modified
+	claimBefore *dra.ClaimLife // nil: added
+	users       []*podEntry    // of the claim, without those that were resolved by the change
+	concerned   []*podEntry    // pods whose claim or group was added, modified or removed; may hold duplicates
+
+	removedPod    *podEntry
+	removedClaim  *claimEntry
+	removedObject *dra.ClaimLife // of the removed claim
+
+	nodeBefore  *dra.NodeLife
+	occurrences int64 // of a warning since it was last observed
+}
+
+// changeSet is what the changes of one step concern: pods whose object, claims
+// or group changed, and claims that changed or whose users did. It includes
+// what was removed.
+type changeSet struct {
+	pods   map[*podEntry]struct{}
+	claims map[*claimEntry]struct{}
+}
+
+func newIndex() *index {
+	return &index{
+		pods:      make(map[dra.PodRef]*podEntry),
+		claims:    make(map[dra.ClaimRef]*claimEntry),
+		groups:    make(map[dra.PodRef]*dra.Group),
+		members:   make(map[dra.PodRef][]*podEntry),
+		nodes:     make(map[string]*dra.NodeLife),
+		generated: make(map[generatedKey]dra.ClaimRef),
+		warnings:  newWarnings(),
+		changed:   newChangeSet(),
+	}
+}
+
+func newChangeSet() changeSet {
+	return changeSet{pods: make(map[*podEntry]struct{}), claims: make(map[*claimEntry]struct{})}
+}
+
+// maxCleared is the size up to which a map is cleared rather than replaced:
+// clearing a map takes time in proportion to its largest size.
+const maxCleared = 4096
+
+func (c *changeSet) clear() { c.pods, c.claims = cleared(c.pods), cleared(c.claims) }
+
+// cleared returns an empty map: this one, or, if it is large, another.
+func cleared[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > maxCleared {
+		return make(map[K]V)
+	}
+	clear(m)
+	return m
+}
+
+// replace removes the object that a change replaces: the one of the same name
+// with another UID, whose deletion was not observed.
+func (x *index) replace(change *Change) (u update, replaced bool) {
+	u = update{Change: change}
+	switch {
+	case change.Gone:
+	case change.Claim != nil:
+		if c := x.claims[change.Claim.Ref]; c != nil && c.object != nil && c.object.UID != change.Claim.UID {
+			x.removeClaim(c, &u)
+			return u, true
+		}
+	case change.Pod != nil:
+		if p := x.pods[change.Pod.Ref]; p != nil && p.object.UID != change.Pod.UID {
+			x.removePod(p, &u)
+			return u, true
+		}
+	}
+	return u, false
+}
+
+// apply applies a change after replace.
+func (x *index) apply(change *Change) update {
+	u := update{Change: change}
+	switch {
+	case change.Claim != nil:
+		x.applyClaim(&u)
+	case change.Pod != nil:
+		x.applyPod(&u)
+	case change.Group != nil:
+		x.applyGroup(&u)
+	case change.Node != nil:
+		x.applyNode(&u)
+	case change.Trouble != nil:
+		x.applyWarning(&u)
+	}
+	return u
+}
+
+func (x *index) applyClaim(u *update) {
+	c := x.claim(u.Claim.Ref)
+	if u.Gone && c.object != nil && c.object.UID != u.Claim.UID {
+		return // an earlier claim; the name has been taken since
+	}
+	x.changed.claims[c] = struct{}{}
+	if u.Gone {
+		x.removeClaim(c, u)
+	} else {
+		u.claim, u.claimBefore, u.users = c, c.object, c.users[:len(c.users):len(c.users)]
+		c.object = u.Claim
+		x.resolveOwner(u)
+	}
+	for _, p := range c.users {
+		x.changed.pods[p] = struct{}{}
+	}
+	if u.concerned == nil {
+		u.concerned = c.users
+	} else {
+		u.concerned = slices.Concat(u.concerned, c.users)
+	}
+	x.release(c)
+}
+
+func (x *index) removeClaim(c *claimEntry, u *update) {
+	if c.object == nil {
+		return
+	}
+	key := generatedKey{c.object.MadeFor.UID, c.object.PodClaim}
+	if key.owner != "" && x.generated[key] == c.ref {
+		delete(x.generated, key)
+	}
+	u.removedClaim, u.removedObject = c, c.object
+	c.object = nil
+}
+
+// resolveOwner records for which pod or group a claim was generated, and
+// resolves the references of those pods.
+func (x *index) resolveOwner(u *update) {
+	owner := u.Claim.MadeFor
+	if owner.UID == "" || (u.Claim.PodClaim == "" && !u.Claim.ExtendedResource) {
+		return
+	}
+	key := generatedKey{owner.UID, u.Claim.PodClaim}
+	if x.generated[key] == u.Claim.Ref {
+		return
+	}
+	x.generated[key] = u.Claim.Ref
+	ref := dra.PodRef{Namespace: u.Claim.Ref.Namespace, Name: owner.Name}
+	if owner.Resource == "podgroups" {
+		x.resolveGroup(ref, u)
+	} else if p := x.pod(ref, owner.UID); p != nil {
+		x.markChanged(p)
+		x.resolve(p)
+	}
+}
+
+func (x *index) applyPod(u *update) {
+	p := x.pods[u.Pod.Ref]
+	if u.Gone {
+		if p != nil && p.object.UID == u.Pod.UID {
+			x.removePod(p, u)
+		}
+		return
+	}
+	if p == nil {
+		p = &podEntry{ref: u.Pod.Ref}
+		x.pods[p.ref] = p
+	}
+	before := p.object
+	u.pod, u.podBefore = p, before
+	p.object = u.Pod
+	if before == nil || before.Group != u.Pod.Group || !slices.Equal(before.Claims, u.Pod.Claims) || !maps.Equal(before.Extended, u.Pod.Extended) {
+		x.moveToGroup(p, before, u.Pod)
+		x.resolve(p)
+	}
+	x.markChanged(p)
+}
+
+func (x *index) removePod(p *podEntry, u *update) {
+	x.markChanged(p)
+	delete(x.pods, p.ref)
+	p.removed = true
+	x.moveToGroup(p, p.object, nil)
+	x.link(p, p.refs, nil)
+	u.removedPod = p
+}
+
+// markChanged adds a pod and the claims that it references to the change set.
+func (x *index) markChanged(p *podEntry) {
+	x.changed.pods[p] = struct{}{}
+	for i := range p.refs {
+		if c := p.refs[i].claim; c != nil {
+			x.changed.claims[c] = struct{}{}
+		}
+	}
+}
+
+func (x *index) applyGroup(u *update) {
+	ref := u.Group.Ref
+	switch before := x.groups[ref]; {
+	case !u.Gone:
+		x.groups[ref] = u.Group
+	case before != nil && before.UID == u.Group.UID:
+		delete(x.groups, ref)
+	}
+	x.resolveGroup(ref, u)
+}
+
+func (x *index) resolveGroup(ref dra.PodRef, u *update) {
+	for _, p := range x.members[ref] {
+		x.markChanged(p)
+		x.resolve(p)
+	}
+	u.concerned = x.members[ref]
+}
+
+func (x *index) applyNode(u *update) {
+	u.nodeBefore = x.nodes[u.Node.Name]
+	if u.Gone {
+		delete(x.nodes, u.Node.Name)
+	} else {
+		x.nodes[u.Node.Name] = u.Node
+	}
+}
+
+func (x *index) applyWarning(u *update) {
+	warning := u.Trouble
+	if p := x.pods[warning.Pod]; p != nil {
+		x.changed.pods[p] = struct{}{}
+	}
+	for _, p := range x.members[warning.Pod] { // it may be about a group
+		x.changed.pods[p] = struct{}{}
+	}
+	u.occurrences = x.warnings.apply(warning, u.Gone)
+}
+
+// pod returns the pod of a name with this UID; nil if it is not known.
+func (x *index) pod(ref dra.PodRef, uid string) *podEntry {
+	if p := x.pods[ref]; p != nil && p.object.UID == uid {
+		return p
+	}
+	return nil
+}
+
+// claim returns the entry of a name; it adds one if there is none.
+func (x *index) claim(ref dra.ClaimRef) *claimEntry {
+	c := x.claims[ref]
+	if c == nil {
+		c = &claimEntry{ref: ref}
+		x.claims[ref] = c
+	}
+	return c
+}
+
+// release removes the entry of a claim that neither exists nor is referenced.
+func (x *index) release(c *claimEntry) {
+	if c.object == nil && len(c.users) == 0 && x.claims[c.ref] == c {
+		delete(x.claims, c.ref)
+	}
+}
+
+// group returns the group that the pod belongs to; nil if it is not known.
+func (x *index) group(p *podEntry) *dra.Group {
+	if p.object.Group == "" {
+		return nil
+	}
+	return x.groups[dra.PodRef{Namespace: p.ref.Namespace, Name: p.object.Group}]
+}
+
+// moveToGroup updates the members of groups. A pod without an object is in
+// no group.
+func (x *index) moveToGroup(p *podEntry, before, now *dra.PodLife) {
+	if before != nil && now != nil && before.Group == now.Group {
+		return
+	}
+	if before != nil && before.Group != "" {
+		key := dra.PodRef{Namespace: p.ref.Namespace, Name: before.Group}
+		if x.members[key] = without(x.members[key], p); len(x.members[key]) == 0 {
+			delete(x.members, key)
+		}
+	}
+	if now != nil && now.Group != "" {
+		key := dra.PodRef{Namespace: p.ref.Namespace, Name: now.Group}
+		x.members[key] = append(x.members[key], p)
+	}
+}
+
+// without removes one pod; the order of the others may change.
+func without(pods []*podEntry, p *podEntry) []*podEntry {
+	i := slices.Index(pods, p)
+	if i < 0 {
+		return pods
+	}
+	last := len(pods) - 1
+	pods[i], pods[last] = pods[last], nil
+	return pods[:last]
+}
+
+// resolve determines the references of a pod and the claims that they stand
+// for.
+func (x *index) resolve(p *podEntry) {
+	before := p.refs
+	p.refs = x.referencesOf(p)
+	x.link(p, before, p.refs)
+}
+
+// link updates the users of the claims that a pod's references stood for and
+// stand for now. Claims that gain or lose a user have changed.
+func (x *index) link(p *podEntry, before, now []reference) {
+	for i := range now {
+		if c := now[i].claim; c != nil && !references(before, c) && !references(now[:i], c) {
+			c.users = append(c.users, p)
+			x.changed.claims[c] = struct{}{}
+		}
+	}
+	for i := range before {
+		if c := before[i].claim; c != nil && !references(now, c) && !references(before[:i], c) {
+			c.users = without(c.users, p)
+			x.changed.claims[c] = struct{}{}
+			x.release(c)
+		}
+	}
+}
+
+func references(refs []reference, c *claimEntry) bool {
+	for i := range refs {
+		if refs[i].claim == c {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *index) referencesOf(p *podEntry) []reference {
+	entry := func(name string) *claimEntry {
+		if name == "" {
+			return nil
+		}
+		return x.claim(dra.ClaimRef{Namespace: p.ref.Namespace, Name: name})
+	}
+	refs := make([]reference, 0, len(p.object.Claims)+len(p.object.Extended))
+	forExtended := ""
+	for _, pc := range p.object.Claims {
+		if pc.Name == "" {
+			forExtended = pc.Claim
+			continue
+		}
+		refs = append(refs, reference{name: pc.Name, template: pc.Template, claim: entry(x.claimName(p, pc))})
+	}
+	if len(p.object.Extended) == 0 {
+		return refs
+	}
+	if forExtended == "" {
+		forExtended = x.generated[generatedKey{owner: p.object.UID}].Name
+	}
+	for _, resource := range slices.Sorted(maps.Keys(p.object.Extended)) {
+		refs = append(refs, reference{name: resource, extended: p.object.Extended[resource], claim: entry(forExtended)})
+	}
+	return refs
+}
+
+// claimName is the name of the claim that a pod's reference stands for: the
+// one in its status or spec; else the one that its group has under the same
+// name from the same template; else the one that was generated for it.
+func (x *index) claimName(p *podEntry, pc dra.PodClaim) string {
+	if pc.Claim != "" {
+		return pc.Claim
+	}
+	owner := p.object.UID
+	if group := x.group(p); group != nil {
+		for _, of := range group.Claims {
+			if of.Name != pc.Name || of.Template != pc.Template {
+				continue
+			}
+			if of.Claim != "" {
+				return of.Claim
+			}
+			owner = group.UID
+		}
+	}
+	return x.generated[generatedKey{owner, pc.Name}].Name
+}
+
+// consumers reports whether a claim is orphaned: reserved for pods alone, none
+// of which exists. indirect reports whether it depends on pods that do not
+// reference it: pods for which it is reserved.
+func (x *index) consumers(c *claimEntry) (orphaned, indirect bool) {
+	if c.object == nil || len(c.object.ReservedFor) == 0 {
+		return false, false
+	}
+	orphaned = true
+	for i := range c.object.ReservedFor {
+		consumer := &c.object.ReservedFor[i]
+		if consumer.Resource != "pods" {
+			orphaned = false
+			continue
+		}
+		p := x.pod(dra.PodRef{Namespace: c.ref.Namespace, Name: consumer.Name}, consumer.UID)
+		orphaned = orphaned && p == nil
+		indirect = indirect || p == nil || !references(p.refs, c)
+	}
+	return orphaned, indirect
+}
+
+// creationWarning is the message of the newest Kubernetes event that says why
+// the claim for one of the pod's references cannot be created; empty if there
+// is none.
+func (x *index) creationWarning(p *podEntry, podClaim string) string {
+	message := x.warnings.newest(p.object.UID, podClaim)
+	if group := x.group(p); message == "" && group != nil {
+		message = x.warnings.newest(group.UID, podClaim)
+	}
+	return message
+}
+
+// creationWarnings lists the Kubernetes events about claims of the pod that
+// cannot be created.
+func (x *index) creationWarnings(p *podEntry) []dra.Trouble {
+	all := x.warnings.sorted(p.object.UID)
+	if group := x.group(p); group != nil {
+		all = append(all, x.warnings.sorted(group.UID)...)
+	}
+	return all
+}
+
+// podsOf lists the pods that a Kubernetes event is about: a pod, or those of a
+// group.
+func (x *index) podsOf(warning *dra.Trouble) []*podEntry {
+	var pods []*podEntry
+	if p := x.pod(warning.Pod, warning.PodUID); p != nil {
+		pods = append(pods, p)
+	}
+	for _, p := range x.members[warning.Pod] {
+		if group := x.group(p); group != nil && group.UID == warning.PodUID {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// alive reports whether the pod may still use what it references.
+func (p *podEntry) alive() bool {
+	return !p.removed && !p.object.Terminal && p.object.Deleted.IsZero()
+}
+
+// has reports whether a claim is allocated and reserved for the pod or its
+// group. A nil claim is not.
+func (p *podEntry) has(claim *dra.ClaimLife) bool {
+	return claim != nil && claim.Allocated && slices.ContainsFunc(claim.ReservedFor, p.isConsumer)
+}
+
+// isConsumer reports whether a reservation is for the pod or its group.
+func (p *podEntry) isConsumer(consumer dra.Consumer) bool {
+	switch consumer.Resource {
+	case "pods":
+		return consumer.UID == p.object.UID
+	case "podgroups":
+		return p.object.Group != "" && consumer.Name == p.object.Group
+	default:
+		return false
+	}
+}
+
+// isPending reports whether a reference of a pod that may still be scheduled
+// is not satisfied: its claim is not reserved for the pod or its group, has
+// binding conditions that are not true, or is being deleted.
+func (p *podEntry) isPending(r *reference) bool {
+	if !p.alive() || p.object.Node != "" {
+		return false
+	}
+	if r.claim == nil || !p.has(r.claim.object) || r.deleting() {
+		return true
+	}
+	return r.claim.object.Binding != dra.BindingNone && r.claim.object.Binding != dra.BindingDone
+}
+
+// pendingSince is since when a reference of the pod is or was pending, by the
+// API server's clock. A claim for extended resources is created when it is
+// satisfied, so that only the pod's creation counts there.
+func (p *podEntry) pendingSince(r *reference) time.Time {
+	if !r.exists() || r.extended > 0 || r.claim.object.Created.Before(p.object.Created) {
+		return p.object.Created
+	}
+	return r.claim.object.Created
+}
+
+// class is the one device class of the pod's claims; empty if none is known.
+func (p *podEntry) class() string {
+	var classes []string
+	for i := range p.refs {
+		if p.refs[i].exists() {
+			classes = append(classes, p.refs[i].claim.object.Class())
+		}
+	}
+	return dra.OneClass(classes)
+}
+
+// exists reports whether the claim that the reference stands for exists.
+func (r *reference) exists() bool { return r.claim != nil && r.claim.object != nil }
+
+func (r *reference) deleting() bool { return r.exists() && !r.claim.object.Deleted.IsZero() }
+
+// existsFor reports whether the claim exists and is not another pod's.
+func (r *reference) existsFor(p *podEntry) bool {
+	return r.exists() && !r.isForeign(r.claim.object, p)
+}
+
+// isForeign reports whether the claim under the reference's name was generated
+// for another pod, so that the reference does not stand for it. A pod may name
+// another pod's claim in its spec: like the scheduler, it checks the owner only
+// of a claim that is generated for the pod.
+func (r *reference) isForeign(claim *dra.ClaimLife, p *podEntry) bool {
+	if r.template == "" && r.extended == 0 {
+		return false
+	}
+	return claim.MadeFor.Resource == "pods" && claim.MadeFor.UID != p.object.UID
+}
+
+// warnings holds the Kubernetes events about claims: how often each was
+// observed, and those about claims that cannot be created.
+type warnings struct {
+	counts   map[string]int64                  // by the event's name
+	creation map[string]map[string]dra.Trouble // by the UID of the pod or group, and the event's name
+}
+
+func newWarnings() warnings {
+	return warnings{counts: make(map[string]int64), creation: make(map[string]map[string]dra.Trouble)}
+}
+
+// apply returns how often the event occurred since it was last observed. An
+// event that is observed first occurred once, whatever its count: after it has
+// expired, it is written again with the count of before.
+func (w *warnings) apply(warning *dra.Trouble, gone bool) int64 {
+	if warning.Kind == dra.TroubleCreation {
+		w.keepCreation(warning, gone)
+	}
+	if gone {
+		delete(w.counts, warning.Name)
+		return 0
+	}
+	before, known := w.counts[warning.Name]
+	w.counts[warning.Name] = warning.Count
+	if !known {
+		return 1
+	}
+	return max(0, warning.Count-before)
+}
+
+// keepCreation keeps events about claims that cannot be created, for as long
+// as the API server does.
+func (w *warnings) keepCreation(warning *dra.Trouble, gone bool) {
+	of := w.creation[warning.PodUID]
+	switch {
+	case gone:
+		if delete(of, warning.Name); len(of) == 0 {
+			delete(w.creation, warning.PodUID)
+		}
+	case of == nil:
+		w.creation[warning.PodUID] = map[string]dra.Trouble{warning.Name: *warning}
+	default:
+		of[warning.Name] = *warning
+	}
+}
+
+// sorted lists the events about a pod or group by name.
+func (w *warnings) sorted(uid string) []dra.Trouble {
+	of := w.creation[uid]
+	var all []dra.Trouble
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, of[name])
+	}
+	return all
+}
+
+// newest is the message of the newest event about a reference of a pod or
+// group. A message begins with the reference's name (k8s.io/kubernetes v1.34.4
+// to v1.37.1, pkg/controller/resourceclaim); one that does not is about all.
+func (w *warnings) newest(uid, podClaim string) string {
+	var last dra.Trouble
+	for _, warning := range w.creation[uid] {
+		if name, named := referenceIn(warning.Message); named && name != podClaim {
+			continue
+		}
+		if last.Name == "" || warning.Last.After(last.Last) || warning.Last.Equal(last.Last) && warning.Name > last.Name {
+			last = warning
+		}
+	}
+	return last.Message
+}
+
+// referenceIn is the name of the reference that an event's message is about.
+func referenceIn(message string) (podClaim string, named bool) {
+	for _, prefix := range []string{"PodResourceClaim ", "PodGroupResourceClaim "} {
+		if rest, found := strings.CutPrefix(message, prefix); found {
+			name, _, found := strings.Cut(rest, ": ")
+			return name, found
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,684 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// onsetDelay is how long a reason must last before it is counted: the watches
+// of pods and of claims deliver related changes in any order.
+const onsetDelay = 2 * time.Second
+
+// mixedDelay is how long reason "other" must last while the scheduler also
+// reports devices. Once devices suffice, the scheduler's next attempt may
+// succeed, and it comes no later than the end of the pod's backoff, which is at
+// most ten seconds by default (k8s.io/kubernetes,
+// pkg/scheduler/apis/config/v1, PodMaxBackoffSeconds).
+const mixedDelay = 15 * time.Second
+
+// Why a reference has no diagnosis.
+const (
+	causeQueued    = "queued"
+	causeOverLimit = "over_limit"
+)
+
+// pending holds the references that are pending: since when, and for which
+// reason. It evaluates again only what changes and verdicts concern.
+type pending struct {
+	index    *index
+	once     bool // Config.Once
+	parser   messageParser
+	extended extendedResources
+	watches  watchLag
+	synced   Synced // of the last step in which pods and claims were known
+
+	pods        map[*podEntry]*pendingPod
+	sharedSince map[*claimEntry]time.Time // see updateSharedSince
+	added       map[*podEntry]bool        // pods that are new in this step; true: also found in a list
+
+	order    []*pendingRef            // the oldest first
+	incoming []*pendingRef            // not yet in order
+	removed  bool                     // some of order are removed
+	resort   bool                     // some of order have another since
+	recent   map[*pendingRef]struct{} // whose reason is not counted yet
+	outdated map[*pendingRef]struct{} // whose reason must be determined again
+
+	changes   []pendingChange // of this step
+	listed    bool            // refs and questions are up to date
+	refs      []Waiting
+	questions []dra.Question
+}
+
+// pendingPod is a pod with references that are pending.
+type pendingPod struct {
+	*podEntry
+	pending []*pendingRef
+	asked   bool // is in the questions that are being listed
+}
+
+// pendingRef is a reference that is pending.
+type pendingRef struct {
+	pod       *pendingPod
+	name      string // of the reference
+	reference reference
+	claim     string // name of the claim; empty until it exists
+	claimUID  string
+	class     string
+	since     time.Time
+	removed   bool // not pending any more
+
+	verdict     *dra.Verdict
+	reason      dra.PendingReason
+	message     string
+	reasonSince clock.Instant
+	preexisting bool // was found in a list: its first reason is not counted
+	mixed       bool // the scheduler's message is about devices, among others
+	counted     map[dra.PendingReason]struct{}
+
+	labels pendingLabels
+}
+
+// pendingLabels are created when they are first output, and again when what
+// they contain has changed.
+type pendingLabels struct {
+	since, reason *metric.Labels
+	candidates    []*metric.Labels // by request, all stages of each
+	requested     []*metric.Labels // by request
+}
+
+// pendingUpdate is what one step changed. refs and questions are immutable, and
+// the same slices as in the step before if nothing has changed.
+type pendingUpdate struct {
+	refs      []Waiting
+	questions []dra.Question
+	changes   []pendingChange
+	onsets    []onset
+}
+
+// pendingChange is a reference that has another reason or message, or that is
+// not pending any more: then the reason is ReasonNone.
+type pendingChange struct {
+	pod     *podEntry
+	name    string
+	reason  dra.PendingReason
+	message string
+}
+
+// onset is a reason that has lasted long enough to be counted.
+type onset struct {
+	class  string
+	reason dra.PendingReason
+}
+
+// watchLag records when the watch of pods or of claims was last seen to be
+// down. A watch that has fallen behind the other delivers half of what
+// happened: that a claim which a pod references does not exist, or that the pod
+// for which a claim is reserved does not. Synced does not show it, since it
+// includes everything that was listed once.
+type watchLag struct {
+	lagged     bool
+	at         clock.Instant
+	consistent bool // both watches have been up long enough for each to have delivered the other's events
+}
+
+// update takes the states of the sources. A source without a state counts as
+// up.
+func (w *watchLag) update(sources []source.Status, now clock.Instant) {
+	for i := range sources {
+		if s := &sources[i]; !s.Up && (s.Name == "pods" || s.Name == "resourceclaims") {
+			w.lagged, w.at = true, now
+		}
+	}
+	w.consistent = !w.lagged || now.Since(w.at) >= onsetDelay
+}
+
+func newPending(x *index, once bool) *pending {
+	return &pending{
+		index:       x,
+		once:        once,
+		parser:      newMessageParser(),
+		extended:    newExtendedResources(),
+		pods:        make(map[*podEntry]*pendingPod),
+		sharedSince: make(map[*claimEntry]time.Time),
+		added:       make(map[*podEntry]bool),
+		recent:      make(map[*pendingRef]struct{}),
+		outdated:    make(map[*pendingRef]struct{}),
+	}
+}
+
+// apply applies an update of the index: what a pod that is found in a list is
+// pending for may have been counted before the exporter started.
+func (p *pending) apply(u *update) {
+	if u.pod == nil {
+		return
+	}
+	if found, isNew := p.added[u.pod]; isNew || u.podBefore == nil {
+		p.added[u.pod] = found || !u.Live
+	}
+}
+
+// update runs once per step, after all changes: it evaluates what they concern,
+// and applies the verdicts.
+func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
+	p.watches.update(facts.Sources, now)
+	p.changes = nil
+	var others []*podEntry // beside those that have changed
+	if p.extended.update(facts.Supply) {
+		others = p.extended.requesters()
+	}
+	for c := range p.index.changed.claims {
+		if !p.updateSharedSince(c) {
+			continue
+		}
+		for _, user := range c.users {
+			if _, changed := p.index.changed.pods[user]; !changed {
+				others = append(others, user)
+			}
+		}
+	}
+	for pod := range p.index.changed.pods {
+		p.updatePod(pod)
+	}
+	for _, pod := range others {
+		p.updatePod(pod)
+	}
+	p.added = cleared(p.added)
+	if !facts.Synced.Claims || !facts.Synced.Pods {
+		p.sort()
+		return pendingUpdate{changes: p.changes} // what is pending is not known
+	}
+	p.applyVerdicts(facts)
+	p.updateReasons(facts.Synced, now)
+	onsets := p.onsets(now)
+	p.sort()
+	if !p.listed {
+		p.list()
+	}
+	return pendingUpdate{refs: p.refs, questions: p.questions, changes: p.changes, onsets: onsets}
+}
+
+// updateSharedSince determines since when pods that may be scheduled have been
+// pending for a claim that is not allocated, or have used it: the claim's
+// creation, or that of the oldest of them if it came later. Gated pods do not
+// count. It reports whether that has changed.
+func (p *pending) updateSharedSince(c *claimEntry) bool {
+	var oldest time.Time
+	if c.object != nil && !c.object.Allocated {
+		for _, user := range c.users {
+			if !user.alive() || user.object.Gated {
+				continue
+			}
+			if oldest.IsZero() || user.object.Created.Before(oldest) {
+				oldest = user.object.Created
+			}
+		}
+		if !oldest.IsZero() && oldest.Before(c.object.Created) {
+			oldest = c.object.Created
+		}
+	}
+	switch before := p.sharedSince[c]; {
+	case oldest.Equal(before):
+		return false
+	case oldest.IsZero():
+		delete(p.sharedSince, c)
+	default:
+		p.sharedSince[c] = oldest
+	}
+	return true
+}
+
+// updatePod determines which references of a pod are pending. Those that
+// remain pending keep their reason.
+func (p *pending) updatePod(pod *podEntry) {
+	p.extended.applyPod(pod)
+	owner := p.pods[pod]
+	if owner == nil {
+		if !pod.alive() || pod.object.Node != "" {
+			return
+		}
+		owner = &pendingPod{podEntry: pod}
+	}
+	before := owner.pending
+	var now []*pendingRef
+	for i := range pod.refs {
+		r := &pod.refs[i]
+		isSame := func(pr *pendingRef) bool { return pr.name == r.name }
+		if !pod.isPending(r) || !p.extended.isDevice(r) || slices.ContainsFunc(now, isSame) {
+			continue
+		}
+		var ref *pendingRef
+		if at := slices.IndexFunc(before, isSame); at >= 0 {
+			ref = before[at]
+		} else {
+			ref = &pendingRef{pod: owner, name: r.name, preexisting: p.added[pod]}
+			p.incoming = append(p.incoming, ref)
+		}
+		now = append(now, ref)
+		p.updateRef(ref, r)
+	}
+	for _, ref := range before {
+		if !slices.Contains(now, ref) {
+			p.remove(ref)
+		}
+	}
+	if owner.pending = now; len(now) > 0 {
+		p.pods[pod] = owner
+	} else {
+		delete(p.pods, pod)
+	}
+}
+
+// updateRef applies what a reference is now.
+func (p *pending) updateRef(ref *pendingRef, r *reference) {
+	ref.reference = *r
+	claim, uid, class, since := "", "", p.extended.class(r), ref.pod.pendingSince(r)
+	if r.exists() {
+		claim, uid = r.claim.ref.Name, r.claim.object.UID
+	}
+	if r.exists() && r.extended == 0 {
+		class = r.claim.object.Class()
+		if shared, known := p.sharedSince[r.claim]; known && shared.Before(since) {
+			since = shared
+		}
+	}
+	if !ref.diagnosable() || ref.claimUID != "" && uid != ref.claimUID {
+		ref.dropVerdict() // it is about another claim
+	}
+	if diagnosed := classOfVerdict(ref.verdict); diagnosed != "" && (class == "" || r.extended > 0) {
+		class = diagnosed
+	}
+	p.resort = p.resort || !ref.since.IsZero() && !since.Equal(ref.since)
+	if claim != ref.claim || class != ref.class {
+		ref.labels.since = nil
+	}
+	ref.claim, ref.claimUID, ref.class, ref.since = claim, uid, class, since
+	p.outdated[ref] = struct{}{}
+	p.listed = false
+}
+
+func (p *pending) remove(ref *pendingRef) {
+	ref.removed, p.removed, p.listed = true, true, false
+	delete(p.recent, ref)
+	delete(p.outdated, ref)
+	p.changes = append(p.changes, pendingChange{pod: ref.pod.podEntry, name: ref.name})
+}
+
+// applyVerdicts applies the results of diagnoses. A verdict is kept until
+// another comes, as long as its reference is diagnosable. While slices or
+// classes cannot be read, the diagnoses used an empty inventory, and are
+// ignored.
+func (p *pending) applyVerdicts(facts Facts) {
+	if !facts.Synced.Diagnosable() {
+		return
+	}
+	for i := range facts.Verdicts {
+		verdict := &facts.Verdicts[i]
+		pod := p.index.pod(verdict.Pod, verdict.PodUID)
+		if pod == nil || p.pods[pod] == nil {
+			continue
+		}
+		for _, ref := range p.pods[pod].pending {
+			if ref.name != verdict.PodClaim || !ref.diagnosable() || ref.verdict != nil && sameVerdict(ref.verdict, verdict) {
+				continue
+			}
+			applied := *verdict
+			ref.verdict = &applied
+			ref.labels.requested, ref.labels.candidates = nil, nil
+			p.updateRef(ref, &ref.reference)
+		}
+	}
+}
+
+// sameVerdict reports whether two verdicts have the same result, of whichever
+// inventory. A verdict with detail is for a person, and always new.
+func sameVerdict(a, b *dra.Verdict) bool {
+	return a.Reason == b.Reason && a.Message == b.Message && b.Detail == nil && a.Detail == nil && slices.Equal(a.Funnel, b.Funnel)
+}
+
+// classOfVerdict is the device class of what a reference requests, while the
+// claim that would have it does not exist yet; empty without a verdict. Of the
+// classes that have one extended resource, a diagnosis uses the one that the
+// scheduler does.
+func classOfVerdict(v *dra.Verdict) string {
+	if v == nil {
+		return ""
+	}
+	classes := make([]string, len(v.Funnel))
+	for i := range v.Funnel {
+		classes[i] = v.Funnel[i].Class
+	}
+	return dra.OneClass(classes)
+}
+
+// updateReasons determines the reasons of the references whose evidence has
+// changed: of all where other collections are known.
+func (p *pending) updateReasons(synced Synced, now clock.Instant) {
+	if synced != p.synced {
+		for _, ref := range slices.Concat(p.order, p.incoming) {
+			if ref.removed {
+				continue
+			}
+			if !synced.Diagnosable() {
+				ref.dropVerdict()
+			}
+			p.outdated[ref] = struct{}{}
+		}
+		p.synced, p.listed = synced, false
+	}
+	for ref := range p.outdated {
+		e := p.evidenceFor(ref)
+		ref.mixed = e.scheduler.aboutDRA()
+		reason, message := reasonOf(e)
+		if reason == ref.reason && message == ref.message {
+			continue
+		}
+		if reason != ref.reason {
+			// What follows a gate was not there before the exporter started.
+			ref.preexisting = ref.preexisting && ref.reason != dra.ReasonGated
+			ref.reason, ref.reasonSince, ref.labels.reason = reason, now, nil
+			p.recent[ref] = struct{}{}
+		}
+		ref.message, p.listed = message, false
+		p.changes = append(p.changes, pendingChange{ref.pod.podEntry, ref.name, reason, message})
+	}
+	clear(p.outdated)
+}
+
+func (p *pending) evidenceFor(ref *pendingRef) evidence {
+	extended := ""
+	if ref.reference.extended > 0 {
+		extended = ref.name
+	}
+	message := ref.pod.object.Unschedulable
+	return evidence{
+		reference: ref.reference, pod: ref.pod.podEntry, verdict: ref.verdict,
+		scheduler: p.parser.parse(message, extended), message: message,
+		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
+		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
+	}
+}
+
+// onsets returns the reasons that have lasted long enough. Each counts once for
+// each pending reference, however often it returns; the first one of a
+// reference that was found in a list does not count. While the watches are
+// inconsistent nothing counts; afterwards what then still applies.
+func (p *pending) onsets(now clock.Instant) []onset {
+	if !p.watches.consistent {
+		return nil
+	}
+	var onsets []onset
+	for ref := range p.recent {
+		if !isFailure(ref.reason) {
+			delete(p.recent, ref)
+			continue
+		}
+		delay := onsetDelay
+		if ref.reason == dra.ReasonOther && ref.mixed {
+			delay = mixedDelay
+		}
+		if now.Since(ref.reasonSince) < delay && !ref.preexisting {
+			continue
+		}
+		delete(p.recent, ref)
+		if _, counted := ref.counted[ref.reason]; counted {
+			continue
+		}
+		if ref.counted == nil {
+			ref.counted = make(map[dra.PendingReason]struct{})
+		}
+		ref.counted[ref.reason] = struct{}{}
+		if !ref.preexisting {
+			onsets = append(onsets, onset{ref.class, ref.reason})
+		}
+		ref.preexisting = false
+	}
+	return onsets
+}
+
+// sort brings the order up to date: new references are sorted and merged in;
+// all are sorted only if one has another since.
+func (p *pending) sort() {
+	if len(p.incoming) == 0 && !p.removed && !p.resort {
+		return
+	}
+	isRemoved := func(ref *pendingRef) bool { return ref.removed }
+	p.incoming = slices.DeleteFunc(p.incoming, isRemoved)
+	if p.removed {
+		p.order = slices.DeleteFunc(p.order, isRemoved)
+	}
+	if p.resort {
+		slices.SortFunc(p.order, comparePending)
+	}
+	if len(p.incoming) > 0 {
+		slices.SortFunc(p.incoming, comparePending)
+		p.order = merge(p.order, p.incoming, comparePending)
+	}
+	clear(p.incoming)
+	p.incoming, p.removed, p.resort = p.incoming[:0], false, false
+}
+
+// comparePending puts the oldest first, and the rest in a stable order.
+func comparePending(a, b *pendingRef) int {
+	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.pod.ref.Namespace, b.pod.ref.Namespace), cmp.Compare(a.pod.ref.Name, b.pod.ref.Name), cmp.Compare(a.name, b.name))
+}
+
+// merge merges two sorted lists into the first.
+func merge[T any](a, b []T, compare func(T, T) int) []T {
+	i, j := len(a)-1, len(b)-1
+	a = append(a, b...)
+	for k := len(a) - 1; j >= 0; k-- {
+		if i >= 0 && compare(a[i], b[j]) > 0 {
+			a[k] = a[i]
+			i--
+		} else {
+			a[k] = b[j]
+			j--
+		}
+	}
+	return a
+}
+
+// list lists the pending references, and what is to be diagnosed: one question
+// for each pod with a diagnosable reference, at the position of its oldest one.
+// While slices or classes cannot be read there are no questions: the diagnoses
+// would use an empty inventory.
+func (p *pending) list() {
+	p.refs, p.questions, p.listed = make([]Waiting, len(p.order)), nil, true
+	diagnosable := p.synced.Diagnosable()
+	for i, ref := range p.order {
+		p.refs[i] = ref.value()
+		if diagnosable && !ref.pod.asked && ref.diagnosable() {
+			ref.pod.asked = true
+			p.questions = append(p.questions, p.question(ref.pod.podEntry))
+		}
+	}
+	for _, ref := range p.order {
+		ref.pod.asked = false
+	}
+}
+
+// question asks about all claims of a pod at once, also those that are
+// allocated: they limit the nodes on which the others can be used.
+func (p *pending) question(pod *podEntry) dra.Question {
+	q := dra.Question{Pod: pod.ref, PodUID: pod.object.UID}
+	for i := range pod.refs {
+		r := &pod.refs[i]
+		asked := dra.Asked{PodClaim: r.name, Template: r.template, Extended: r.extended}
+		if r.existsFor(pod) {
+			asked.Claim = r.claim.ref.Name
+		}
+		if (asked.Claim != "" || asked.Template != "" || asked.Extended > 0) && p.extended.isDevice(r) {
+			q.Asked = append(q.Asked, asked)
+		}
+	}
+	return q
+}
+
+// warningClass is the device class of the claims that a Kubernetes event about
+// a pod, or a group of pods, says cannot be created; empty while it is not
+// known.
+func (p *pending) warningClass(warning *dra.Trouble) string {
+	var classes []string
+	if pod := p.index.pod(warning.Pod, warning.PodUID); pod != nil {
+		classes = p.uncreatedClasses(pod, warning)
+	}
+	for _, pod := range p.index.members[warning.Pod] {
+		if group := p.index.group(pod); group == nil || group.UID == warning.PodUID {
+			classes = append(classes, p.uncreatedClasses(pod, warning)...)
+		}
+	}
+	if slices.Contains(classes, "") {
+		return ""
+	}
+	return dra.OneClass(classes)
+}
+
+// uncreatedClasses are the classes of the references that a warning may be
+// about: of the one that it names, else of all whose claims do not exist. The
+// class of one that is not known is empty.
+func (p *pending) uncreatedClasses(pod *podEntry, warning *dra.Trouble) []string {
+	name, named := referenceIn(warning.Message)
+	var classes []string
+	for i := range pod.refs {
+		r := &pod.refs[i]
+		if r.template == "" || (named && r.name != name) || (!named && r.exists()) {
+			continue
+		}
+		class := ""
+		if r.exists() { // it has been created since
+			class = r.claim.object.Class()
+		} else if owner := p.pods[pod]; owner != nil {
+			if at := slices.IndexFunc(owner.pending, func(ref *pendingRef) bool { return ref.name == r.name }); at >= 0 {
+				class = owner.pending[at].class
+			}
+		}
+		classes = append(classes, class)
+	}
+	return classes
+}
+
+// consistent reports whether the watches of pods and claims agree.
+func (p *pending) consistent() bool { return p.watches.consistent }
+
+// rows adds the pending references, the oldest first: a cap keeps those.
+func (p *pending) rows(b *metric.Builder, f *families) {
+	b.In(f.pendingSince)
+	for _, ref := range p.order {
+		if ref.labels.since == nil {
+			ref.labels.since = metric.NewLabels(f.pendingSince.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, ref.claim, ref.class)
+		}
+		b.Add(ref.labels.since, float64(ref.since.Unix()))
+	}
+	b.In(f.pendingReason)
+	for _, ref := range p.order {
+		if ref.labels.reason == nil {
+			ref.labels.reason = metric.NewLabels(f.pendingReason.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, string(ref.reason))
+		}
+		b.Add(ref.labels.reason, 1)
+	}
+	b.In(f.pendingRequested)
+	for _, ref := range p.order {
+		ref.labelRequests(f)
+		for i, labels := range ref.labels.requested {
+			if asked := ref.verdict.Funnel[i].Asked; labels != nil && asked > 0 {
+				b.Add(labels, float64(asked))
+			}
+		}
+	}
+	b.In(f.pendingCandidates)
+	for _, ref := range p.order {
+		for i, labels := range ref.labels.candidates {
+			if stage := i % dra.Stages; labels != nil && (p.synced.Nodes || dra.Stage(stage) != dra.StageBestNode) {
+				b.Add(labels, float64(ref.verdict.Funnel[i/dra.Stages].Left[stage]))
+			}
+		}
+	}
+}
+
+// undiagnosedRows adds since when the oldest reference has been queued for a
+// diagnosis, and since when the oldest diagnosis has been over its limit.
+func (p *pending) undiagnosedRows(b *metric.Builder, f *families) {
+	var queued, overLimit *pendingRef
+	for _, ref := range p.order {
+		switch ref.reason {
+		case dra.ReasonPendingDiagnosis:
+			queued = longerUndiagnosed(queued, ref)
+		case dra.ReasonUndetermined:
+			overLimit = longerUndiagnosed(overLimit, ref)
+		}
+	}
+	b.In(f.undiagnosedSince)
+	add := func(cause string, oldest *pendingRef) {
+		if oldest != nil {
+			b.Add(metric.NewLabels(f.undiagnosedSince.Labels, cause), float64(oldest.reasonSince.Wall.UnixMilli())/1000)
+		}
+	}
+	add(causeQueued, queued)
+	add(causeOverLimit, overLimit)
+}
+
+func longerUndiagnosed(a, b *pendingRef) *pendingRef {
+	if a == nil || b.reasonSince.Elapsed < a.reasonSince.Elapsed {
+		return b
+	}
+	return a
+}
+
+func (ref *pendingRef) value() Waiting {
+	node := ""
+	if r := &ref.reference; r.exists() {
+		node = r.claim.object.Node
+	}
+	return Waiting{
+		Pod: ref.pod.ref, PodUID: ref.pod.object.UID, Node: node, PodClaim: ref.name, Claim: ref.claim,
+		DeviceClass: ref.class, Since: ref.since,
+		Reason: ref.reason, Message: ref.message, Verdict: ref.verdict,
+	}
+}
+
+// diagnosable reports whether a diagnosis can find why the reference is
+// pending: it is known what it requests, it has no devices yet, and its pod may
+// be scheduled.
+func (ref *pendingRef) diagnosable() bool {
+	r := &ref.reference
+	switch {
+	case ref.pod.object.Gated || r.deleting():
+		return false
+	case r.existsFor(ref.pod.podEntry):
+		return !r.claim.object.Allocated
+	default:
+		return r.template != "" || r.extended > 0
+	}
+}
+
+func (ref *pendingRef) dropVerdict() {
+	ref.verdict, ref.labels.requested, ref.labels.candidates = nil, nil, nil
+}
+
+// labelRequests creates the labels of each request of the verdict, once. A
+// request that occurs twice has no labels the second time, so that no page has
+// a label set twice.
+func (ref *pendingRef) labelRequests(f *families) {
+	if ref.verdict == nil || ref.labels.requested != nil {
+		return
+	}
+	funnel := ref.verdict.Funnel
+	ref.labels.requested = make([]*metric.Labels, len(funnel))
+	ref.labels.candidates = make([]*metric.Labels, len(funnel)*dra.Stages)
+	for i := range funnel {
+		request := funnel[i].Request
+		if slices.ContainsFunc(funnel[:i], func(r dra.RequestFunnel) bool { return r.Request == request }) {
+			continue
+		}
+		ref.labels.requested[i] = metric.NewLabels(f.pendingRequested.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, request)
+		for stage := range dra.Stage(dra.Stages) {
+			ref.labels.candidates[i*dra.Stages+int(stage)] = metric.NewLabels(f.pendingCandidates.Labels, ref.pod.ref.Namespace, ref.pod.ref.Name, ref.name, request, stage.String())
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// findingsCase is what a function reports of facts, and what must be among the findings,
+// each as OUTCOME SUBJECT and a word of its text or remedy.
+type findingsCase struct {
+	name     string
+	findings []Finding
+	want     []want
+}
+
+type want struct {
+	outcome Outcome
+	subject string
+	words   string
+}
+
+func has(findings []Finding, w want) bool {
+	for _, f := range findings {
+		if f.Outcome == w.outcome && f.Subject == w.subject && strings.Contains(f.Text+" "+f.Remedy, w.words) {
+			return true
+		}
+	}
+	return false
+}
+
+func spelled(findings []Finding) string {
+	var text strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&text, "%s %s: %s -> %s\n", f.Outcome, f.Subject, f.Text, f.Remedy)
+	}
+	return text.String()
+}
+
+func checkFindings(t *testing.T, cases []findingsCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			wrong := map[Outcome]bool{}
+			for _, w := range c.want {
+				wrong[w.outcome] = true
+				if !has(c.findings, w) {
+					t.Errorf("no %s about %q with %q:\n%s", w.outcome, w.subject, w.words, spelled(c.findings))
+				}
+			}
+			for _, f := range c.findings {
+				if !wrong[f.Outcome] && (f.Outcome == Failure || f.Outcome == Warning) {
+					t.Errorf("an unexpected %s: %s: %s", f.Outcome, f.Subject, f.Text)
+				}
+				if (f.Outcome == Failure || f.Outcome == Warning) && (f.Remedy == "" || f.Page == "") {
+					t.Errorf("%s says nothing of what to do", f.Subject)
+				}
+			}
+		})
+	}
+}
+
+func id(driver, name string) dra.DeviceID { return dra.DeviceID{Driver: driver, Pool: "n", Name: name} }
+
+func TestKubelet(t *testing.T) {
+	well := Kubelet{Socket: "/s/kubelet.sock", IsSocket: true, Answered: true, Status: source.Status{Up: true}}
+	listing := dra.PodResources{
+		Pods: []dra.PodRef{{Namespace: "a", Name: "p"}},
+		Assignments: []dra.Assignment{
+			{Claim: dra.ClaimRef{Namespace: "a", Name: "c"}, Device: id("d", "gpu-0"), Container: "x"},
+			{Claim: dra.ClaimRef{Namespace: "a", Name: "c"}, Device: id("d", "gpu-0"), Container: "y"},
+		},
+	}
+	but := func(change func(*Kubelet)) []Finding {
+		k := well
+		change(&k)
+		return KubeletFindings(k)
+	}
+	failed := func(reason source.Reason) func(*Kubelet) {
+		return func(k *Kubelet) {
+			k.Answered, k.Status = false, source.Status{Reason: reason, Message: "told", Errors: 1}
+		}
+	}
+	checkFindings(t, []findingsCase{
+		{"one claim of two containers", but(func(k *Kubelet) { k.Listing = listing }), []want{{OK, "PodResources", "1 pod, 1 claim with 1 device,"}}},
+		{"no folder in a container", but(func(k *Kubelet) { k.FolderError, k.Container = fs.ErrNotExist, true }), []want{{Failure, "socket", "Mount"}}},
+		{"no folder on a host", but(func(k *Kubelet) { k.FolderError = fs.ErrNotExist }), []want{{Failure, "socket", "--kubelet.pod-resources-socket"}}},
+		{"an empty folder", but(func(k *Kubelet) { k.SocketError = fs.ErrNotExist }), []want{{Failure, "socket", "is not in it"}}},
+		{"not root", but(func(k *Kubelet) { k.UID, k.SocketError = 65532, fs.ErrPermission }), []want{{Failure, "socket", "Run as root"}}},
+		{"root, and refused", but(func(k *Kubelet) { failed(source.ReasonPermission)(k) }), []want{{Failure, "socket", "security module"}}},
+		{"a file", but(func(k *Kubelet) { k.IsSocket = false }), []want{{Failure, "socket", "is no socket"}}},
+		{"hung", but(failed(source.ReasonTimeout)), []want{{Failure, "PodResources", "does not answer"}}},
+		{"not asked in time", but(func(k *Kubelet) { k.Answered, k.Status = false, source.Status{} }), []want{{Failure, "PodResources", "does not answer"}}},
+		{"nobody listens", but(failed(source.ReasonUnavailable)), []want{{Failure, "PodResources", "Nobody listens"}}},
+		{"another answer", but(failed(source.ReasonInvalid)), []want{{Failure, "PodResources", "told"}}},
+		{"it lists no claims", but(func(k *Kubelet) { k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}} }),
+			[]want{{Warning, "claims", "a/p"}}},
+		{"it lists those that are used", but(func(k *Kubelet) { k.Using, k.Listing = []dra.PodRef{{Namespace: "a", Name: "p"}}, listing }), []want{{OK, "PodResources", ""}}},
+	})
+}
+
+func TestAPIServer(t *testing.T) {
+	well := API{Host: "https://k", Version: "v1.37.1", Major: 1, Minor: 37, Groups: []string{"v1"}, Access: []Access{{Verb: "list", Resource: "pods", For: "pods are unknown", Allowed: true}}}
+	but := func(change func(*API)) []Finding {
+		a := well
+		change(&a)
+		return APIFindings(a, "the-role")
+	}
+	checkFindings(t, []findingsCase{
+		{"well", APIFindings(well, ""), []want{{OK, "version", "v1.37.1"}, {OK, "permissions", "1 of 1"}}},
+		{"not wanted", but(func(a *API) { a.Disabled = true }), []want{{Skipped, "connection", "--kubernetes.disable"}}},
+		{"no way", but(func(a *API) { a.ConfigError = errors.New("no pod") }), []want{{Failure, "connection", "--kubeconfig"}}},
+		{"no answer", but(func(a *API) { a.VersionError = errors.New("connection refused") }), []want{{Failure, "connection", "NetworkPolicy"}}},
+		{"a foreign certificate", but(func(a *API) { a.VersionError = errors.New("tls: x509: unknown authority") }), []want{{Failure, "connection", "ca.crt"}}},
+		{"an old token", but(func(a *API) { a.VersionError = errors.New("Unauthorized") }), []want{{Failure, "connection", "token"}}},
+		{"too old", but(func(a *API) { a.Version, a.Minor, a.Groups = "v1.33.2", 33, []string{"v1beta1"} }),
+			[]want{{Failure, "version", "v1.33.2 at https://k is too old"}, {Failure, "resource.k8s.io", "not as v1"}}},
+		{"not served", but(func(a *API) { a.Groups = nil }), []want{{Failure, "resource.k8s.io", "is not served"}}},
+		{"not allowed", but(func(a *API) { a.Access = []Access{{Verb: "get", Group: "g", Resource: "r", For: "lost"}} }), []want{{Failure, "get r.g", "the-role"}}},
+		{"not allowed, and told once", but(func(a *API) {
+			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
+			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonPermission, Message: "forbidden: second"}}
+		}), []want{{Failure, "list pods", "lost"}}},
+		{"optional", but(func(a *API) { a.Access = []Access{{Verb: "list", Resource: "podgroups", Optional: true}} }), []want{{Skipped, "list podgroups", "not needed"}}},
+		{"no reviews", but(func(a *API) { a.Access[0].Error = errors.New("not found") }), []want{{Skipped, "permissions", "not found"}}},
+		{"a watch that fails", but(func(a *API) {
+			a.Access[0].Error = nil
+			a.Statuses = []source.Status{{Name: "pods", Reason: source.ReasonUnavailable, Message: "went away", Errors: 1}}
+		}), []want{{Failure, "pods", "went away"}}},
+		{"waiting for what is not allowed", but(func(a *API) {
+			a.Access = []Access{{Verb: "list", Resource: "pods", For: "lost"}}
+			a.Statuses = []source.Status{{Name: "resourceclaims"}}
+		}), []want{{Failure, "list pods", "lost"}, {Skipped, "resourceclaims", "not allowed"}}},
+		{"not read in time", but(func(a *API) { a.Statuses = []source.Status{{Name: "pods"}} }), []want{{Failure, "pods", "--timeout"}}},
+	})
+	for name, c := range map[string]struct {
+		n    NodeName
+		want Outcome
+	}{
+		"known":                  {NodeName{Name: "n", Exists: true, Known: true, APIPods: 3, KubeletPods: 3}, OK},
+		"another's":              {NodeName{Name: "n", APIPods: 0, KubeletPods: 3}, Failure},
+		"no node":                {NodeName{Name: "n", Known: true, APIPods: 0, KubeletPods: 0}, Failure},
+		"nothing to compare":     {NodeName{Name: "n", APIPods: -1, KubeletPods: 3}, Skipped},
+		"not given":              {NodeName{Missing: errors.New("give --node.name")}, Failure},
+		"a node without pods":    {NodeName{Name: "n", APIPods: 0, KubeletPods: 0}, OK},
+		"the kubelet is unknown": {NodeName{Name: "n", APIPods: 0, KubeletPods: -1}, OK},
+	} {
+		if got := NodeNameFindings(c.n); len(got) != 1 || got[0].Outcome != c.want {
+			t.Errorf("%s: %swant %s", name, spelled(got), c.want)
+		}
+	}
+}
+
+func gpu(source, uuid, address string, quantities ...device.Quantity) device.Sample {
+	sample := device.Sample{Source: source, At: clock.Instant{Elapsed: 1}, Device: device.Device{
+		UUID: uuid, Vendor: "nvidia", Model: "NVIDIA H100", PCIBusID: address, DriverVersion: "580.65.06",
+		Minor: device.Unknown, Placement: device.Unknown, GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
+	}}
+	for _, quantity := range quantities {
+		sample.Readings = append(sample.Readings, device.Reading{Quantity: quantity})
+	}
+	return sample
+}
+
+func whole() []device.Quantity { return expected(device.Device{}) }
+
+func TestSources(t *testing.T) {
+	up := source.Status{Name: "nvml", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}
+	gone := source.Status{Name: "nvml", Reason: source.ReasonLibraryMissing, Message: "no library", Errors: 1}
+	bus := []PCIFunction{{Address: "0000:10:00.0", Vendor: "nvidia", Driver: "nvidia", GPU: true}}
+	two := append(bus[:1:1], PCIFunction{Address: "0000:20:00.0", Vendor: "nvidia", Driver: "nvidia", GPU: true})
+	hung := source.Status{Name: "nvml", Reason: source.ReasonTimeout, Errors: 3, HungSince: clock.Instant{Elapsed: 1}}
+	part := gpu("nvml", "MIG-1", "", device.MemoryUsed, device.MemorySize)
+	part.Device.ParentUUID, part.Device.Profile = "GPU-0", "1g.10gb"
+	quiet := gpu("nvml", "MIG-2", "", device.Utilization, device.MemoryUsed, device.MemorySize)
+	quiet.Device.ParentUUID, quiet.Device.Profile = "GPU-0", "1g.10gb"
+	report := func(s Sources) []Finding { return SourceFindings(s) }
+	checkFindings(t, []findingsCase{
+		{"well", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
+			[]want{{OK, "nvml", "2 × NVIDIA H100 (driver 580.65.06)"}, {OK, "quantities", "6"}}},
+		{"nothing here", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
+			[]want{{Skipped, "nvml", "not here"}, {Skipped, "hardware", "none"}}},
+		{"missed by name", report(Sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
+		{"GPUs that nobody sees", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
+			[]want{{Failure, "nvidia", "1 GPU is on the PCI bus"}}},
+		{"those of a virtual machine are not missed", report(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
+			[]want{{Skipped, "hardware", "none"}}},
+		{"a GPU without a kernel driver", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
+			[]want{{Warning, "nvidia", "1 GPU is on the PCI bus without a kernel driver"}, {Skipped, "nvml", "not here"}}},
+		{"one of two fell off the bus", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
+			[]want{{Warning, "nvidia", "no source sees 1 of 2 GPUs on the PCI bus: 0000:20:00.0"}}},
+		{"both are seen", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
+			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
+		{"one whose address is not known may be the other", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
+			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
+		{"a second source of the same", report(Sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
+			[]want{{Skipped, "dcgm", "that a source before it does not see"}}},
+		{"published, and nobody sees any", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
+		{"devices that no source reads are not missed", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
+		{"hung", report(Sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
+		{"never came back", report(Sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
+		{"partitions without utilization", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{part}}), []want{{Warning, "quantities", "--device.profiling"}}},
+		{"no energy", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", device.Utilization, device.MemoryUsed, device.MemorySize, device.Power, device.Temperature)}}),
+			[]want{{Skipped, "quantities", "does not tell energy"}}},
+		{"some of them", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
+			[]want{{Warning, "quantities", "utilization (of 1 of 2)"}}},
+		{"flags", report(Sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
+	})
+}
+
+func TestMatching(t *testing.T) {
+	published := func(name, uuid, profile string) dra.PublishedDevice {
+		return dra.PublishedDevice{ID: id("gpu.nvidia.com", name), UUID: uuid, Profile: profile, Placement: dra.PlacementUnknown}
+	}
+	match := func(name, uuid string) Match {
+		return Match{Device: id("gpu.nvidia.com", name), Rule: "uuid", UUID: uuid}
+	}
+	two := []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0"), gpu("nvml", "GPU-1", "0000:20:00.0")}
+	both := []dra.PublishedDevice{published("gpu-0", "GPU-0", ""), published("gpu-1", "GPU-1", "")}
+	later := published("gpu-0-mig-1g", "", "1g.10gb")
+	checkFindings(t, []findingsCase{
+		{"well", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two, Matches: []Match{match("gpu-0", "GPU-0"), match("gpu-1", "GPU-1")}}),
+			[]want{{OK, "gpu.nvidia.com", "2 of 2 devices matched by uuid"}}},
+		{"one that nobody holds", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+			[]want{{Warning, "gpu.nvidia.com", "no hardware is known for gpu-1"}}},
+		{"one that a claim holds", MatchingFindings(Matching{SlicesKnown: true, Published: both, Allocated: []dra.DeviceID{id("gpu.nvidia.com", "gpu-1")}, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+			[]want{{Failure, "gpu.nvidia.com", "of which claims hold 1"}}},
+		{"one that no source reads", MatchingFindings(Matching{SlicesKnown: true, Published: []dra.PublishedDevice{{ID: id("d", "b")}}, Allocated: []dra.DeviceID{id("d", "b")}}),
+			[]want{{Warning, "d", "0 of 1 device matched; no hardware is known for b"}}},
+		{"partitions to come", MatchingFindings(Matching{SlicesKnown: true, Published: append(both[:1:1], later), Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+			[]want{{OK, "gpu.nvidia.com", "1 of 1 device matched by uuid; 1 partition is not made yet"}}},
+		{"a partition that is held must be there", MatchingFindings(Matching{SlicesKnown: true, Published: append(both[:1:1], later), Allocated: []dra.DeviceID{later.ID}, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+			[]want{{Failure, "gpu.nvidia.com", "gpu-0-mig-1g"}}},
+		{"hardware that is left out", MatchingFindings(Matching{SlicesKnown: true, Published: both[:1], Samples: two, Matches: []Match{match("gpu-0", "GPU-0")}}),
+			[]want{{Skipped, "hardware", "GPU-1"}}},
+		{"no driver", MatchingFindings(Matching{SlicesKnown: true, Samples: two}), []want{{Warning, "published devices", "kubectl get resourceslices"}}},
+		{"nothing", MatchingFindings(Matching{SlicesKnown: true}), []want{{Skipped, "published devices", "none"}}},
+		{"not known", MatchingFindings(Matching{Samples: two}), []want{{Skipped, "published devices", "cannot be read"}}},
+	})
+}
+
+func TestOtherJudges(t *testing.T) {
+	checkFindings(t, []findingsCase{
+		{"a laptop", HostFindings(Host{}), []want{{Warning, "place", "kubectl exec"}}},
+		{"a pod", HostFindings(Host{Pod: true, Container: true, Vendors: true, Capabilities: []string{"CAP_SYS_ADMIN"}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "nvidia", GPU: true}, {Vendor: "mellanox"}}}),
+			[]want{{OK, "program", "with CAP_SYS_ADMIN"}, {OK, "PCI bus", "1 × mellanox adapter without a kernel driver, 1 × nvidia GPU (nvidia)"}}},
+		{"a node without sysfs", HostFindings(Host{Node: true, SysfsError: fs.ErrNotExist, ProcfsError: fs.ErrNotExist}), []want{{Warning, "sysfs", "--path.sysfs"}, {Warning, "procfs", "--path.procfs"}}},
+		{"a node file", HostFindings(Host{Node: true, Nodes: []DeviceNode{{Path: "/dev/nvidiactl", Error: fs.ErrPermission}}}), []want{{Warning, "/dev/nvidiactl", "cannot be opened"}}},
+		{"flags taken over", InheritedFindings([]string{"--a=b"}, nil), []want{{OK, "flags", "--a=b"}}},
+		{"flags with a password", InheritedFindings([]string{"--otlp.endpoint=https://me:secret@collector:4317"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317"}}},
+		{"flags with an odd password", InheritedFindings([]string{"--otlp.endpoint=https://me:sec@ret@collector:4317", "--x=y@z"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317 --x=y@z"}}},
+		{"flags not taken over", InheritedFindings(nil, errors.New("--new")), []want{{Warning, "flags", "--new"}}},
+		{"no CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", fs.ErrNotExist}}}), []want{{Skipped, "specifications", "none"}}},
+		{"CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", nil}}, Devices: 2, Held: 2, Known: 1}), []want{{OK, "specifications", "2 devices"}}},
+		{"another CDI folder", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", nil}}, Held: 2}), []want{{Warning, "allocated devices", "not mounted"}}},
+		{"an unreadable folder", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", fs.ErrPermission}}}), []want{{Warning, "/etc/cdi", "cannot be read"}}},
+		{"Pods API", PodsAPIFindings("/s", source.Status{Up: true}), []want{{OK, "Pods API", "/s"}}},
+		{"no Pods API", PodsAPIFindings("/s", source.Status{Message: "no socket"}), []want{{Failure, "Pods API", "1.37"}}},
+		{"settings", SettingsFindings(Settings{FlagsError: errors.New("--x"), Prices: "p", PricesError: errors.New("broken"), WebConfig: "w", WebConfigError: errors.New("no key"), Pushes: []Push{{"metrics", "c:1", errors.New("refused")}}}),
+			[]want{{Failure, "flags", "--x"}, {Failure, "price list", "broken"}, {Failure, "web configuration", "no key"}, {Failure, "metrics", "c:1"}}},
+		{"good settings", SettingsFindings(Settings{Prices: "p", WebConfig: "w", Pushes: []Push{{"metrics", "c:1", nil}}}), []want{{OK, "price list", "p"}, {OK, "metrics", "c:1"}}},
+		{"pushing is off", SettingsFindings(Settings{PushWithheld: true}), []want{{Warning, "settings", "OTEL_SDK_DISABLED"}}},
+		{"two roles", ClusterFindings(Cluster{Instances: 2}), []want{{Failure, "instances", "2 pods"}}},
+		{"a bare cluster", ClusterFindings(Cluster{SliceRead: true, ClassRead: true, Supply: &dra.Supply{}, Instances: 1, Minor: 35}), []want{{Warning, "drivers", "Install"}, {Warning, "device classes", "none"}, {Skipped, "times", "1.36"}}},
+		{"a cluster", ClusterFindings(Cluster{SliceRead: true, ClassRead: true, RuleServed: true, Minor: 37, Instances: -1, Supply: &dra.Supply{
+			Pools:   []*dra.PoolSupply{{Driver: "d", Pool: "a", Node: "a", Complete: true, Devices: [dra.DeviceStates]int{1, 2, 0}}, {Driver: "d", Pool: "b", Node: "b"}},
+			Classes: []dra.ClassSupply{{Class: "c", Counted: true}, {Class: "e", Error: "no such attribute"}},
+		}}), []want{{Warning, "d", "3 devices in 2 pools on 2 nodes, of which incomplete: b"}, {Warning, "e", "no such attribute"}, {Skipped, "device classes", "c"}}},
+	})
+	for state, outcome := range map[string]Outcome{"ok": OK, "disabled": Skipped, "pid_namespace": Skipped, "no_procfs": Skipped, "no_pods": Skipped, "unsupported": Skipped} {
+		if got := SharingFindings(Sharing{state}); len(got) != 1 || got[0].Outcome != outcome || outcome == Skipped && got[0].Remedy == "" {
+			t.Errorf("sharing %s: %s", state, spelled(got))
+		}
+	}
+}
+
+// Every page that a remedy points to exists, with its section.
+func TestPagesExist(t *testing.T) {
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]bool{}
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range regexp.MustCompile(`docs/[A-Za-z/-]+\.md(#[a-z0-9-]+)?`).FindAllString(string(text), -1) {
+			pages[page] = true
+		}
+	}
+	if len(pages) < 10 {
+		t.Fatalf("only %d pages are named", len(pages))
+	}
+	for page := range pages {
+		path, anchor, _ := strings.Cut(page, "#")
+		text, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil {
+			t.Errorf("%s: %v", page, err)
+			continue
+		}
+		found := anchor == ""
+		for line := range strings.Lines(string(text)) {
+			title := strings.TrimLeft(line, "#")
+			found = found || title != line && strings.ReplaceAll(strings.ToLower(strings.TrimSpace(title)), " ", "-") == anchor
+		}
+		if !found {
+			t.Errorf("%s has no such section", page)
+		}
+	}
+}

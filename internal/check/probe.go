@@ -1,0 +1,270 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+)
+
+// Probe reads from an API server what the exporter needs of it. Each request is
+// sent once and has 10 seconds.
+type Probe struct {
+	host   string
+	client *rest.RESTClient
+}
+
+// NewProbe prepares the connection and sends nothing.
+func NewProbe(config *rest.Config) (*Probe, error) {
+	shared := rest.CopyConfig(config)
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	shared.ContentType, shared.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	shared.WarningHandler, shared.QPS, shared.Timeout = rest.NoWarnings{}, -1, ProbeTimeout
+	if shared.Dial == nil {
+		shared.Dial = (&net.Dialer{Timeout: DialTimeout}).DialContext
+	}
+	transport, err := rest.HTTPClientFor(apiserver.LimitAnswers(shared))
+	if err != nil {
+		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
+	}
+	client, err := rest.UnversionedRESTClientForConfigAndClient(shared, transport)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to ask the API server: %w", err)
+	}
+	server, _, err := rest.DefaultServerUrlFor(shared)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's address: %w", err)
+	}
+	server.User = nil // reports are shown to others
+	return &Probe{host: strings.TrimSuffix(server.String(), "/"), client: client}, nil
+}
+
+// ProbeTimeout bounds one request to a server that is checked.
+const ProbeTimeout = 10 * time.Second
+
+// Close closes idle connections.
+func (p *Probe) Close() { p.client.Client.CloseIdleConnections() }
+
+// get decodes the JSON at a path.
+func (p *Probe) get(ctx context.Context, path string, query url.Values, into any) error {
+	request := p.client.Get().MaxRetries(0).AbsPath(path)
+	for name := range query {
+		request = request.Param(name, query.Get(name))
+	}
+	return decodeResult(request.Do(ctx), into)
+}
+
+// decodeResult decodes an answer of JSON. Errors are without the URL, for which
+// reports have a line of their own.
+func decodeResult(result rest.Result, into any) error {
+	body, err := result.Raw()
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer is no JSON of an API server: %w", err)
+	}
+	return nil
+}
+
+// API reads the server's version and the versions of resource.k8s.io, and reviews
+// the wanted permissions.
+func (p *Probe) API(ctx context.Context, wanted []Access) API {
+	api := API{Host: p.host}
+	var info version.Info
+	if api.VersionError = p.get(ctx, "/version", nil, &info); api.VersionError == nil && info.GitVersion == "" {
+		api.VersionError = errors.New("what answers there is no API server")
+	}
+	if api.VersionError != nil {
+		return api
+	}
+	api.Version, api.Major, api.Minor = info.GitVersion, leadingNumber(info.Major), leadingNumber(info.Minor)
+	api.Groups, api.GroupsError = p.groups(ctx)
+	for _, access := range wanted {
+		access.Allowed, access.Error = p.allowed(ctx, access)
+		api.Access = append(api.Access, access)
+		if access.Error != nil {
+			break // the next review would fail, too
+		}
+	}
+	return api
+}
+
+// leadingNumber decodes the digits at the beginning of a version's part: some
+// vendors write 34+.
+func leadingNumber(part string) int {
+	end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(part)
+	}
+	n, err := strconv.Atoi(part[:end])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// groups returns the versions of resource.k8s.io; nil: it is not served.
+func (p *Probe) groups(ctx context.Context) ([]string, error) {
+	var group metav1.APIGroup
+	err := p.get(ctx, "/apis/resource.k8s.io", nil, &group)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, served := range group.Versions {
+		versions = append(versions, served.Version)
+	}
+	return versions, nil
+}
+
+// allowed reviews whether this identity has the permission, in all namespaces.
+func (p *Probe) allowed(ctx context.Context, access Access) (bool, error) {
+	review := authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: access.Verb, Group: access.Group, Resource: access.Resource,
+		}},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, fmt.Errorf("write a review: %w", err)
+	}
+	request := p.client.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+	if err := decodeResult(request.SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx), &review); err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// Node reports whether the node exists, and whether the answer is known: this
+// identity may lack the permission.
+func (p *Probe) Node(ctx context.Context, name string) (exists, known bool) {
+	err := p.get(ctx, "/api/v1/nodes/"+url.PathEscape(name), nil, &struct{}{})
+	return err == nil, err == nil || apierrors.IsNotFound(err)
+}
+
+// pod has the fields of a pod that are read.
+type pod struct {
+	Metadata struct {
+		DeletionTimestamp string            `json:"deletionTimestamp"`
+		Labels            map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+// pods counts pods that match and have not ended, of the first 20 that the selector
+// selects. -1: unknown.
+func (p *Probe) pods(ctx context.Context, selector, expression string, matches func(pod) bool) int {
+	var list struct {
+		Kind  string `json:"kind"`
+		Items []pod  `json:"items"`
+	}
+	query := url.Values{selector: {expression}, "limit": {"20"}}
+	if err := p.get(ctx, "/api/v1/pods", query, &list); err != nil || list.Kind != "PodList" {
+		return -1
+	}
+	count := 0
+	for _, p := range list.Items {
+		if matches(p) && p.Metadata.DeletionTimestamp == "" && p.Status.Phase != "Succeeded" && p.Status.Phase != "Failed" {
+			count++
+		}
+	}
+	return count
+}
+
+// PodsOnNode counts pods that are bound to the node, up to 20. -1: unknown.
+func (p *Probe) PodsOnNode(ctx context.Context, node string) int {
+	return p.pods(ctx, "fieldSelector", "spec.nodeName="+node, func(p pod) bool { return p.Spec.NodeName == node })
+}
+
+// Instances counts pods of the cluster role, up to 20. -1: unknown.
+func (p *Probe) Instances(ctx context.Context) int {
+	const name, component = "app.kubernetes.io/name", "app.kubernetes.io/component"
+	return p.pods(ctx, "labelSelector", name+"=dra-exporter,"+component+"=cluster", func(p pod) bool {
+		return p.Metadata.Labels[name] == "dra-exporter" && p.Metadata.Labels[component] == "cluster"
+	})
+}
+
+// The ClusterRoles of the shipped manifests.
+const (
+	NodeRole    = "dra-exporter-node"
+	ClusterRole = "dra-exporter-cluster"
+)
+
+// NodeAccess returns the permissions that the node role needs. With the kubelet's
+// Pods API it lists no pods at the API server.
+func NodeAccess(podsAPI bool) []Access {
+	const dra = "resource.k8s.io"
+	wanted := []Access{
+		{Verb: "get", Group: dra, Resource: "resourceclaims", For: "classes, requests and configurations of claims are unknown"},
+		{Verb: "list", Group: dra, Resource: "resourceslices", For: "what drivers publish is unknown, and with it most of the hardware of claims"},
+		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "what drivers publish is read only once"},
+	}
+	if podsAPI {
+		return wanted
+	}
+	return append(wanted,
+		Access{Verb: "list", Resource: "pods", For: "which pod uses which claim is told by the kubelet alone, and labels and owners are unknown"},
+		Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
+}
+
+// ReviewAccess returns the permissions that --web.kubernetes-auth needs.
+func ReviewAccess() []Access {
+	return []Access{
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+	}
+}
+
+// ClusterAccess returns the permissions that the cluster role needs.
+func ClusterAccess() []Access {
+	const dra = "resource.k8s.io"
+	var wanted []Access
+	for _, row := range []Access{
+		{Group: dra, Resource: "resourceclaims", For: "nothing is known of any claim"},
+		{Group: dra, Resource: "resourceclaimtemplates", For: "why a claim of a template was not made is unknown"},
+		{Group: dra, Resource: "resourceslices", For: "what there is to allocate is unknown"},
+		{Group: dra, Resource: "deviceclasses", For: "why claims wait cannot be judged"},
+		{Group: dra, Resource: "devicetaintrules", For: "taints by rules are not seen"},
+		{Resource: "pods", For: "who waits, and for how long, is unknown"},
+		{Resource: "nodes", For: "which devices suit which nodes is unknown"},
+		{Resource: "events", For: "claims that a quota refuses, and devices that could not be prepared, are not told"},
+		{Group: "scheduling.k8s.io", Resource: "podgroups", For: "claims of groups of pods are not followed, where an API server serves them", Optional: true},
+	} {
+		for _, verb := range []string{"list", "watch"} {
+			row.Verb = verb
+			wanted = append(wanted, row)
+		}
+	}
+	return wanted
+}

@@ -1,0 +1,65 @@
+package check
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ContainerCommand returns the command line of the process that started first in
+// the cgroup of this process. In a container that is the container's command:
+// process 1 of its pid namespace, unless it has the host's. It is nil where it
+// cannot be read.
+func ContainerCommand(procfs string) []string {
+	own, err := os.ReadFile(filepath.Join(procfs, "self", "cgroup"))
+	if err != nil {
+		return nil
+	}
+	entries, err := os.ReadDir(procfs)
+	if err != nil {
+		return nil
+	}
+	first, earliest := "", uint64(0)
+	for _, entry := range entries {
+		if _, err := strconv.ParseUint(entry.Name(), 10, 32); err != nil {
+			continue
+		}
+		folder := filepath.Join(procfs, entry.Name())
+		if group, err := os.ReadFile(filepath.Join(folder, "cgroup")); err != nil || !bytes.Equal(group, own) {
+			continue
+		}
+		if start, ok := startOf(folder); ok && (first == "" || start < earliest) {
+			first, earliest = folder, start
+		}
+	}
+	if first == "" {
+		return nil
+	}
+	line, err := os.ReadFile(filepath.Join(first, "cmdline"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+}
+
+// startOf returns the start time of a process, in clock ticks since the boot: field
+// 22 of its stat, the 20th after its name in parentheses (proc_pid_stat(5)).
+func startOf(folder string) (uint64, bool) {
+	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+	if err != nil {
+		return 0, false
+	}
+	return decodeStart(stat)
+}
+
+func decodeStart(stat []byte) (uint64, bool) {
+	const field = 22 - 3
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= field {
+		return 0, false
+	}
+	start, err := strconv.ParseUint(string(fields[field]), 10, 64)
+	return start, err == nil
+}

@@ -1,0 +1,140 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// UnreadError says that what the answer is about could not be read.
+type UnreadError struct {
+	Subject Subject
+	Gap     Gap
+}
+
+func (e *UnreadError) Error() string {
+	text := fmt.Sprintf("cannot say anything of %s: %s could not be read", e.Subject, e.Gap.Source)
+	if e.Gap.Message != "" {
+		text += ": " + e.Gap.Message
+	}
+	return text
+}
+
+// NotFoundError says that there is no such object.
+type NotFoundError struct {
+	Subject Subject
+	NamedBy []string // pods that name the claim all the same
+	Near    []string // NAMESPACE/NAME of objects that may have been meant
+}
+
+func (e *NotFoundError) Error() string {
+	text := "there is no " + e.Subject.String()
+	if e.Subject.Kind == KindPod {
+		text += " that uses claims or extended resources of a device class"
+	}
+	if len(e.NamedBy) > 0 {
+		text += fmt.Sprintf("; %s %s it", pods(e.NamedBy), verb(len(e.NamedBy), "names", "name"))
+	}
+	if len(e.Near) > 0 {
+		text += "; did you mean " + join(e.Near, "or") + "?"
+	}
+	return text
+}
+
+// absent returns the error for an object that is not known.
+func (f *Facts) absent(subject Subject) error {
+	name := subject.Namespace + "/" + subject.Name
+	collection, known := sourceClaims, []string{}
+	missing := &NotFoundError{Subject: subject}
+	switch subject.Kind {
+	case KindPod:
+		collection = sourcePods
+		for ref := range f.Objects.pods {
+			known = append(known, ref.String())
+		}
+	default:
+		for ref := range f.Objects.claims {
+			known = append(known, ref.String())
+		}
+		for _, pod := range f.Objects.users(dra.ClaimRef{Namespace: subject.Namespace, Name: subject.Name}) {
+			missing.NamedBy = append(missing.NamedBy, pod.Ref.Name)
+		}
+	}
+	for _, gap := range f.Gaps {
+		if gap.Source == collection && (gap.Only == "" || gap.Only != subject.Namespace) {
+			return &UnreadError{Subject: subject, Gap: gap}
+		}
+	}
+	missing.Near = near(name, known)
+	return missing
+}
+
+// mostNear is how many names are worth offering to someone who mistyped one.
+const mostNear = 3
+
+// near picks the names that may have been meant: the same name elsewhere,
+// names that contain it or are contained, and names that a few keys away.
+func near(wanted string, known []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	_, bare := split(wanted)
+	var candidates []candidate
+	for _, name := range known {
+		_, other := split(name)
+		distance := edits(wanted, name)
+		switch {
+		case name == wanted:
+			continue
+		case other == bare:
+			distance = 0
+		case len(bare) >= 3 && strings.Contains(other, bare), len(other) >= 3 && strings.Contains(bare, other):
+			distance = min(distance, 2)
+		}
+		if distance <= max(2, len(bare)/8) {
+			candidates = append(candidates, candidate{name, distance})
+		}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, one := range candidates[:min(len(candidates), mostNear)] {
+		names = append(names, one.name)
+	}
+	return names
+}
+
+// split parts NAMESPACE/NAME; a name alone has no namespace.
+func split(name string) (namespace, bare string) {
+	namespace, bare, slashed := strings.Cut(name, "/")
+	if !slashed {
+		return "", name
+	}
+	return namespace, bare
+}
+
+// edits is the number of bytes to insert, drop or replace between two names.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

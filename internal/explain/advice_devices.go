@@ -1,0 +1,378 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// deviceAdvice says what would help one pending reference against a lack of
+// devices.
+type deviceAdvice struct {
+	facts *Facts
+	ref   *PendingRef
+}
+
+// mostHelp is how many holders or pools advice names one by one.
+const mostHelp = 5
+
+// short returns by how many devices a stage leaves too few for the request.
+func short(counts RequestCounts, stage dra.Stage) int64 {
+	left, known := counts.Left[stage.String()]
+	if !known {
+		return 0
+	}
+	return max(counts.Asked, 1) - int64(left)
+}
+
+// name returns the name of a request in a sentence; the request of an extended
+// resource has the resource's name.
+func (d deviceAdvice) name(counts RequestCounts) string {
+	if d.ref.ExtendedResource != "" {
+		return d.ref.ExtendedResource
+	}
+	return "request " + counts.Request
+}
+
+func (d deviceAdvice) noClass() []string {
+	var help []string
+	for _, class := range d.classNames() {
+		if slices.Contains(d.facts.Classes, class) {
+			continue
+		}
+		help = append(help, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually does, or ask for a class that exists", class))
+		if close := near(class, d.facts.Classes); len(close) > 0 {
+			help = append(help, fmt.Sprintf("near %s there is %s", class, join(close, "and")))
+		}
+	}
+	if len(help) == 0 {
+		help = []string{"create the device class, or ask for one that exists"}
+	}
+	if len(d.facts.Classes) == 0 {
+		help = append(help, "there is no device class at all: is a DRA driver installed?")
+	} else {
+		help = append(help, "classes that exist: "+some(d.facts.Classes, 8))
+	}
+	return append(help, d.recreate())
+}
+
+// classNames returns the requested device classes, each once.
+func (d deviceAdvice) classNames() []string {
+	var names []string
+	add := func(class string) {
+		if class != "" && !slices.Contains(names, class) {
+			names = append(names, class)
+		}
+	}
+	for _, counts := range d.ref.Counts {
+		add(counts.DeviceClass)
+	}
+	if d.ref.Asked != nil {
+		for _, request := range d.ref.Asked.flat() {
+			add(request.DeviceClass)
+		}
+	}
+	if d.ref.DeviceClass != dra.DeviceClassMultiple {
+		add(d.ref.DeviceClass)
+	}
+	return names
+}
+
+// recreate says how to request something else: a specification is immutable.
+func (d deviceAdvice) recreate() string {
+	switch {
+	case d.ref.ExtendedResource != "":
+		return "to ask for something else, make the pod anew"
+	case d.ref.Template != "":
+		return fmt.Sprintf("to ask for something else, change ResourceClaimTemplate %s and make the pod anew: claims cannot be changed", d.ref.Template)
+	default:
+		return "to ask for something else, delete the claim and make it anew: claims cannot be changed"
+	}
+}
+
+func (d deviceAdvice) noMatch() []string {
+	var help []string
+	for _, broken := range d.ref.Broken {
+		if broken.Device == "" {
+			help = append(help, fmt.Sprintf("correct the CEL expression of %s: it does not compile", broken.Where))
+			continue
+		}
+		help = append(help, fmt.Sprintf("have the CEL expression of %s ask whether there is such an attribute or capacity first (\"name\" in device.attributes[\"domain\"]): one device for which it fails keeps the scheduler from allocating any", broken.Where))
+	}
+	for _, counts := range d.ref.Counts {
+		help = append(help, d.unmatched(counts)...)
+	}
+	return append(help, d.recreate())
+}
+
+func (d deviceAdvice) unmatched(counts RequestCounts) []string {
+	if len(d.ref.Broken) > 0 {
+		return nil
+	}
+	published, class, selected := counts.Left[dra.StagePublished.String()], counts.Left[dra.StageClass.String()], counts.Left[dra.StageSelectors.String()]
+	switch {
+	case published == 0:
+		return []string{"no driver publishes any device: see whether a DRA driver runs (`kubectl get resourceslices`)"}
+	case class == 0:
+		return []string{fmt.Sprintf("class %s selects none of %s: see whether its driver runs and publishes devices (`kubectl get resourceslices`), and the class's own selectors (`kubectl get deviceclass %s -o yaml`)",
+			counts.DeviceClass, counted(published, "published device", "published devices"), counts.DeviceClass)}
+	case selected == 0:
+		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), counted(class, "device", "devices"), counts.DeviceClass)}
+	default:
+		return nil
+	}
+}
+
+// tooFew distinguishes a cluster that has too few devices from one whose devices
+// are allocated.
+func (d deviceAdvice) tooFew() []string {
+	var help []string
+	if d.ref.Asked.chooses() {
+		help = append(help, "of a prioritized list one alternative is enough")
+	}
+	scarce, waitHelps := false, false // some request cannot be satisfied by waiting; another can
+	for _, counts := range d.ref.Counts {
+		if lack := d.scarcity(counts); lack != nil {
+			scarce = true
+			help = append(help, lack...)
+			continue
+		}
+		waitHelps = true
+		if lacking := short(counts, dra.StageFree); lacking > 0 {
+			help = append(help, fmt.Sprintf("%s is short of %s: wait until others give some back, add nodes that have such devices, or ask for fewer", d.name(counts), counted(lacking, "free device", "free devices")))
+		}
+	}
+	if !scarce || waitHelps && d.ref.Asked.chooses() {
+		help = append(help, d.release()...)
+	}
+	if len(help) == 0 {
+		help = []string{"wait until others give devices back, add nodes that have such devices, or ask for fewer"}
+	}
+	return append(help, d.recreate())
+}
+
+func (d deviceAdvice) incomplete() []string {
+	var help []string
+	if d.facts.Supply != nil {
+		for _, pool := range d.facts.Supply.Pools {
+			if pool.Complete || pool.Slices == 0 || len(help) == mostHelp {
+				continue
+			}
+			place := ""
+			if pool.Node != "" {
+				place = " on " + pool.Node
+			}
+			help = append(help, fmt.Sprintf("driver %s has published %s of generation %d of pool %s, fewer than it announced: see its log%s",
+				pool.Driver, counted(pool.Slices, "slice", "slices"), pool.Generation, pool.Pool, place))
+		}
+	}
+	if len(help) == 0 {
+		help = []string{"see the logs of the drivers whose pools lack slices: `kubectl get resourceslices`"}
+	}
+	return append(help, "a pool is incomplete for a moment whenever its driver replaces its slices: ask again before you act")
+}
+
+func (d deviceAdvice) fragmented() []string {
+	var help []string
+	nodesTooSmall := false
+	for _, counts := range d.ref.Counts {
+		lacking := short(counts, dra.StageBestNode)
+		if lacking <= 0 {
+			continue
+		}
+		if futile := d.futile(counts); futile != "" {
+			nodesTooSmall = true
+			help = append(help, futile)
+			continue
+		}
+		best := ""
+		if len(d.ref.Nodes) > 0 {
+			best = ", " + d.ref.Nodes[0].Name + ","
+		}
+		help = append(help, fmt.Sprintf("%s needs %s on one node: the best%s has %d free and lacks %d; %d are free on all nodes together",
+			d.name(counts), counted(max(counts.Asked, 1), "device", "devices"), best,
+			counts.Left[dra.StageBestNode.String()], lacking, counts.Left[dra.StageFree.String()]))
+	}
+	if !nodesTooSmall || d.ref.Asked.chooses() {
+		help = append(help, d.release()...)
+	}
+	return append(help, "ask for fewer devices a pod, and for more pods, if the work can be split", d.recreate())
+}
+
+func (d deviceAdvice) constraints() []string {
+	if d.ref.Asked.tooMany() {
+		return []string{fmt.Sprintf("ask for at most %d devices in one claim: a pod may have several", resourcev1.AllocationResultsMaxSize), d.recreate()}
+	}
+	var help []string
+	if d.ref.Asked != nil {
+		for _, constraint := range d.ref.Asked.Constraints {
+			help = append(help, "relax "+constraint.text()+", if the work can bear it")
+		}
+	}
+	help = append(help, d.release()...)
+	return append(help, d.recreate())
+}
+
+func (d deviceAdvice) tainted() []string {
+	var help []string
+	removals := d.taints()
+	for _, removal := range removals {
+		because := removal.Because
+		if because == "" {
+			because = "a taint"
+		}
+		help = append(help, fmt.Sprintf("%s keeps %d of %s from request %s: have whoever set it take it off when its cause has gone", because, removal.Count, counted(removal.Of, "device", "devices"), removal.Request))
+	}
+	if toleration := tolerations(removals); len(toleration) > 0 {
+		help = append(help, fmt.Sprintf("or tolerate %s, if the work can bear it: `tolerations: [%s]`", verb(len(toleration), "it", "them"), strings.Join(toleration, ", ")))
+	}
+	if rules := byRules(removals); len(rules) > 0 {
+		help = append(help, fmt.Sprintf("%s from a DeviceTaintRule, which can be deleted: `kubectl get devicetaintrules`", verb(len(rules), "the taint "+rules[0]+" comes", "each of the taints "+strings.Join(rules, ", ")+" comes")))
+	}
+	return append(help, d.recreate())
+}
+
+// taints returns the removals by taints that leave a request too few devices.
+func (d deviceAdvice) taints() []Removal {
+	return slices.DeleteFunc(slices.Clone(d.ref.Removed), func(removal Removal) bool {
+		if removal.Stage != dra.StageUntainted.String() {
+			return true
+		}
+		return slices.ContainsFunc(d.ref.Counts, func(counts RequestCounts) bool {
+			return counts.Request == removal.Request && counts.Asked > 0 && short(counts, dra.StageUntainted) <= 0
+		})
+	})
+}
+
+// tolerations returns those that the taints need, as in a claim's specification.
+func tolerations(removals []Removal) []string {
+	var all []string
+	for _, removal := range removals {
+		if removal.taint == nil {
+			continue
+		}
+		text := fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", removal.taint.Key, removal.taint.Effect)
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// byRules returns the taints that DeviceTaintRules set.
+func byRules(removals []Removal) []string {
+	var all []string
+	for _, removal := range removals {
+		if removal.Rule != "" && !slices.Contains(all, removal.Taint) {
+			all = append(all, removal.Taint)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// scarcity says why a request could not be allocated even if no device were
+// allocated; nil if it could.
+func (d deviceAdvice) scarcity(counts RequestCounts) []string {
+	var lack []string
+	if lacking := short(counts, dra.StageSelectors); lacking > 0 {
+		lack = append(lack, fmt.Sprintf("the cluster has too few for %s, in use or not: add %s, or ask for fewer", d.name(counts), counted(lacking, "device that matches", "devices that match")))
+		lack = append(lack, d.oneNode(counts)...)
+	}
+	matching, untainted := counts.Left[dra.StageSelectors.String()], counts.Left[dra.StageUntainted.String()]
+	if tainted := matching - untainted; tainted > 0 && short(counts, dra.StageUntainted) > 0 {
+		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: see who set it, and why", tainted,
+			counted(matching, "device", "devices"), d.name(counts), verb(tainted, "has", "have")))
+	}
+	if futile := d.futile(counts); len(lack) == 0 && futile != "" {
+		lack = []string{futile}
+	}
+	return lack
+}
+
+// futile says that no node could satisfy the request even if none of its devices
+// were allocated; empty if one could, or if that is unknown: an incomplete pool may
+// have more devices than are published.
+func (d deviceAdvice) futile(counts RequestCounts) string {
+	if d.ref.onOneNode == nil || counts.Asked <= int64(d.ref.onOneNode[counts.Request]) || d.growing(counts) {
+		return ""
+	}
+	text := fmt.Sprintf("no node has %s for %s, even with all free: waiting does not help", counted(counts.Asked, "such device", "such devices"), d.name(counts))
+	most := d.ref.onOneNode[counts.Request]
+	if most == 0 {
+		return text + "; see from which nodes the devices can be used"
+	}
+	return fmt.Sprintf("%s; ask for %d at most, or add a node that has as many as are asked for", text, most)
+}
+
+// oneNode warns if the matching devices are on several nodes: the devices of a claim
+// must be usable by one node.
+func (d deviceAdvice) oneNode(counts RequestCounts) []string {
+	most, untainted := d.ref.onOneNode[counts.Request], counts.Left[dra.StageUntainted.String()]
+	if d.ref.onOneNode == nil || most >= untainted {
+		return nil
+	}
+	return []string{fmt.Sprintf("one node must be able to use all of them: at present none can use more than %d", most)}
+}
+
+// growing reports whether some of the request's devices are in incomplete pools.
+func (d deviceAdvice) growing(counts RequestCounts) bool {
+	return slices.ContainsFunc(d.ref.Removed, func(removal Removal) bool {
+		return removal.Request == counts.Request && removal.Stage == dra.StageFree.String() && removal.Because == dra.BecauseIncomplete
+	})
+}
+
+// release says which claims hold devices that match, unused claims first.
+func (d deviceAdvice) release() []string {
+	help := d.idle()
+	gone := d.named(func(holder Holder) string {
+		if holder.PodsGone && holder.used.nobody() {
+			return holder.Namespace + "/" + holder.Claim
+		}
+		return ""
+	})
+	if len(gone) > 0 {
+		help = append(help, fmt.Sprintf("the pods of %s are gone: %s", some(gone, mostHelp), orphanHelp))
+	}
+	busy := d.named(func(holder Holder) string {
+		if holder.used.nobody() {
+			return ""
+		}
+		return fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holder.used.text())
+	})
+	if len(busy) > 0 {
+		help = append(help, "devices that would do come free when these end: "+some(busy, mostHelp))
+	}
+	if more := d.ref.HolderCount - len(d.ref.Holders); more > 0 {
+		help = append(help, fmt.Sprintf("%d more %s devices that would do", more, verb(more, "claim holds", "claims hold")))
+	}
+	return help
+}
+
+// named returns the names that a function gives to holders, each once.
+func (d deviceAdvice) named(name func(Holder) string) []string {
+	var names []string
+	for _, holder := range d.ref.Holders {
+		if text := name(holder); text != "" && !slices.Contains(names, text) {
+			names = append(names, text)
+		}
+	}
+	return names
+}
+
+// idle returns claims that hold devices and are not used.
+func (d deviceAdvice) idle() []string {
+	help := d.named(func(holder Holder) string {
+		if !holder.used.idle() {
+			return ""
+		}
+		return fmt.Sprintf("claim %s/%s holds %s that would do, and nobody uses it: `kubectl delete resourceclaim -n %s %s`",
+			holder.Namespace, holder.Claim, counted(len(holder.Devices), "device", "devices"), holder.Namespace, holder.Claim)
+	})
+	return help[:min(len(help), mostHelp)]
+}

@@ -1,0 +1,126 @@
+package explain
+
+import (
+	"cmp"
+
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// pendingBuilder describes claim references that are not satisfied.
+type pendingBuilder struct {
+	facts  *Facts
+	usages usages
+}
+
+// withoutGuess returns the reference without a reason where the claim may be that
+// of the pod's group, which could not be read.
+func (b pendingBuilder) withoutGuess(w cluster.Waiting) cluster.Waiting {
+	pod, known := b.facts.Objects.pods[w.Pod]
+	if known && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
+		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is not known whether the claim that the pod shares with its group exists"
+	}
+	return w
+}
+
+// build describes one reference, all but what would help it.
+func (b pendingBuilder) build(w cluster.Waiting) PendingRef {
+	ref := PendingRef{
+		Pods: []string{w.Pod.Name}, PodClaim: w.PodClaim, Claim: w.Claim, DeviceClass: w.DeviceClass,
+		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: cmp.Or(w.Reason.Info().Meaning, dra.ReasonUnknown.Info().Meaning), Message: w.Message,
+	}
+	podClaim := b.facts.Objects.podClaim(w.Pod, w.PodClaim)
+	ref.Template = podClaim.Template
+	if podClaim.Name == "" {
+		ref.ExtendedResource, ref.PodClaim = w.PodClaim, ""
+	}
+	ref.Asked = b.facts.spec(w.Pod.Namespace, w.Claim, podClaim.Template)
+	if w.Verdict != nil {
+		b.addDiagnosis(&ref, w.Verdict)
+	}
+	if ref.Asked == nil {
+		ref.Asked = specOfCounts(ref.Counts)
+	}
+	if w.Reason == dra.ReasonConstraints && ref.Asked.tooMany() {
+		ref.Meaning = "more devices are asked for than a claim may have"
+	}
+	return ref
+}
+
+// addDiagnosis adds the counts and details of the diagnosis.
+func (b pendingBuilder) addDiagnosis(ref *PendingRef, verdict *dra.Verdict) {
+	for _, request := range verdict.Funnel {
+		ref.Counts = append(ref.Counts, b.counts(request))
+	}
+	detail := verdict.Detail
+	if detail == nil {
+		return
+	}
+	for _, selector := range detail.Selectors {
+		ref.Broken = append(ref.Broken, BrokenSelector(selector))
+	}
+	for _, removal := range detail.Removed {
+		ref.Removed = append(ref.Removed, removalOf(removal, verdict.Funnel))
+	}
+	if ref.lacksDevices() {
+		for _, holder := range detail.Holders {
+			ref.Holders = append(ref.Holders, b.holder(holder))
+		}
+		ref.HolderCount = max(detail.HoldersInAll, len(ref.Holders))
+	}
+	if b.facts.Gaps.lack(sourceNodes) {
+		return
+	}
+	ref.onOneNode = detail.OnOneNode
+	for _, node := range detail.Nodes {
+		ref.Nodes = append(ref.Nodes, Node{Name: node.Node, Free: node.Free, Message: node.Message})
+	}
+	ref.Fits = detail.Fits
+}
+
+// counts leaves out the stages that are unknown.
+func (b pendingBuilder) counts(request dra.RequestFunnel) RequestCounts {
+	counts := RequestCounts{Request: request.Request, DeviceClass: request.Class, Asked: request.Asked, Left: make(map[string]int, dra.Stages)}
+	for stage := range dra.Stage(dra.Stages) {
+		if stage == dra.StageBestNode && b.facts.Gaps.lack(sourceNodes) {
+			continue
+		}
+		counts.Left[stage.String()] = request.Left[stage]
+	}
+	return counts
+}
+
+func removalOf(from dra.Removal, funnels []dra.RequestFunnel) Removal {
+	removal := Removal{Request: from.Request, Stage: from.Stage.String(), Count: from.Count, Because: from.Because, Rule: from.Rule, Examples: deviceNames(from.Examples)}
+	if from.Taint != nil {
+		removal.Taint, removal.taint = taintText(*from.Taint), from.Taint
+	}
+	for _, funnel := range funnels {
+		if funnel.Request == from.Request && from.Stage > dra.StagePublished {
+			removal.Of = funnel.Left[from.Stage-1]
+		}
+	}
+	return removal
+}
+
+func (b pendingBuilder) holder(from dra.Holder) Holder {
+	holder := Holder{Request: from.Request, Namespace: from.Claim.Namespace, Claim: from.Claim.Name, Pods: from.Pods, Devices: deviceNames(from.Devices), used: usage{pods: from.Pods}}
+	if claim, known := b.facts.Objects.claims[from.Claim]; known {
+		holder.Since, holder.used = moment(claim.AllocatedAt), b.usages.of(claim)
+		holder.Pods, holder.Others, holder.PodsGone = holder.used.pods, holder.used.others, holder.used.gone
+	}
+	return holder
+}
+
+// specOfCounts returns what the counts show of a specification that could not be
+// read; an extended resource has none.
+func specOfCounts(counts []RequestCounts) *Spec {
+	if len(counts) == 0 {
+		return nil
+	}
+	spec := &Spec{}
+	for _, c := range counts {
+		spec.Requests = append(spec.Requests, Request{Name: c.Request, DeviceClass: c.DeviceClass, Count: c.Asked, All: c.Asked == 0})
+	}
+	return spec
+}

@@ -1,0 +1,222 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// Reader reads a cluster once.
+type Reader struct {
+	Config  *rest.Config
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Stderr  io.Writer     // for the progress
+	Timeout time.Duration // for reading, and again for the diagnoses
+}
+
+// Facts reads the cluster and diagnoses what concerns the subject. If this identity
+// may not list all namespaces, it reads the subject's alone.
+func (r Reader) Facts(ctx context.Context, subject Subject) (*Facts, error) {
+	read, err := r.read(ctx, subject, "")
+	if err != nil {
+		return nil, err
+	}
+	var everywhere []source.Status
+	if confined(read.statuses) {
+		everywhere = read.statuses
+		if read, err = r.read(ctx, subject, subject.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	if err := reachable(r.Config.Host, read.statuses); err != nil {
+		return nil, err
+	}
+	facts := &Facts{Objects: objectsOf(read.changes), Supply: read.inventory.Supply(), Gaps: GapsOf(read.statuses, everywhere, subject.Namespace)}
+	read.specs.addTo(facts)
+	r.diagnose(ctx, read, facts, subject)
+	return facts, nil
+}
+
+// reading is what one read of the cluster returned.
+type reading struct {
+	changes   []cluster.Change
+	synced    cluster.Synced
+	statuses  []source.Status
+	inventory *inventory.Inventory
+	specs     *specKeeper
+}
+
+// progressAfter is how long a person waits without a message.
+const progressAfter = 2 * time.Second
+
+// read lists the collections of the cluster, or of one namespace. What could not be
+// read is in the statuses; it fails at the end of ctx alone.
+func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*reading, error) {
+	kept := inventory.New()
+	specs := newSpecKeeper(kept, subject.Namespace)
+	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{
+		Config: r.Config, Namespace: namespace, Keeper: specs, Log: r.Log, Clock: r.Clock,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to read the API server: %w", err)
+	}
+	running, stop := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	run.Go(func() { reader.Run(running) })
+	r.settle(ctx, reader)
+	read := &reading{statuses: reader.Statuses(), inventory: kept, specs: specs}
+	stop()
+	run.Wait()
+	read.changes = reader.Take()
+	read.synced = reader.Synced() // of what has been taken
+	return read, ctx.Err()
+}
+
+// settle returns when each collection has been listed or has failed, or after the
+// timeout.
+func (r Reader) settle(ctx context.Context, reader *apiserver.Cluster) {
+	const pause = 10 * time.Millisecond
+	began, reported := r.Clock(), false
+	for !reader.Settled() {
+		waited := r.Clock().Since(began)
+		if waited > r.Timeout {
+			return
+		}
+		if waited > progressAfter && !reported {
+			reported = true
+			fmt.Fprintf(r.Stderr, "still reading: %s\n", strings.Join(source.Unread(reader.Statuses()), ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// reachable returns an error if nothing could be read: there is no API server, its
+// version is too old, or this identity may read nothing.
+func reachable(host string, statuses []source.Status) error {
+	up := false
+	for _, status := range statuses {
+		up = up || status.Up || !status.LastSuccess.IsZero()
+		if status.Reason == source.ReasonUnsupported && status.Name == sourceClaims {
+			return errors.New(status.Message)
+		}
+	}
+	if up || len(statuses) == 0 {
+		return nil
+	}
+	for _, status := range statuses {
+		if status.Message != "" {
+			return fmt.Errorf("nothing can be read from the API server %s: %s", host, status.Message)
+		}
+	}
+	return fmt.Errorf("the API server %s does not answer", host)
+}
+
+// confined reports whether objects of namespaces may not be listed in all
+// namespaces, so that one namespace is read instead.
+func confined(statuses []source.Status) bool {
+	return slices.ContainsFunc(statuses, func(status source.Status) bool {
+		return status.Reason == source.ReasonPermission && status.LastSuccess.IsZero() && namespaced(status.Name)
+	})
+}
+
+func objectsOf(changes []cluster.Change) *Objects {
+	objects := NewObjects()
+	for _, change := range changes {
+		switch {
+		case change.Claim != nil:
+			objects.Claim(change.Claim, change.Gone)
+		case change.Pod != nil:
+			objects.Pod(change.Pod, change.Gone)
+		case change.Group != nil:
+			objects.Group(change.Group, change.Gone)
+		case change.Trouble != nil:
+			objects.Trouble(change.Trouble, change.Gone)
+		}
+	}
+	return objects
+}
+
+// specKeeper passes objects on to another keeper, and keeps the specifications of
+// one namespace and the names of device classes. It is safe for concurrent use.
+type specKeeper struct {
+	apiserver.Keeper
+	namespace string
+
+	mu        sync.Mutex
+	claims    map[dra.ClaimRef]Spec
+	templates map[Template]Spec
+	classes   map[string]bool
+}
+
+func newSpecKeeper(next apiserver.Keeper, namespace string) *specKeeper {
+	return &specKeeper{
+		Keeper: next, namespace: namespace,
+		claims: make(map[dra.ClaimRef]Spec), templates: make(map[Template]Spec), classes: make(map[string]bool),
+	}
+}
+
+// Claim keeps the specification before the other keeper owns the claim.
+func (k *specKeeper) Claim(namespace, name string, claim *resourcev1.ResourceClaim) {
+	if namespace == k.namespace {
+		ref := dra.ClaimRef{Namespace: namespace, Name: name}
+		k.mu.Lock()
+		if delete(k.claims, ref); claim != nil {
+			k.claims[ref] = SpecOf(&claim.Spec)
+		}
+		k.mu.Unlock()
+	}
+	k.Keeper.Claim(namespace, name, claim)
+}
+
+// Template keeps the specification of a template.
+func (k *specKeeper) Template(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
+	if namespace == k.namespace {
+		ref := Template{Namespace: namespace, Name: name}
+		k.mu.Lock()
+		if delete(k.templates, ref); template != nil {
+			k.templates[ref] = SpecOf(&template.Spec.Spec)
+		}
+		k.mu.Unlock()
+	}
+	k.Keeper.Template(namespace, name, template)
+}
+
+// Class keeps the name of a device class.
+func (k *specKeeper) Class(name string, class *resourcev1.DeviceClass) {
+	k.mu.Lock()
+	if delete(k.classes, name); class != nil {
+		k.classes[name] = true
+	}
+	k.mu.Unlock()
+	k.Keeper.Class(name, class)
+}
+
+// addTo adds what was kept.
+func (k *specKeeper) addTo(facts *Facts) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	facts.Claims, facts.Templates = maps.Clone(k.claims), maps.Clone(k.templates)
+	facts.Classes = slices.Sorted(maps.Keys(k.classes))
+}

@@ -1,0 +1,140 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// anomalyReader collects what looks wrong, by kind.
+type anomalyReader struct {
+	at                                                                                   time.Time
+	stuck, reservedForNone, disagreeing, tainted, noted, pools, evicted, clocks, dropped []Anomaly
+}
+
+// stuckAfter is when the deletion of a claim looks wrong: pods have half a
+// minute to stop, and their claims go after them.
+const stuckAfter = time.Minute
+
+func (o *anomalyReader) terminating(row metric.Row) {
+	if age, known := since(o.at, moment(row)); known && age < stuckAfter {
+		return
+	}
+	o.stuck = append(o.stuck, Anomaly{Name: namesOf(row, "namespace", "resourceclaim"), Since: moment(row)})
+}
+
+func (o *anomalyReader) orphaned(row metric.Row) {
+	if row.Value == 1 {
+		o.reservedForNone = append(o.reservedForNone, Anomaly{Name: namesOf(row, "namespace", "resourceclaim")})
+	}
+}
+
+func (o *anomalyReader) disagreement(row metric.Row) {
+	if row.Value == 1 {
+		o.disagreeing = append(o.disagreeing, Anomaly{Name: namesOf(row, "driver", "pool", "device")})
+	}
+}
+
+// taint adds a taint; those that keep no pods away are apart.
+func (o *anomalyReader) taint(row metric.Row) {
+	count, get := known(row.Value), row.Labels.Get
+	if count == nil || *count == 0 {
+		return
+	}
+	taint := Taint{Key: get("key"), Effect: get("effect")}
+	odd := Anomaly{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
+	if taint.grade() == Critical {
+		o.tainted = append(o.tainted, odd)
+		return
+	}
+	o.noted = append(o.noted, odd)
+}
+
+func (o *anomalyReader) evictions(row metric.Row) {
+	o.evicted = withCount(o.evicted, row, "namespace", "pod")
+}
+
+func (o *anomalyReader) clockAnomalies(row metric.Row) {
+	o.clocks = withCount(o.clocks, row, "phase", "duration")
+}
+
+func (o *anomalyReader) droppedRows(row metric.Row) {
+	o.dropped = withCount(o.dropped, row, "family", "row")
+}
+
+// withCount adds a counter that is not zero.
+func withCount(to []Anomaly, row metric.Row, label, unit string) []Anomaly {
+	if count := known(row.Value); count != nil && *count > 0 {
+		return append(to, Anomaly{Name: row.Labels.Get(label), Detail: counted(*count, unit)})
+	}
+	return to
+}
+
+// pool adds a pool that is incomplete or empty.
+func (o *anomalyReader) pool(p *poolRecord) {
+	total := p.devices.Total()
+	gone := p.slices != nil && *p.slices == 0
+	var detail string
+	switch {
+	case gone:
+		detail = "its slices are gone, and claims hold devices of it"
+	case p.complete != nil && !*p.complete:
+		detail = "incomplete: nothing is allocated from it until its other slices are published"
+		if p.slices != nil {
+			detail = "incomplete with " + counted(*p.slices, "slice") + ": nothing is allocated from it until the others are published"
+		}
+	case p.complete != nil && total != nil && *total == 0:
+		detail = "empty: it has no devices"
+	default:
+		return
+	}
+	if p.node != "" && p.node != p.pool {
+		detail += "; of node " + p.node
+	}
+	o.pools = append(o.pools, Anomaly{Name: p.driver + "/" + p.pool, Detail: detail})
+}
+
+// byKind returns the kinds that have any, the most important first.
+func (o *anomalyReader) byKind() []AnomalyKind {
+	kinds := []AnomalyKind{
+		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Is the driver's pod on that node running?", Items: o.pools},
+		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.stuck},
+		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.reservedForNone},
+		{Kind: "disagreement", Title: "Driver and kubelet differ on health", Meaning: "One of them says well, the other sick.", Items: o.disagreeing},
+		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
+		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
+		{Kind: "clocks", Title: "Durations whose clocks contradict each other", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
+		{Kind: "dropped", Title: "Rows that a cap has dropped", Quiet: true, Meaning: "By family, over all steps so far: this page may not show all. Raise --metrics.max-series.", Items: o.dropped},
+		{Kind: "notes", Title: "Taints that keep nothing away", Quiet: true, Items: o.noted},
+	}
+	kinds = slices.DeleteFunc(kinds, func(k AnomalyKind) bool { return len(k.Items) == 0 })
+	for _, kind := range kinds {
+		slices.SortFunc(kind.Items, func(a, b Anomaly) int {
+			return cmp.Or(a.Since.Compare(b.Since), natural(a.Name, b.Name), natural(a.Detail, b.Detail))
+		})
+	}
+	return kinds
+}
+
+// namesOf joins the values of labels by slashes.
+func namesOf(row metric.Row, labels ...string) string {
+	names := make([]string, len(labels))
+	for i, label := range labels {
+		names[i] = row.Labels.Get(label)
+	}
+	return strings.Join(names, "/")
+}
+
+// counted is "1 device" or "2 devices".
+func counted(count float64, unit string) string {
+	text := strconv.FormatFloat(count, 'f', -1, 64)
+	if count == 1 {
+		return text + " " + unit
+	}
+	return fmt.Sprintf("%s %ss", text, unit)
+}

@@ -1,0 +1,247 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// Claim is a ResourceClaim and what it gets of each device.
+type Claim struct {
+	Namespace        string        `json:"namespace"`
+	Name             string        `json:"name"`
+	UID              string        `json:"uid,omitempty"`
+	Class            string        `json:"deviceClass,omitempty"`
+	Template         string        `json:"template,omitempty"`
+	Sharing          string        `json:"sharing,omitempty"`
+	AdminAccess      bool          `json:"adminAccess"`
+	ExtendedResource bool          `json:"extendedResource"`
+	Held             bool          `json:"held"`
+	Devices          []ClaimDevice `json:"devices"`
+	Consumers        []Consumer    `json:"consumers"`
+}
+
+// Severity is the worst of the devices that the claim holds.
+func (c Claim) Severity() Severity {
+	worst := Unknown
+	for _, d := range c.Devices {
+		if d.Held && d.Health != nil {
+			worst = min(worst, d.Health.Severity())
+		}
+	}
+	return worst
+}
+
+// Labels are those of the pods that use the claim now, each once.
+func (c Claim) Labels() []Label {
+	var labels []Label
+	for _, consumer := range c.Consumers {
+		for name, value := range consumer.Labels {
+			if label := (Label{name, value}); !consumer.Ended && !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+	}
+	slices.SortFunc(labels, func(a, b Label) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
+	})
+	return labels
+}
+
+// ClaimDevice is what a claim gets of one device. A device that the claim was
+// given twice is one ClaimDevice with two allocations.
+type ClaimDevice struct {
+	UUID        string       `json:"uuid"`
+	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
+	ParentName  string       `json:"parentName,omitempty"` // likewise
+	Model       string       `json:"model,omitempty"`
+	Profile     string       `json:"profile,omitempty"` // of a partition
+	Held        bool         `json:"held"`
+	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
+	Allocations []Allocation `json:"allocations"`
+	ClaimGauges
+	HeldSeconds   *float64  `json:"heldSeconds,omitempty"`
+	DeviceSeconds *float64  `json:"deviceSeconds,omitempty"`
+	Accounts      []Account `json:"accounts"`
+	Pods          []PodUse  `json:"pods,omitempty"`         // what each of them does, where several use the device
+	Unattributed  *Use      `json:"unattributed,omitempty"` // by processes of no holder; the device's, not the claim's
+	Price         *Price    `json:"price,omitempty"`        // of an hour of the whole device
+	Health        *Health   `json:"health,omitempty"`
+	ParentHealth  *Health   `json:"parentHealth,omitempty"` // of a partition: that of the whole device
+}
+
+func (c ClaimDevice) name() string {
+	if len(c.Allocations) == 0 {
+		return ""
+	}
+	return c.Allocations[0].Device
+}
+
+// setAttribution sets how the device is held where no gauge has it: a device that is
+// split by processes has several holders; while the readings are stale, it is that of
+// the accounts, if all of them have the same.
+func (c *ClaimDevice) setAttribution() {
+	if c.Attribution != "" || !c.Held {
+		return
+	}
+	if c.UtilizationAttribution == ByProcess || c.MemoryAttribution == ByProcess {
+		c.Attribution = NotSplit
+		return
+	}
+	for i, account := range c.Accounts {
+		held := account.Attribution
+		if held == ByProcess {
+			held = NotSplit
+		}
+		if i > 0 && held != c.Attribution {
+			c.Attribution = ""
+			return
+		}
+		c.Attribution = held
+	}
+}
+
+// account returns that of the row's attribution, a new one if there is none.
+func (c *ClaimDevice) account(row metric.Row) *Account {
+	attribution := row.Labels.Get("attribution")
+	i := slices.IndexFunc(c.Accounts, func(a Account) bool { return a.Attribution == attribution })
+	if i < 0 {
+		i = len(c.Accounts)
+		c.Accounts = append(c.Accounts, Account{Attribution: attribution})
+	}
+	return &c.Accounts[i]
+}
+
+// UseAttribution is process if what the claim uses is split by processes, or else how
+// it holds the device.
+func (c ClaimDevice) UseAttribution() string {
+	if c.UtilizationAttribution == ByProcess || c.MemoryAttribution == ByProcess {
+		return ByProcess
+	}
+	return c.Attribution
+}
+
+// use is what the claim's processes do, as far as it is split; nil if nothing
+// is.
+func (c ClaimDevice) use() *Use {
+	var use Use
+	if c.UtilizationAttribution == ByProcess {
+		use.Utilization = c.Utilization
+	}
+	if c.MemoryAttribution == ByProcess {
+		use.MemoryUsed = c.MemoryUsed
+	}
+	return use.known()
+}
+
+// BusyAccounts are those that count busy time.
+func (c ClaimDevice) BusyAccounts() []NamedAccount {
+	return c.accounts(0.05, func(a Account) *float64 { return a.Busy })
+}
+
+// EnergyAccounts are those that count energy.
+func (c ClaimDevice) EnergyAccounts() []NamedAccount {
+	return c.accounts(180, func(a Account) *float64 { return a.Energy })
+}
+
+// accounts leaves out those that would be shown as nothing, which a claim has
+// from its first moment on a device, unless all are so.
+func (c ClaimDevice) accounts(least float64, total func(Account) *float64) []NamedAccount {
+	var named []NamedAccount
+	for _, account := range c.Accounts {
+		if total(account) != nil {
+			named = append(named, NamedAccount{account, unsplit(account.Attribution)})
+		}
+	}
+	little := func(a NamedAccount) bool { return *total(a.Account) < least }
+	if slices.ContainsFunc(named, func(a NamedAccount) bool { return !little(a) }) {
+		named = slices.DeleteFunc(named, little)
+	}
+	for i := range named {
+		named[i].Named = named[i].Named || len(named) > 1
+	}
+	return named
+}
+
+// ClaimGauges is how a claim uses a device at present, in this package's documents
+// and in those of top. What is unknown is nil, empty or the zero time.
+type ClaimGauges struct {
+	Utilization            *float64  `json:"utilizationRatio,omitempty"`
+	UtilizationAttribution string    `json:"utilizationAttribution,omitempty"`
+	MemoryUsed             *float64  `json:"memoryUsedBytes,omitempty"`
+	MemoryAttribution      string    `json:"memoryAttribution,omitempty"`
+	MemoryAllocated        *float64  `json:"memoryAllocatedBytes,omitempty"`
+	Power                  *float64  `json:"powerWatts,omitempty"`
+	IdleSince              time.Time `json:"idleSince,omitzero"`
+}
+
+// WholeUtilization and WholeMemory report whether the value is the whole device's,
+// which several claims share.
+func (g ClaimGauges) WholeUtilization() bool {
+	return g.Utilization != nil && unsplit(g.UtilizationAttribution)
+}
+
+// WholeMemory is like WholeUtilization.
+func (g ClaimGauges) WholeMemory() bool { return g.MemoryUsed != nil && unsplit(g.MemoryAttribution) }
+
+// Allocation is a device as a request of the claim got it.
+type Allocation struct {
+	Request string `json:"request,omitempty"`
+	Class   string `json:"deviceClass,omitempty"`
+	Driver  string `json:"driver"`
+	Pool    string `json:"pool"`
+	Device  string `json:"device"`
+	ShareID string `json:"shareId,omitempty"`
+}
+
+// Account is what accrued while the device was held in one way. Totals under
+// shared are the device's own and are not added up.
+type Account struct {
+	Attribution    string   `json:"attribution"`
+	Busy           *float64 `json:"busySeconds,omitempty"`
+	Energy         *float64 `json:"energyJoules,omitempty"`
+	NVLinkTransmit *float64 `json:"nvlinkTransmitBytes,omitempty"`
+	NVLinkReceive  *float64 `json:"nvlinkReceiveBytes,omitempty"`
+}
+
+// NamedAccount is an account as the page shows it: by name where there are
+// several, or where its total is the device's own.
+type NamedAccount struct {
+	Account
+	Named bool
+}
+
+// Consumer is a container that may use devices of the claim.
+type Consumer struct {
+	Pod       string   `json:"pod"`
+	PodUID    string   `json:"podUid,omitempty"`
+	Container string   `json:"container"`
+	OwnerKind string   `json:"ownerKind,omitempty"`
+	OwnerName string   `json:"ownerName,omitempty"`
+	UUIDs     []string `json:"deviceUuids"`
+	Ended     bool     `json:"ended,omitempty"` // it may not use them any more
+
+	// Labels are those of its pod that were asked for and that it has, by
+	// the names that Prometheus allows them.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// PodUse is what one pod does on a device, through whatever it got it by.
+type PodUse struct {
+	Pod string `json:"pod"`
+	Use
+}
+
+// Label is a label of a pod, by the name that Prometheus allows it.
+type Label struct{ Name, Value string }
+
+// The attributions that this package interprets; others are shown as they are.
+const (
+	ByProcess = "process" // what the claim's processes do
+	NotSplit  = "shared"  // the device's own
+)
+
+// unsplit reports whether a value under an attribution is the device's own.
+func unsplit(attribution string) bool { return attribution == NotSplit }

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"bytes"
+	_ "embed" // for the pages
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/terminal"
+)
+
+//go:embed parts.html
+var partsHTML string
+
+//go:embed page.css
+var pageCSS string
+
+//go:embed page.js
+var pageJS string
+
+// parse makes the template of a page from its text, the parts of all pages, and the
+// functions that it calls.
+func parse(text string, functions ...template.FuncMap) (*template.Template, error) {
+	all := template.FuncMap{"absent": func() string { return absent }, "duration": duration}
+	for _, more := range functions {
+		maps.Copy(all, more)
+	}
+	page := template.New("page").Funcs(all)
+	for _, source := range []string{text, partsHTML} { // the parts, which are definitions alone, leave the page's own text in place
+		if _, err := page.Parse(source); err != nil {
+			return nil, fmt.Errorf("parse the page: %w", err)
+		}
+	}
+	return page, nil
+}
+
+// failure is the document of an answer that is not 200.
+type failure struct {
+	APIVersion string `json:"apiVersion"`
+	Error      string `json:"error"`
+}
+
+// APIVersion is that of all documents.
+const APIVersion = "v1"
+
+// selected returns those of the namespaces that the query names, all if it names
+// none. It is never nil, so that JSON has an empty list.
+func selected[T any](r *http.Request, all []T, namespace func(T) string) []T {
+	names, picked := namespacesOf(r), []T{}
+	for _, one := range all {
+		if len(names) == 0 || names[namespace(one)] {
+			picked = append(picked, one)
+		}
+	}
+	return picked
+}
+
+// namespacesOf returns those that the query names; none means all.
+func namespacesOf(r *http.Request) map[string]bool {
+	wanted := map[string]bool{}
+	for _, namespace := range r.URL.Query()["namespace"] {
+		wanted[namespace] = true
+	}
+	return wanted
+}
+
+func constant(contentType, text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(text)) // fails only if the client left
+	})
+}
+
+// site serves the page and the documents of one role. View is the role's. It is safe
+// for concurrent use.
+type site[View any] struct {
+	config Config
+	html   *template.Template
+	view   func([]metric.Row, time.Time) View
+	page   func(view View, ready bool) any // what the template renders
+	source func(*View) []Source
+}
+
+// read returns the view for the reader of a request; false before the first
+// snapshot.
+func (s *site[View]) read(r *http.Request) (View, bool, error) {
+	rows, troubles, err := s.config.visibleTo(r)
+	if err != nil {
+		var none View
+		return none, false, err
+	}
+	view := s.view(rows, s.config.Now())
+	if troubles != nil {
+		known := troubles()
+		for i, source := range s.source(&view) {
+			s.source(&view)[i].Message = known[source.Name]
+		}
+	}
+	return view, rows != nil, nil
+}
+
+func (s *site[View]) servePage(w http.ResponseWriter, r *http.Request) {
+	view, ready, err := s.read(r)
+	if err != nil {
+		status, message := s.refusal(err)
+		http.Error(w, message, status)
+		return
+	}
+	var html bytes.Buffer
+	if err := s.html.Execute(&html, s.page(view, ready)); err != nil {
+		s.config.Log.Error("render the page", "error", err.Error())
+		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(terminal.Markup(html.Bytes())) // fails only if the client left
+}
+
+// document serves what answer makes of the reader's view, as JSON.
+func (s *site[View]) document(answer func(*http.Request, View) any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		view, ready, err := s.read(r)
+		switch {
+		case err != nil:
+			status, message := s.refusal(err)
+			s.writeJSON(w, status, failure{APIVersion, message})
+		case !ready:
+			s.writeJSON(w, http.StatusServiceUnavailable, failure{APIVersion, "no snapshot yet"})
+		default:
+			s.writeJSON(w, http.StatusOK, answer(r, view))
+		}
+	})
+}
+
+// refusal returns the answer to a reader who may not see the page.
+func (s *site[View]) refusal(err error) (status int, message string) {
+	if refused := (*Refusal)(nil); errors.As(err, &refused) {
+		return refused.Status, refused.Message
+	}
+	s.config.Log.Warn("cannot find out what the reader of a page may see", "error", err.Error())
+	return http.StatusServiceUnavailable, "it cannot be found out what you may see"
+}
+
+func (s *site[View]) writeJSON(w http.ResponseWriter, status int, document any) {
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		s.config.Log.Error("encode an answer", "error", err.Error())
+		http.Error(w, "encode an answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(terminal.EscapeJSON(text), '\n')) // fails only if the client left
+}

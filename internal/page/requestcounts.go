@@ -1,0 +1,95 @@
+package page
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// RequestCounts has, for one request, how many devices each stage leaves. A count
+// that is not known is nil.
+type RequestCounts struct {
+	Request   string   `json:"request"`
+	Asked     *float64 `json:"asked,omitempty"` // how many devices; not known where it is all that match
+	Published *float64 `json:"published,omitempty"`
+	Class     *float64 `json:"class,omitempty"`
+	Selectors *float64 `json:"selectors,omitempty"`
+	Untainted *float64 `json:"untainted,omitempty"`
+	Free      *float64 `json:"free,omitempty"`
+	BestNode  *float64 `json:"bestNode,omitempty"`
+}
+
+// stage finds the count under the name that the stage has in labels.
+func (f *RequestCounts) stage(name string) **float64 {
+	switch name {
+	case "published":
+		return &f.Published
+	case "class":
+		return &f.Class
+	case "selectors":
+		return &f.Selectors
+	case "untainted":
+		return &f.Untainted
+	case "free":
+		return &f.Free
+	case "best_node":
+		return &f.BestNode
+	default:
+		return nil
+	}
+}
+
+// Stage is a stage of a funnel as it is drawn.
+type Stage struct {
+	Name    string // for programs that read the page
+	Title   string // for people
+	Left    string // likewise
+	Width   string // of its bar: the logarithm, because clusters are large and requests small
+	Narrows bool   // this is where it gets too narrow
+}
+
+// stagesOf returns the stages of a request that is pending for a reason.
+func stagesOf(f RequestCounts, reason string) []Stage {
+	stages := []Stage{
+		{Name: "published", Title: "published"},
+		{Name: "class", Title: "of the class"},
+		{Name: "selectors", Title: "selected"},
+		{Name: "untainted", Title: "untainted"},
+		{Name: "free", Title: "free"},
+		{Name: "best_node", Title: "on best node"},
+	}
+	counts := [...]*float64{f.Published, f.Class, f.Selectors, f.Untainted, f.Free, f.BestNode}
+	narrowest := narrowest(stages, counts[:], f.Asked, reason)
+	for i, left := range counts {
+		stages[i].Left, stages[i].Narrows = whole(left), i == narrowest
+		if left != nil && f.Published != nil && *f.Published > 0 {
+			share := math.Log1p(max(*left, 0)) / math.Log1p(*f.Published)
+			stages[i].Width = strconv.FormatFloat(100*min(share, 1), 'f', 1, 64) + "%"
+		}
+	}
+	return stages
+}
+
+// narrowest is the first stage that leaves nothing, or fewer than asked for; or
+// else the one that the reason blames, if it takes anything away from this
+// request; -1 where neither is: then it is another request of the claim.
+func narrowest(stages []Stage, counts []*float64, asked *float64, reason string) int {
+	for i, left := range counts {
+		if left != nil && (*left == 0 || asked != nil && *left < *asked) {
+			return i
+		}
+	}
+	if asked != nil {
+		return -1
+	}
+	for _, blamed := range dra.PendingReason(reason).Info().Stages {
+		for i := 1; i < len(counts); i++ {
+			before, left := counts[i-1], counts[i]
+			if stages[i].Name == blamed.String() && before != nil && left != nil && *left < *before {
+				return i
+			}
+		}
+	}
+	return -1
+}

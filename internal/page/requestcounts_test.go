@@ -1,0 +1,77 @@
+package page
+
+import "testing"
+
+func TestWhereAFunnelNarrows(t *testing.T) {
+	for _, test := range []struct {
+		name, reason string
+		left         [6]float64
+		want         string
+	}{
+		{"nothing of the class", "no_device_class", [6]float64{9, 0, 0, 0, 0, 0}, "class"},
+		{"nothing selected", "no_matching_device", [6]float64{9, 8, 0, 0, 0, 0}, "selectors"},
+		{"all tainted", "tainted", [6]float64{9, 8, 7, 0, 0, 0}, "untainted"},
+		{"some tainted", "tainted", [6]float64{9, 8, 7, 3, 3, 3}, "untainted"},
+		{"nothing free", "insufficient_devices", [6]float64{9, 8, 8, 8, 0, 0}, "free"},
+		{"too few free", "insufficient_devices", [6]float64{9, 8, 7, 7, 1, 1}, "free"},
+		{"too few there", "insufficient_devices", [6]float64{9, 8, 2, 2, 2, 1}, "selectors"},
+		{"too few of the class", "insufficient_devices", [6]float64{9, 2, 2, 2, 2, 1}, "class"},
+		{"incomplete", "pool_incomplete", [6]float64{9, 8, 7, 7, 1, 1}, "free"},
+		{"scattered", "fragmented", [6]float64{9, 8, 7, 7, 3, 2}, "best_node"},
+		{"another request's fault", "tainted", [6]float64{9, 8, 7, 7, 3, 2}, ""},
+		{"no device's fault", "other_constraints", [6]float64{9, 8, 7, 7, 3, 2}, ""},
+		{"nothing published", "no_matching_device", [6]float64{}, "published"},
+	} {
+		f := RequestCounts{}
+		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
+			*f.stage(stage) = &test.left[i]
+		}
+		got := ""
+		for _, stage := range stagesOf(f, test.reason) {
+			if stage.Narrows {
+				got += stage.Name
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: it narrows at %q, want %q", test.name, got, test.want)
+		}
+	}
+	unknown := stagesOf(RequestCounts{}, "tainted")
+	for _, stage := range unknown {
+		if stage.Narrows || stage.Width != "" {
+			t.Errorf("of an unknown funnel %s is drawn", stage.Name)
+		}
+	}
+}
+
+// Where it is known how many are asked for, the first stage that leaves fewer
+// is too narrow, whatever the reason blames.
+func TestWhereAFunnelIsTooNarrow(t *testing.T) {
+	for asked, want := range map[float64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
+		left := [6]float64{40, 20, 13, 5, 4, 2}
+		f := RequestCounts{Asked: &asked}
+		for i, stage := range []string{"published", "class", "selectors", "untainted", "free", "best_node"} {
+			*f.stage(stage) = &left[i]
+		}
+		got := ""
+		for _, stage := range stagesOf(f, "insufficient_devices") {
+			if stage.Narrows {
+				got += stage.Name
+			}
+		}
+		if got != want {
+			t.Errorf("for %v it narrows at %q, want %q", asked, got, want)
+		}
+	}
+}
+
+// A bar is full where nothing was taken away, and nothing where all was.
+func TestWidthsOfAFunnel(t *testing.T) {
+	all, few, none := 80000.0, 40.0, 0.0
+	stages := stagesOf(RequestCounts{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
+	for i, want := range []string{"100.0%", "100.0%", "32.9%", "0.0%", "", ""} {
+		if stages[i].Width != want {
+			t.Errorf("%s is %s wide, want %s", stages[i].Name, stages[i].Width, want)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/cluster"
+	"github.com/dra-exporter/dra-exporter/collector/diagnosis"
+	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/web"
+)
+
+const (
+	// clusterInstance is the instance label that the shipped scrape configurations
+	// give the cluster role.
+	clusterInstance = "cluster"
+	// restInterval is the time between two steps if nothing has changed: how old
+	// sources are changes without a change of theirs.
+	restInterval = 5 * time.Second
+	// stuckAfter is the age of the newest snapshot at which the role is unhealthy.
+	stuckAfter = 5 * time.Minute
+)
+
+// ClusterOptions are what a Cluster is made of, in a real cluster or in the demo.
+type ClusterOptions struct {
+	API       *rest.Config
+	Version   self.Version
+	Budget    float64 // share of a core for diagnoses
+	MaxSeries int     // of one family; 0: no limit
+	Explain   string  // the command that the page offers, as in page.Config
+	Clock     clock.Clock
+	Push      otlp.Settings
+}
+
+// Cluster is the cluster role: the API server, the inventory and the diagnoser over
+// it, the reducer, and the pages.
+type Cluster struct {
+	options  ClusterOptions
+	log      *slog.Logger
+	registry *prometheus.Registry
+
+	cluster   *apiserver.Cluster
+	inventory *inventory.Inventory
+	diagnoser *diagnosis.Diagnoser
+	runner    *cluster.Runner
+	push      *otlp.Pusher // nil: nothing is pushed
+	wake      chan struct{}
+}
+
+// NewCluster wires the role and starts nothing.
+func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
+	registry, observe := liveMetrics()
+	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
+	var err error
+	c.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
+		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock,
+		Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to read the API server: %w", err)
+	}
+	c.diagnoser = diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: options.Clock, Log: log, Budget: options.Budget})
+	c.runner, err = cluster.NewRunner(
+		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
+		cluster.Inputs{
+			Take: c.cluster.Take, Synced: c.cluster.Synced,
+			Supply: c.inventory.Supply, Verdicts: c.diagnoser.Verdicts, Costs: c.diagnoser.Costs, Ask: c.diagnoser.Ask,
+			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, Traced: c.traced, Sampled: c.sampled,
+		}, registry, options.Clock, log)
+	if err != nil {
+		return nil, err
+	}
+	c.push, err = pushed{settings: options.Push, version: options.Version.Version, instance: clusterInstance, snapshot: c.shown, live: registry}.pusher(options.Clock, log)
+	return c, err
+}
+
+// traced pushes traces that have ended.
+func (c *Cluster) traced(traces []trace.Trace) {
+	if c.push != nil {
+		c.push.Trace(traces)
+	}
+}
+
+// sampled reports whether the trace will be pushed, so that exemplars may refer to it.
+func (c *Cluster) sampled(id trace.ID) bool { return c.push != nil && c.push.Sampled(id) }
+
+// shown returns all rows of the newest page, and its time.
+func (c *Cluster) shown() ([]metric.Row, time.Time) {
+	if latest := c.runner.Latest(); latest != nil {
+		return latest.Rows, latest.At.Wall
+	}
+	return nil, time.Time{}
+}
+
+// Run serves until the context ends.
+func (c *Cluster) Run(ctx context.Context, server *web.Server) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { c.cluster.Run(ctx) })       // its failures are in its statuses
+	running.Go(func() { _ = c.diagnoser.Run(ctx) }) // it fails at the end of the context alone
+	running.Go(func() { c.runner.Run(ctx) })
+	running.Go(func() { c.passChanges(ctx) })
+	if c.push != nil {
+		running.Go(func() { c.push.Run(ctx) })
+	}
+	return server.Serve(ctx)
+}
+
+// passChanges triggers a step for each change and each new diagnosis.
+func (c *Cluster) passChanges(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.cluster.Changed():
+		case <-c.diagnoser.Changed():
+		}
+		select {
+		case c.wake <- struct{}{}:
+		default: // a step is due already
+		}
+	}
+}
+
+// Reload logs that there is no file to read again.
+func (c *Cluster) Reload() { logNothingToReload(c.log) }
+
+// Server opens the listeners, so that a wrong address or configuration fails before
+// anything runs.
+func (c *Cluster) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
+	return options.listen(server{
+		api: c.options.API, registry: c.registry, clock: c.options.Clock, snapshot: c.page, healthy: c.healthy, ready: c.ready,
+		pages: func(visible page.Visible) (pageHandlers, error) {
+			return page.ClusterHandlers(page.Config{
+				MetricsPath: options.MetricsPath, Rows: c.rows, Log: log, Explain: c.options.Explain,
+				Now: func() time.Time { return c.options.Clock().Wall }, Troubles: func() map[string]string { return messages(c.cluster.Statuses()) },
+				Visible: visible,
+			})
+		},
+	}, log)
+}
+
+func (c *Cluster) page() prometheus.Gatherer {
+	if latest := c.runner.Latest(); latest != nil {
+		return latest.Page
+	}
+	return metric.NewPage(nil)
+}
+
+func (c *Cluster) rows() []metric.Row {
+	if latest := c.runner.Latest(); latest != nil {
+		return latest.Rows
+	}
+	return nil
+}
+
+func (c *Cluster) ready() error {
+	if c.runner.Latest() == nil {
+		return errors.New("no snapshot yet: the API server's objects are still being listed")
+	}
+	return nil
+}
+
+// healthy fails when no snapshot is made any more, which only a restart of the
+// process can end. A restart does not help against an API server that hangs.
+func (c *Cluster) healthy() error {
+	latest := c.runner.Latest()
+	if latest == nil {
+		return nil
+	}
+	if age := c.options.Clock().Since(latest.At); age > stuckAfter {
+		return fmt.Errorf("the newest snapshot is %s old", age.Round(time.Second))
+	}
+	return nil
+}

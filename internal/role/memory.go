@@ -1,0 +1,99 @@
+package role
+
+import (
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Shares of the memory limit of the process's cgroup that Go may take before
+// its collector works harder. Vendors' libraries in the node role allocate
+// beside Go.
+const (
+	ClusterMemoryShare = 0.9
+	NodeMemoryShare    = 2.0 / 3
+)
+
+// LimitMemory sets Go's memory limit to a share of the cgroup's, unless
+// GOMEMLIMIT is set or the cgroup has none.
+func LimitMemory(share float64, log *slog.Logger) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	limit, limited := cgroupMemoryLimit("/")
+	if !limited {
+		return
+	}
+	soft := int64(float64(limit) * share)
+	debug.SetMemoryLimit(soft)
+	log.Info("Go's memory limit is set from the cgroup", "cgroup_bytes", limit, "go_bytes", soft)
+}
+
+// Limits of what is read of cgroups.
+const (
+	cgroupFileBytes = 64 << 10
+	cgroupDepth     = 64
+)
+
+// cgroupMemoryLimit is the smallest memory limit of this process's cgroup and
+// of those above it, as far as they are visible below the root, in bytes;
+// false if there is none. What cannot be read limits nothing.
+func cgroupMemoryLimit(root string) (int64, bool) {
+	smallest := int64(math.MaxInt64)
+	for line := range strings.Lines(readSmall(filepath.Join(root, "proc/self/cgroup"))) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		group := filepath.Clean("/" + fields[2])
+		switch controllers := strings.Split(fields[1], ","); {
+		case fields[1] == "": // version 2
+			smallest = min(smallest, smallestLimit(filepath.Join(root, "sys/fs/cgroup"), group, "memory.max"))
+		case slices.Contains(controllers, "memory"):
+			smallest = min(smallest, smallestLimit(filepath.Join(root, "sys/fs/cgroup/memory"), group, "memory.limit_in_bytes"))
+		}
+	}
+	return smallest, smallest < unlimited
+}
+
+// unlimited is less than what version 1 has where there is no limit: the
+// largest number of whole pages.
+const unlimited = 1 << 60
+
+// smallestLimit is that of a cgroup and of those above it. In a container the
+// path may be that of the host, of which only the container's own cgroup is
+// mounted, as the uppermost one.
+func smallestLimit(mount, group, file string) int64 {
+	smallest := int64(math.MaxInt64)
+	for range cgroupDepth {
+		limit, err := strconv.ParseInt(strings.TrimSpace(readSmall(filepath.Join(mount, group, file))), 10, 64)
+		if err == nil && limit > 0 {
+			smallest = min(smallest, limit)
+		}
+		if group == "/" {
+			break
+		}
+		group = filepath.Dir(group)
+	}
+	return smallest
+}
+
+// readSmall returns the beginning of a file; nothing if it cannot be read.
+func readSmall(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, cgroupFileBytes))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,361 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/cdi"
+	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/web"
+	"github.com/dra-exporter/dra-exporter/kubelet"
+)
+
+// NodeOptions are what a Node is made of, on a real host or in the demo.
+type NodeOptions struct {
+	Name   string
+	Config node.Config // without the name
+	Derive func(node.Snapshot) []metric.Row
+
+	SlowInterval time.Duration
+	RestartAfter time.Duration // Healthy fails after a read has hung for so long; 0: never
+	Processes    bool          // split devices by processes where they are visible
+	PriceFile    string        // that Config.Prices are from
+
+	Clock    clock.Clock
+	Sources  []device.Source
+	Optional map[string]bool // sources whose library may be missing
+	Gate     *Gate           // that the sources ask whether to list processes; nil: none does
+	Socket   string          // of the kubelet's PodResources API
+	PodsAPI  string          // socket; empty: pods are watched at the API server
+	CDIDirs  []string
+	Procfs   string
+	API      *rest.Config // nil: without the API server
+	Push     otlp.Settings
+}
+
+// Node is the node role: every source, the reducer, and the pages.
+type Node struct {
+	options  NodeOptions
+	log      *slog.Logger
+	registry *prometheus.Registry
+
+	sampler *device.Sampler
+	kubelet *kubelet.Client
+	cdi     *cdi.Reader
+	cgroup  *cgroup.Reader      // nil: processes are not split
+	cluster *apiserver.Node     // nil: without the API server
+	pods    *kubelet.PodWatcher // nil: pods are watched at the API server
+	runner  *node.Runner
+	push    *otlp.Pusher // nil: nothing is pushed
+	prices  *priceList   // nil: without
+	wake    chan struct{}
+
+	processes processes
+}
+
+// NewNode wires the role and starts nothing.
+func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
+	options.Config.Node = options.Name
+	if options.Gate == nil {
+		options.Gate = &Gate{}
+	}
+	n := &Node{options: options, log: log, wake: make(chan struct{}, 1)}
+	now, config := options.Clock, options.Config
+	registry, observe := liveMetrics()
+	n.registry = registry
+	n.sampler = device.NewSampler(device.Options{
+		Sources: options.Sources, Optional: options.Optional, Interval: config.Interval, SlowInterval: options.SlowInterval, Clock: now, Log: log,
+		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
+	})
+	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
+	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
+	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: observe.WithLabelValues(cdi.SourceName).Observe})
+	if options.Processes {
+		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: observe.WithLabelValues(cgroup.SourceName).Observe})
+	}
+	if options.API != nil {
+		cluster, err := apiserver.New(apiserver.Options{
+			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
+			Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("prepare to read the API server: %w", err)
+		}
+		n.cluster = cluster
+	}
+	if options.API != nil && options.PodsAPI != "" {
+		log.Info("following pods by the kubelet's Pods API", "socket", options.PodsAPI)
+		n.pods = kubelet.NewPodWatcher(kubelet.PodsOptions{
+			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.PodsSourceName).Observe,
+		})
+	}
+	n.processes.kubelet, n.processes.cgroup, n.processes.cluster = n.kubelet, n.cgroup, n.cluster
+	var err error
+	if config.Prices != nil {
+		if n.prices, err = newPriceList(options.PriceFile, config.Prices, registry, now, log); err != nil {
+			return nil, err
+		}
+	}
+	inputs := node.Inputs{Gather: n.gather, Settled: n.settled, Wake: n.wake, Derive: options.Derive}
+	n.runner = node.NewRunner(config, inputs, now, log)
+	options.Push.Traces.On = false // traces are the cluster role's
+	n.push, err = pushed{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.shown, live: registry}.pusher(now, log)
+	return n, err
+}
+
+// gather collects what every source has read last. It does not block.
+func (n *Node) gather() node.Facts {
+	listing, _ := n.kubelet.Latest()
+	facts := node.Facts{
+		Samples:  n.sampler.Latest(),
+		Listing:  listing.Resources,
+		ListedAt: listing.At,
+		CDI:      n.cdi.Latest(),
+		Sources:  n.statuses(),
+
+		Processes: n.processes.known(),
+		Prices:    n.prices.prices(),
+	}
+	if n.cluster != nil {
+		known := n.cluster.Latest()
+		facts.Cluster = node.Cluster{
+			Enabled: true, Fresh: known.PodsFresh, SlicesFresh: known.SlicesFresh,
+			Pods: known.Pods, PluginPods: known.PluginPods, Claims: known.Claims, Unread: known.Unread, Published: known.Published,
+		}
+	}
+	return facts
+}
+
+// statuses leaves out an optional source whose library was never found.
+func (n *Node) statuses() []source.Status {
+	var statuses []source.Status
+	for _, status := range n.sampler.Statuses() {
+		if n.options.Optional[status.Name] && status.NeverFound() {
+			continue
+		}
+		statuses = append(statuses, status)
+	}
+	statuses = append(statuses, n.kubelet.Status(), n.cdi.Status())
+	if n.cgroup != nil {
+		statuses = append(statuses, n.cgroup.Status())
+	}
+	if n.cluster != nil {
+		statuses = append(statuses, n.cluster.Statuses()...)
+	}
+	if n.pods != nil {
+		statuses = append(statuses, n.pods.Status())
+	}
+	return statuses
+}
+
+// settled reports whether every source has been read once, or has failed.
+// Claims are read one by one, after the pods that name them.
+func (n *Node) settled() bool {
+	claimsDown := false
+	for _, status := range n.statuses() {
+		tried := !status.LastSuccess.IsZero() || status.Errors > 0
+		if status.Name == node.SourceClaims {
+			claimsDown = tried && !status.Up
+		} else if !tried {
+			return false
+		}
+	}
+	return (n.cluster == nil || claimsDown || len(n.cluster.Latest().Unread) == 0) && n.processes.settled()
+}
+
+// Known is what the parts of a Node have read, for a check of the role.
+type Known struct {
+	Facts   node.Facts
+	Listed  bool // the kubelet has answered
+	Kubelet source.Status
+	CDI     source.Status
+	PodsAPI *source.Status  // nil: not used
+	API     []source.Status // nil: without the API server
+	Devices []source.Status
+	Rows    []metric.Row // of the newest snapshot
+}
+
+// Known returns what has been read last.
+func (n *Node) Known() Known {
+	_, listed := n.kubelet.Latest()
+	known := Known{Facts: n.gather(), Listed: listed, Kubelet: n.kubelet.Status(), CDI: n.cdi.Status(), Devices: n.sampler.Statuses(), Rows: n.rows()}
+	if n.pods != nil {
+		status := n.pods.Status()
+		known.PodsAPI = &status
+	}
+	if n.cluster != nil {
+		known.API = n.cluster.Statuses()
+	}
+	return known
+}
+
+// Unread returns the names of sources that have neither been read nor failed. Claims
+// are not read if no pod names one.
+func (n *Node) Unread() []string {
+	return slices.DeleteFunc(source.Unread(n.statuses()), func(name string) bool {
+		return name == node.SourceClaims && len(n.cluster.Latest().Unread) == 0
+	})
+}
+
+// Stepped reports whether there is a snapshot.
+func (n *Node) Stepped() bool { return n.runner.Latest() != nil }
+
+// Run serves until the context ends. A source that hangs does not delay it.
+func (n *Node) Run(ctx context.Context, server *web.Server) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	n.Start(ctx, &running)
+	if n.push != nil {
+		running.Go(func() { n.push.Run(ctx) })
+	}
+	return server.Serve(ctx)
+}
+
+// Start reads all sources until the context ends, in goroutines of the group.
+func (n *Node) Start(ctx context.Context, running *sync.WaitGroup) {
+	running.Go(func() { n.sampler.Run(ctx) })
+	running.Go(func() { n.kubelet.Run(ctx) })
+	running.Go(func() { n.cdi.Run(ctx) })
+	if n.cgroup != nil {
+		running.Go(func() { n.cgroup.Run(ctx) })
+	}
+	running.Go(func() { n.runner.Run(ctx) })
+	running.Go(func() { n.passChanges(ctx) })
+	if n.cluster != nil {
+		running.Go(func() { n.cluster.Run(ctx) }) // its failures are in its statuses
+	}
+	if n.pods != nil {
+		running.Go(func() { n.pods.Run(ctx) })
+	}
+}
+
+// passChanges triggers a step for each change, and a List for a change of a pod. New
+// readings trigger a step once the owners of their processes have been looked up, so
+// that one step has both, unless the lookup of earlier ones hangs.
+func (n *Node) passChanges(ctx context.Context) {
+	var clusterChanged, podChanged, ownersChanged <-chan struct{}
+	if n.cluster != nil {
+		clusterChanged, podChanged = n.cluster.Changed(), n.cluster.PodChanged()
+	}
+	if n.cgroup != nil {
+		ownersChanged = n.cgroup.Changed()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-podChanged:
+			n.kubelet.Poke()
+			continue
+		case <-n.sampler.Changed():
+			if n.cgroup != nil {
+				n.cgroup.Poke()
+				if n.cgroup.Status().HungSince.IsZero() {
+					continue
+				}
+			}
+		case <-ownersChanged:
+		case <-n.kubelet.Changed():
+			n.cdi.Poke()
+			// The Pods API names pods without their claims, which the List names.
+			if listing, known := n.kubelet.Latest(); known && n.pods != nil {
+				n.cluster.PodFeed().Listed(listing.Resources.Assignments)
+			}
+		case <-n.cdi.Changed():
+		case <-clusterChanged:
+		}
+		n.triggerStep()
+	}
+}
+
+func (n *Node) triggerStep() {
+	select {
+	case n.wake <- struct{}{}:
+	default: // a step is due already
+	}
+}
+
+// Reload reads the price list again.
+func (n *Node) Reload() {
+	if n.prices == nil {
+		logNothingToReload(n.log)
+		return
+	}
+	n.prices.reload()
+	n.triggerStep()
+}
+
+// Server opens the listeners, so that a wrong address or configuration fails before
+// anything runs.
+func (n *Node) Server(options WebOptions, log *slog.Logger) (*web.Server, error) {
+	return options.listen(server{
+		api: n.options.API, registry: n.registry, clock: n.options.Clock, snapshot: n.page, healthy: n.healthy, ready: n.ready,
+		pages: func(visible page.Visible) (pageHandlers, error) {
+			return page.Handlers(page.Config{
+				Node: n.options.Name, MetricsPath: options.MetricsPath, Rows: n.rows, Log: log,
+				Now: func() time.Time { return n.options.Clock().Wall }, Troubles: func() map[string]string { return messages(n.statuses()) },
+				Visible: visible,
+			})
+		},
+	}, log)
+}
+
+func (n *Node) page() prometheus.Gatherer {
+	if latest := n.runner.Latest(); latest != nil {
+		return latest.Page
+	}
+	return metric.NewPage(nil)
+}
+
+func (n *Node) rows() []metric.Row {
+	if latest := n.runner.Latest(); latest != nil {
+		return latest.Rows
+	}
+	return nil
+}
+
+// shown returns all rows of the newest page, and its time.
+func (n *Node) shown() ([]metric.Row, time.Time) {
+	if latest := n.runner.Latest(); latest != nil {
+		return latest.Shown, latest.At.Wall
+	}
+	return nil, time.Time{}
+}
+
+func (n *Node) ready() error {
+	if n.runner.Latest() == nil {
+		return errors.New("no snapshot yet")
+	}
+	return nil
+}
+
+// healthy fails when a call into a device's library has hung for so long that only a
+// restart of the process can end it. A restart does not help against a kubelet or an
+// API server that hangs.
+func (n *Node) healthy() error {
+	now := n.options.Clock()
+	for _, status := range n.sampler.Statuses() {
+		if hung := status.HungFor(now); n.options.RestartAfter > 0 && hung > n.options.RestartAfter {
+			return fmt.Errorf("a read of %s has hung for %s", status.Name, hung.Round(time.Second))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package role
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/price"
+	"github.com/dra-exporter/dra-exporter/collector/self"
+)
+
+// logNothingToReload logs that SIGHUP is ignored.
+func logNothingToReload(log *slog.Logger) {
+	log.Info("SIGHUP is ignored: there is no file to reload; the web configuration, its certificates and tokens are read whenever they are used, flags at the start alone")
+}
+
+// priceList is that of --cost.prices, which can be reloaded.
+type priceList struct {
+	path  string
+	clock clock.Clock
+	log   *slog.Logger
+
+	latest atomic.Pointer[price.Prices]
+
+	successful, lastSuccess prometheus.Gauge
+}
+
+// newPriceList returns a list that has been read.
+func newPriceList(path string, read *price.Prices, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*priceList, error) {
+	gauge := func(family *metric.Family) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: family.Name, Help: family.Help, Unit: family.Unit})
+	}
+	families := self.NewReload()
+	list := &priceList{
+		path: path, clock: now, log: log,
+		successful: gauge(families.Successful), lastSuccess: gauge(families.LastSuccess),
+	}
+	list.set(read)
+	for _, collector := range []prometheus.Collector{list.successful, list.lastSuccess} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register how the price list was reloaded: %w", err)
+		}
+	}
+	return list, nil
+}
+
+func (l *priceList) set(read *price.Prices) {
+	l.latest.Store(read)
+	l.successful.Set(1)
+	l.lastSuccess.Set(float64(l.clock().Wall.UnixMilli()) / 1000)
+}
+
+// prices are those in force; nil without a list.
+func (l *priceList) prices() *price.Prices {
+	if l == nil {
+		return nil
+	}
+	return l.latest.Load()
+}
+
+// reload reads the file again. If it is wrong, the previous list stays in force.
+func (l *priceList) reload() {
+	read, err := price.Load(l.path)
+	if before := l.latest.Load(); err == nil && read.Currency != before.Currency {
+		err = fmt.Errorf("the currency is %s now and was %s: costs of the two cannot be added up, so it takes a restart", read.Currency, before.Currency)
+	}
+	if err != nil {
+		l.successful.Set(0)
+		l.log.Error("the price list was not reloaded, and the one of before stays in force", "file", l.path, "error", err)
+		return
+	}
+	l.set(read)
+	l.log.Info("the price list was reloaded", "file", l.path, "prices", len(read.Rules))
+}

@@ -1,0 +1,118 @@
+package role
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver"
+	"github.com/dra-exporter/dra-exporter/collector/cgroup"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/node"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/kubelet"
+)
+
+// Gate says whether sources are to list processes, which is not known when they are
+// opened. It is safe for concurrent use.
+type Gate struct{ open atomic.Bool }
+
+// Open reports whether processes are listed.
+func (g *Gate) Open() bool { return g.open.Load() }
+
+// processes finds the processes of devices, and the pods of these.
+type processes struct {
+	enabled  bool
+	gate     *Gate
+	clock    clock.Clock
+	interval time.Duration // between two reads of a device
+
+	sampler *device.Sampler
+	kubelet *kubelet.Client
+	cgroup  *cgroup.Reader  // nil: not enabled
+	cluster *apiserver.Node // nil: without the API server
+
+	listingSince clock.Instant // since when sources may list processes; the runner's alone
+}
+
+// state says whether the pods of processes can be found now. A kubelet that
+// has not been reached is not known to be visible.
+func (p *processes) state() node.ProcessState {
+	switch {
+	case !p.enabled:
+		return node.ProcessesDisabled
+	case !p.podsRead():
+		return node.ProcessesNoPods
+	}
+	if visible, known := p.kubelet.Visible(); !known || !visible {
+		return node.ProcessesPIDNamespace
+	}
+	if procfs := p.cgroup.Status(); !procfs.Up && procfs.Errors > 0 {
+		return node.ProcessesNoProcfs
+	}
+	return node.ProcessesOK
+}
+
+// podsRead reports whether the pods have ever been read from the API server, which
+// alone has their UIDs. They are used while it cannot be reached.
+func (p *processes) podsRead() bool {
+	return p.cluster != nil && slices.ContainsFunc(p.cluster.Statuses(), func(s source.Status) bool {
+		return s.Name == node.SourcePods && !s.LastSuccess.IsZero()
+	})
+}
+
+// known returns what is known of them, and opens or closes the gate.
+func (p *processes) known() node.Processes {
+	state := p.state()
+	p.gate.open.Store(state == node.ProcessesOK)
+	if state != node.ProcessesOK {
+		return node.Processes{State: state}
+	}
+	return node.Processes{State: state, Owners: p.cgroup.Latest()}
+}
+
+// settled reports whether processes have been listed and looked up
+// once, or would have been within two reads: before that, what is split later
+// would be shared for a moment.
+func (p *processes) settled() bool {
+	if p.known().State != node.ProcessesOK {
+		return true
+	}
+	if p.listingSince.IsZero() {
+		p.listingSince = p.clock()
+	}
+	return p.lookedUp() || p.clock().Since(p.listingSince) > 2*p.interval
+}
+
+// lookedUp reports whether processes have been listed, and all of them looked
+// up.
+func (p *processes) lookedUp() bool {
+	owners, listed := p.cgroup.Latest(), false
+	for _, sample := range p.sampler.Latest() {
+		listed = listed || !sample.ProcessesAt.IsZero()
+		for _, process := range sample.Processes {
+			if _, known := owners[process.PID]; !known {
+				return false
+			}
+		}
+	}
+	return listed
+}
+
+// pids returns the processes of the newest samples, without lists that are stale: a
+// device whose reads hang would keep pids that other processes have by now, and
+// claim that those existed before.
+func (p *processes) pids() []cgroup.Seen {
+	var seen []cgroup.Seen
+	now, limit := p.clock(), device.StaleAfter(p.interval)
+	for _, sample := range p.sampler.Latest() {
+		if now.Since(sample.ProcessesAt) > limit {
+			continue
+		}
+		for _, process := range sample.Processes {
+			seen = append(seen, cgroup.Seen{PID: process.PID, At: sample.ProcessesAt})
+		}
+	}
+	return seen
+}

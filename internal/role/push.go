@@ -1,0 +1,43 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/otlp"
+)
+
+// pushed is what a role has to push.
+type pushed struct {
+	settings otlp.Settings
+	version  string
+	node     string // of the node role
+	instance string // as its scrape has it
+	snapshot func() ([]metric.Row, time.Time)
+	live     *prometheus.Registry
+}
+
+// pusher is nil where nothing is pushed.
+func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
+	if !p.settings.On() {
+		if p.settings.Withheld() {
+			log.Warn("nothing is pushed by OTLP", "settings", p.settings)
+		}
+		return nil, nil
+	}
+	pusher, err := otlp.New(context.Background(), otlp.Options{
+		Settings: p.settings, Identity: otlp.Identity{Version: p.version, Node: p.node, Instance: p.instance},
+		Snapshot: p.snapshot, Live: p.live, Registry: p.live, Clock: now, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to push by OTLP: %w", err)
+	}
+	log.Info("pushing by OTLP", "settings", p.settings)
+	return pusher, nil
+}

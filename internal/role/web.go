@@ -1,0 +1,138 @@
+// Package role wires the roles of the exporter: Node reads a node, Cluster a cluster,
+// and each serves its pages and pushes them. It takes options as values and knows no
+// flags.
+package role
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/internal/kubeauth"
+	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/web"
+)
+
+// WebOptions are how a role is served, and to whom.
+type WebOptions struct {
+	Toolkit     *toolkit.FlagConfig
+	AddressFlag string // that the addresses are from; empty: --web.listen-address
+	MetricsPath string
+	Pprof       bool
+	Hosts       []string // names of this server
+
+	KubernetesAuth bool // the API server reviews who may read what
+	Audiences      []string
+}
+
+type pageHandlers = map[string]http.Handler
+
+// server is what a role has for its web server.
+type server struct {
+	api            *rest.Config // nil: without the API server
+	registry       *prometheus.Registry
+	clock          clock.Clock
+	snapshot       func() prometheus.Gatherer // the page of the newest snapshot
+	healthy, ready func() error
+	pages          func(page.Visible) (pageHandlers, error)
+}
+
+func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
+	var pages pageHandlers
+	guard, err := o.guard(s, func(path string) bool { _, is := pages[path]; return is }, log)
+	if err != nil {
+		return nil, err
+	}
+	if pages, err = s.pages(visible(guard)); err != nil {
+		return nil, fmt.Errorf("prepare the pages: %w", err)
+	}
+	config := web.Config{
+		Flags: o.Toolkit, Log: log, MetricsPath: o.MetricsPath, Pages: pages, Pprof: o.Pprof, Hosts: o.Hosts,
+		Metrics: metric.Concat(gatherer(s.snapshot), s.registry), Registry: s.registry,
+		Healthy: s.healthy, Ready: s.ready, AddressFlag: o.AddressFlag,
+	}
+	if guard != nil {
+		config.Admit = guard.Handler
+	}
+	return web.Listen(config)
+}
+
+// guard reviews requests by the API server; nil: all are admitted.
+func (o WebOptions) guard(s server, isPage func(path string) bool, log *slog.Logger) (*kubeauth.Guard, error) {
+	if !o.KubernetesAuth {
+		return nil, nil
+	}
+	family := self.AccessReviews()
+	reviews := prometheus.NewCounterVec(prometheus.CounterOpts{Name: family.Name, Help: family.Help}, family.Labels)
+	if err := s.registry.Register(reviews); err != nil {
+		return nil, fmt.Errorf("count reviews: %w", err)
+	}
+	guard, err := kubeauth.New(kubeauth.Options{
+		Config: s.api, Audiences: o.Audiences, Clock: s.clock, Log: log, Page: isPage,
+		Observe: func(review, outcome string) { reviews.WithLabelValues(review, outcome).Inc() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare --web.kubernetes-auth: %w", err)
+	}
+	return guard, nil
+}
+
+// visible returns what each reader of the pages may see; nil: all see all.
+func visible(guard *kubeauth.Guard) page.Visible {
+	if guard == nil {
+		return nil
+	}
+	return func(r *http.Request, namespaces []string) (map[string]bool, bool, error) {
+		visible, all, err := guard.Namespaces(r, namespaces)
+		if err != nil {
+			status, message := kubeauth.Answer(err)
+			err = &page.Refusal{Status: status, Message: message}
+		}
+		return visible, all, err
+	}
+}
+
+// liveMetrics returns a registry of metrics that are in no snapshot: of the process,
+// and how long reads of sources take.
+func liveMetrics() (*prometheus.Registry, *prometheus.HistogramVec) {
+	family := self.ReadDuration()
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:                           family.Name,
+		Help:                           family.Help,
+		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		NativeHistogramBucketFactor:    1.1,
+		NativeHistogramMaxBucketNumber: 160,
+	}, family.Labels)
+	// The older memory statistics stop the world at each scrape, and name one
+	// family twice in OpenMetrics.
+	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(durations, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry, durations
+}
+
+// gatherer gathers the page of the newest snapshot at each scrape.
+type gatherer func() prometheus.Gatherer
+
+func (g gatherer) Gather() ([]*dto.MetricFamily, error) { return g().Gather() }
+
+// messages returns those of sources that have one, by name.
+func messages(statuses []source.Status) map[string]string {
+	texts := make(map[string]string)
+	for _, status := range statuses {
+		if status.Message != "" {
+			texts[status.Name] = status.Message
+		}
+	}
+	return texts
+}

@@ -1,0 +1,94 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// EscapeJSON writes as \u what encoding/json leaves as it is and a reader does not
+// see as a character: DEL, the second set of control characters, marks of
+// direction, what has no width. Only strings have them, so the document means the
+// same. Text without any is returned as it is.
+func EscapeJSON(text []byte) []byte {
+	return rewrite(text, func(r rune) bool { return r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) }, appendEscape)
+}
+
+func appendEscape(text []byte, r rune) []byte {
+	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+		return fmt.Appendf(text, `\u%04x\u%04x`, high, low)
+	}
+	return fmt.Appendf(text, `\u%04x`, r)
+}
+
+// JSONWriter passes on what EscapeJSON makes of each Write, which has to end where
+// a character does. It is as safe for concurrent use as the Writer below it.
+func JSONWriter(to io.Writer) io.Writer { return jsonWriter{to} }
+
+type jsonWriter struct{ to io.Writer }
+
+// Write reports the length that it was given: the caller knows no other.
+func (w jsonWriter) Write(text []byte) (int, error) {
+	if _, err := w.to.Write(EscapeJSON(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// Markup makes U+FFFD of what a reader of a page does not see as a character:
+// control characters, marks of direction, which would reorder the text beside
+// them, and what has no width. Spaces, tabs and line feeds stay. It is for markup whose own
+// text has none of these. Text without any is returned as it is.
+func Markup(html []byte) []byte {
+	keep := func(r rune) bool {
+		return r >= ' ' && r < 0x7f || r == '\n' || r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r)
+	}
+	return rewrite(html, keep, func(text []byte, _ rune) []byte { return utf8.AppendRune(text, unicode.ReplacementChar) })
+}
+
+// rewrite replaces the characters that are not kept. A byte that is not UTF-8
+// becomes U+FFFD.
+func rewrite(text []byte, keep func(rune) bool, replace func([]byte, rune) []byte) []byte {
+	var out []byte
+	begin := 0 // of what is not in out yet
+	for at := 0; at < len(text); {
+		r, size := rune(text[at]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[at:])
+		}
+		bad := r == utf8.RuneError && size == 1
+		if bad || !keep(r) {
+			out = append(out, text[begin:at]...)
+			if bad {
+				out = utf8.AppendRune(out, utf8.RuneError)
+			} else {
+				out = replace(out, r)
+			}
+			begin = at + size
+		}
+		at += size
+	}
+	if begin == 0 {
+		return text
+	}
+	return append(out, text[begin:]...)
+}
+
+// Printable makes a blank of white space, line ends included, and U+FFFD of
+// whatever else is not printed: control characters, and those that change the
+// direction of a line or cannot be seen.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}

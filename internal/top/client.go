@@ -1,0 +1,246 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// Asker asks agents. It is safe for concurrent use.
+type Asker struct {
+	Client     *http.Client
+	Clock      clock.Clock
+	Namespaces []string      // whose claims are asked for; none means all
+	Timeout    time.Duration // of one answer
+	Parallel   int           // agents asked at a time
+}
+
+// Claims asks one agent.
+func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
+	defer recovered(&err)
+	body, at, err := a.get(ctx, agent, claimsPath)
+	if err != nil {
+		return Answer{}, a.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
+	}
+	return DecodeClaims(body, at)
+}
+
+// Pending asks the cluster role.
+func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummary, err error) {
+	defer recovered(&err)
+	body, _, err := a.get(ctx, agent, pendingPath)
+	if err != nil {
+		return PendingSummary{}, a.mistaken(ctx, agent, err, claimsPath, ErrNodeAgent)
+	}
+	return DecodePending(body)
+}
+
+// Round asks all of a listing once and reports each answer as it comes; report is
+// never called twice at a time. It returns when all have answered, failed or
+// run out of time.
+func (a *Asker) Round(ctx context.Context, listing Listing, report func(Change)) {
+	var one sync.Mutex
+	reportOne := func(change Change) {
+		one.Lock()
+		defer one.Unlock()
+		report(change)
+	}
+	reportOne(func(f *Fleet) { f.Expect(listing.Agents) })
+	var asked sync.WaitGroup
+	asked.Go(func() { a.cluster(ctx, listing, reportOne) })
+	a.each(ctx, listing.Agents, &asked, a.slots(), func(reply Reply) { reportOne(reply.change()) })
+	asked.Wait()
+}
+
+// cluster asks the cluster role, if there is one.
+func (a *Asker) cluster(ctx context.Context, listing Listing, report func(Change)) {
+	if listing.Cluster == nil {
+		report(func(f *Fleet) { f.SetPending(nil, listing.Trouble) })
+		return
+	}
+	pending, err := a.Pending(ctx, *listing.Cluster)
+	if ctx.Err() != nil {
+		return
+	}
+	report(func(f *Fleet) {
+		if err != nil {
+			f.SetPending(nil, err)
+			return
+		}
+		f.SetPending(&pending, nil)
+	})
+}
+
+// each asks agents, as many at a time as there are slots, and reports their replies
+// concurrently. It returns when all have been asked; the group waits for the
+// answers.
+func (a *Asker) each(ctx context.Context, agents []Agent, asking *sync.WaitGroup, slots chan struct{}, report func(Reply)) {
+	for _, agent := range agents {
+		select {
+		case <-ctx.Done():
+			return
+		case slots <- struct{}{}:
+		}
+		asking.Go(func() {
+			defer func() { <-slots }()
+			answer, err := a.Claims(ctx, agent)
+			if ctx.Err() == nil {
+				report(Reply{Agent: agent, Answer: answer, Err: err})
+			}
+		})
+	}
+}
+
+// slots are as many as agents may be asked at a time.
+func (a *Asker) slots() chan struct{} { return make(chan struct{}, max(a.Parallel, 1)) }
+
+// What each role alone serves.
+const (
+	claimsPath  = "api/v1/claims"
+	pendingPath = "api/v1/pending"
+)
+
+// ErrClusterRole and ErrNodeAgent say that an address is the other role's.
+var (
+	ErrClusterRole = errors.New("the cluster role answers there, and a node agent is wanted")
+	ErrNodeAgent   = errors.New("a node agent answers there, and the cluster role is wanted")
+)
+
+// mistaken says whose address it is where an exporter lacks the path that was
+// asked for and has the one that only the other role has; else the error stays.
+func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path string, other error) error {
+	if refused := (*StatusError)(nil); !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
+		return err
+	}
+	body, _, failed := a.get(ctx, agent, path)
+	var document struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	if failed != nil || decode(body, &document) != nil || document.APIVersion == "" {
+		return err
+	}
+	return other
+}
+
+// recovered makes an error of a panic: no answer of an agent may end this program
+// without restoring the terminal.
+func recovered(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("this program failed on its answer, which is a bug: %v", panicked)
+	}
+}
+
+// errTimeout is what the deadline of one answer ends with.
+var errTimeout = errors.New("no answer in time")
+
+// get reads a document and the moment of the answer, by the agent's clock where it has
+// one: nodes' clocks differ, and times in documents are by theirs.
+func (a *Asker) get(ctx context.Context, agent Agent, path string) ([]byte, time.Time, error) {
+	if agent.Trouble != nil {
+		return nil, time.Time{}, agent.Trouble
+	}
+	address := agent.Base.JoinPath(path)
+	address.RawQuery = url.Values{"namespace": a.Namespaces}.Encode()
+	body, header, err := request{a.Client, a.Timeout, MaxBody + 1}.get(ctx, address, "no address to ask")
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	at, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		at = a.Clock().Wall
+	}
+	return body, at, nil
+}
+
+// request is how an agent or the API server is read.
+type request struct {
+	client  *http.Client
+	timeout time.Duration
+	limit   int64 // bytes of the answer; what is longer is cut off
+}
+
+// get reads an answer of status 200. noAddress begins the error of a wrong address.
+func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([]byte, http.Header, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, r.timeout, errTimeout)
+	defer stop()
+	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", noAddress, plain(err))
+	}
+	asked.Header.Set("Accept", "application/json")
+	response, err := r.client.Do(asked)
+	if err != nil {
+		return nil, nil, explained(ctx, err, r.timeout)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, r.limit))
+	if err != nil {
+		return nil, nil, explained(ctx, err, r.timeout)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, refusal(response.StatusCode, body)
+	}
+	return body, response.Header, nil
+}
+
+// explained makes a short text of an error of the network. Addresses, which may
+// hold a password, are left out.
+func explained(ctx context.Context, err error, timeout time.Duration) error {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("%w (%s)", errTimeout, timeout)
+	}
+	return plain(err)
+}
+
+// plain is the error without the address that net/http puts around it.
+func plain(err error) error {
+	var around *url.Error
+	if errors.As(err, &around) {
+		return around.Err
+	}
+	return err
+}
+
+// StatusError is an answer that is none of the documents.
+type StatusError struct {
+	Code    int
+	Message string // what was answered, shortened; it is foreign
+}
+
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("%d %s", e.Code, http.StatusText(e.Code))
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return strings.TrimSpace(text)
+}
+
+// maxMessage is the most runes of an error that are shown.
+const maxMessage = 300
+
+// refusal reads what an exporter, an API server or a proxy says of an error.
+func refusal(code int, body []byte) error {
+	var decoded struct {
+		Error   string `json:"error"`
+		Message string `json:"message"`
+	}
+	message := ""
+	if len(body) <= MaxBody && json.Unmarshal(body, &decoded) == nil {
+		message = decoded.Error + decoded.Message
+	} else if code >= http.StatusBadRequest {
+		message, _, _ = strings.Cut(strings.TrimSpace(string(body[:min(len(body), maxMessage)])), "\n")
+	}
+	if letters := []rune(message); len(letters) > maxMessage {
+		message = string(letters[:maxMessage])
+	}
+	return &StatusError{Code: code, Message: Clean(message)}
+}

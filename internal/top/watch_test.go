@@ -1,0 +1,224 @@
+package top
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
+
+// agent serves like a node agent.
+func agent(t testing.TB, name string, handler http.HandlerFunc) Agent {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Agent{Name: name, Base: base}
+}
+
+func says(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/claims" && r.URL.Path != "/api/v1/pending" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(body)
+	}
+}
+
+// asker asks with a client of its own.
+func asker(t testing.TB) *Asker {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &Asker{
+		Client: &http.Client{Transport: transport, CheckRedirect: noRedirects}, Clock: clock.System(), Timeout: 30 * time.Second, Parallel: 4,
+	}
+}
+
+// hangs never answers, until the test ends.
+func hangs(t testing.TB) http.HandlerFunc {
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	return func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// Each agent that fails is decoded of by a reason, and the others flow.
+func TestRoundWithFaults(t *testing.T) {
+	good := answered(t, "claims.json")
+	elsewhere := agent(t, "elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s at the redirect", r.URL) })
+	zipped := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		packer := gzip.NewWriter(w)
+		_, _ = packer.Write(bytes.Repeat([]byte(" "), MaxBody+2))
+		_ = packer.Close()
+	}
+	dead := agent(t, "dead", says(good))
+	dead.Base.Host = "127.0.0.1:1"
+	dead.Base.User = url.UserPassword("me", "hunter2")
+	pending := agent(t, "no pod yet", says(good))
+	pending.Trouble = errors.New("its pod is Pending")
+	faults := map[string]struct {
+		agent Agent
+		want  string
+	}{
+		"no snapshot": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"apiVersion": "v1", "error": "no snapshot yet"}`)
+		}), "503 Service Unavailable: no snapshot yet"},
+		"forbidden": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind": "Status", "message": "pods \"x\" is forbidden"}`)
+		}), `403 Forbidden: pods "x" is forbidden`},
+		"a page of an error": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "bad\x1b[31m gateway\nmore", http.StatusBadGateway)
+		}), "502 Bad Gateway: bad?[31m gateway"},
+		"leads elsewhere": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.Base.String(), http.StatusFound)
+		}), "302 Found"},
+		"no JSON":   {agent(t, "", says([]byte("<html>"))), "no document of dra-exporter"},
+		"too large": {agent(t, "", says(make([]byte, MaxBody+1))), "larger than 4 MiB"},
+		"endless": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
+			for blanks := make([]byte, 1<<16); r.Context().Err() == nil; {
+				_, _ = w.Write(blanks)
+			}
+		}), "larger than 4 MiB"},
+		"too large unpacked": {agent(t, "", zipped), "larger than 4 MiB"},
+		"breaks off": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "{")
+		}), "unexpected EOF"},
+		"dead":          {dead, "connection refused"},
+		"not there yet": {pending, "its pod is Pending"},
+	}
+	var listing Listing
+	for name, fault := range faults {
+		fault.agent.Name = name
+		listing.Agents = append(listing.Agents, fault.agent, agent(t, "well beside "+name, says(good)))
+	}
+	reading := round(t, asker(t), listing)
+	if reading.Answered != len(faults) || len(reading.Rows) != len(faults)*len(claims(t, "claims.json").Rows) {
+		t.Errorf("%d agents have answered with %d rows", reading.Answered, len(reading.Rows))
+	}
+	if len(reading.Failures) != len(faults) {
+		t.Fatalf("failures: %+v", reading.Failures)
+	}
+	for _, failure := range reading.Failures {
+		if want := faults[failure.Agent].want; !strings.Contains(failure.Error, want) || strings.Contains(failure.Error, "hunter2") {
+			t.Errorf("%s: %s, want %s", failure.Agent, failure.Error, want)
+		}
+	}
+}
+
+func round(t testing.TB, asker *Asker, listing Listing) Reading {
+	t.Helper()
+	fleet := NewFleet()
+	asker.Round(t.Context(), listing, func(change Change) { change(fleet) })
+	if asked, all := fleet.Asked(); asked != all {
+		t.Errorf("%d of %d agents were asked", asked, all)
+	}
+	return fleet.Reading(noon, Wanted{})
+}
+
+// An agent that hangs costs its deadline, and no more are asked at a time than
+// is allowed.
+func TestRoundWithAgentsThatHang(t *testing.T) {
+	var listing Listing
+	var now, most atomic.Int32
+	good, hanging := answered(t, "claims.json"), hangs(t)
+	for i := range 12 {
+		listing.Agents = append(listing.Agents, agent(t, fmt.Sprintf("well-%d", i), func(w http.ResponseWriter, r *http.Request) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			time.Sleep(5 * time.Millisecond)
+			says(good)(w, r)
+		}), agent(t, fmt.Sprintf("hangs-%d", i), hanging))
+	}
+	asker := asker(t)
+	asker.Timeout = 500 * time.Millisecond
+	reading := round(t, asker, listing)
+	if reading.Answered != 12 || len(reading.Failures) != 12 || !strings.Contains(reading.Failures[0].Error, "no answer in time (500ms)") {
+		t.Errorf("%d answered, failures %+v", reading.Answered, reading.Failures)
+	}
+	if most.Load() > int32(asker.Parallel) {
+		t.Errorf("%d were asked at a time", most.Load())
+	}
+}
+
+// What is asked is what is wanted, with the password of the address.
+func TestRequest(t *testing.T) {
+	asked := make(chan *http.Request, 2)
+	to := agent(t, "a", func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		says([]byte(`{"apiVersion": "v1", "claims": []}`))(w, r)
+	})
+	to.Base = to.Base.JoinPath("prefix")
+	to.Base.User = url.UserPassword("me", "hunter2")
+	asker := asker(t)
+	asker.Namespaces = []string{"team a", "b"}
+	reading := round(t, asker, Listing{Agents: []Agent{to}})
+	request := <-asked
+	user, password, _ := request.BasicAuth()
+	if request.URL.String() != "/prefix/api/v1/claims?namespace=team+a&namespace=b" || user != "me" || password != "hunter2" {
+		t.Errorf("asked %s as %s:%s", request.URL, user, password)
+	}
+	if len(reading.Failures) != 1 || !strings.Contains(reading.Failures[0].Error, "404") { // says knows no prefix
+		t.Errorf("%+v", reading)
+	}
+}
+
+// The cluster role says who waits; if it cannot, that is said.
+func TestWaiting(t *testing.T) {
+	cluster := agent(t, "cluster", says(answered(t, "pending.json")))
+	reading := round(t, asker(t), Listing{Cluster: &cluster})
+	if reading.Pending == nil || reading.Pending.Count < 5 || len(reading.Pending.Reasons) < 3 || reading.Pending.Oldest.IsZero() {
+		t.Errorf("%+v", reading.Pending)
+	}
+	broken := agent(t, "cluster", says([]byte("x")))
+	reading = round(t, asker(t), Listing{Cluster: &broken})
+	if reading.Pending != nil || !strings.Contains(reading.PendingError, "no document") {
+		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
+	}
+	reading = round(t, asker(t), Listing{Trouble: errors.New("no cluster role found")})
+	if reading.PendingError != "no cluster role found" {
+		t.Errorf("%s", reading.PendingError)
+	}
+}
+
+// A round that is ended ends at once, and blames nobody.
+func TestRoundIsEnded(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	asked := make(chan struct{}, 1)
+	hanging := hangs(t)
+	one := agent(t, "a", func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		hanging(w, r)
+	})
+	go func() {
+		<-asked
+		stop()
+	}()
+	fleet := NewFleet()
+	asker(t).Round(ctx, Listing{Agents: []Agent{one}}, func(change Change) { change(fleet) })
+	if reading := fleet.Reading(noon, Wanted{}); len(reading.Failures) != 0 {
+		t.Errorf("%+v", reading.Failures)
+	}
+}
