@@ -312,7 +312,7 @@ func (p *pending) remove(ref *pendingRef) {
 // classes cannot be read, the diagnoses used an empty inventory, and are
 // ignored.
 func (p *pending) applyVerdicts(facts Facts) {
-	if !facts.Synced.diagnosable() {
+	if !facts.Synced.Diagnosable() {
 		return
 	}
 	for i := range facts.Verdicts {
@@ -362,7 +362,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 			if ref.removed {
 				continue
 			}
-			if !synced.diagnosable() {
+			if !synced.Diagnosable() {
 				ref.dropVerdict()
 			}
 			p.outdated[ref] = struct{}{}
@@ -398,7 +398,7 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 		reference: ref.reference, pod: ref.pod.podEntry, verdict: ref.verdict,
 		scheduler: p.parser.parse(message, extended), message: message,
 		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
-		queued: !p.once && ref.diagnosable() && p.synced.diagnosable(),
+		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
 	}
 }
 
@@ -488,7 +488,7 @@ func merge[T any](a, b []T, compare func(T, T) int) []T {
 // would use an empty inventory.
 func (p *pending) list() {
 	p.refs, p.questions, p.listed = make([]Waiting, len(p.order)), nil, true
-	diagnosable := p.synced.diagnosable()
+	diagnosable := p.synced.Diagnosable()
 	for i, ref := range p.order {
 		p.refs[i] = ref.value()
 		if diagnosable && !ref.pod.asked && ref.diagnosable() {
