@@ -7,5 +7,5 @@ package vendors
 // name, except some drivers before 1.0, which published that of a partition as
 // its parent's.
 func amd() Vendor {
-	return Vendor{Driver: "gpu.amd.com", WholeProfile: "spx", PartitionType: "amdgpu-partition"}
+	return Vendor{Name: AMD, PCI: 0x1002, Driver: "gpu.amd.com", Measured: true, WholeProfile: "spx", PartitionType: "amdgpu-partition"}
 }

@@ -8,9 +8,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
+// NVIDIADriver is the DRA driver for NVIDIA's GPUs.
+const NVIDIADriver = "gpu.nvidia.com"
+
 // nvidia is NVIDIA's row.
 func nvidia() Vendor {
-	return Vendor{Driver: "gpu.nvidia.com", DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
+	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Measured: true, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
 }
 
 // decodeMIGName decodes the name that NVIDIA's driver gives a MIG device,

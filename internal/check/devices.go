@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // sources is what the device sources have found.
@@ -129,12 +130,12 @@ func kindOf(d device.Device) string {
 // to go wrong.
 func (s sources) unseen(in area) []Finding {
 	var findings []Finding
-	for _, vendor := range []string{"nvidia", "amd"} {
+	for _, vendor := range []string{vendors.NVIDIA, vendors.AMD} {
 		findings = append(findings, s.unseenOf(in, vendor)...)
 	}
 	switch {
 	case len(s.Samples) > 0 || len(findings) > 0:
-	case slices.ContainsFunc(s.Published, func(d dra.PublishedDevice) bool { return measured(d.ID.Driver) }):
+	case slices.ContainsFunc(s.Published, func(d dra.PublishedDevice) bool { return vendors.IsMeasured(d.ID.Driver) }):
 		findings = append(findings, about(accessPage, in.failure("See which source reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source sees any", counted(len(s.Published), "device", "devices"))))
 	default:
 		findings = append(findings, in.skipped("hardware", "none: this node has no device that could be measured"))
@@ -196,7 +197,7 @@ func (s sources) located(uuid string) bool {
 }
 
 func unseenRemedy(vendor string) string {
-	if vendor == "amd" {
+	if vendor == vendors.AMD {
 		return "See whether the kernel driver amdgpu has them and sysfs is the node's: --path.sysfs."
 	}
 	return "Give the agent a way to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own."

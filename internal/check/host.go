@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // Host is the environment in which the check runs, which is that of the agent.
@@ -166,7 +168,7 @@ func pciFunctions(sysfs string) []PCIFunction {
 	var functions []PCIFunction
 	for _, folder := range folders {
 		class, vendor := pciNumber(folder, "class"), pciNumber(folder, "vendor")
-		function := PCIFunction{Address: filepath.Base(folder), Vendor: pciVendor(vendor)}
+		function := PCIFunction{Address: filepath.Base(folder), Vendor: vendors.ByPCI(vendor)}
 		if _, err := os.Lstat(filepath.Join(folder, "physfn")); err == nil {
 			continue // a virtual function
 		}
@@ -174,7 +176,7 @@ func pciFunctions(sysfs string) []PCIFunction {
 		switch {
 		case function.Vendor != "" && (class>>16 == display || class>>16 == accelerator):
 			function.GPU = true
-		case class>>8 == infiniband || function.Vendor == "mellanox" && class>>16 == network:
+		case class>>8 == infiniband || function.Vendor == vendors.Mellanox && class>>16 == network:
 			function.Vendor = cmp.Or(function.Vendor, fmt.Sprintf("vendor %04x", vendor))
 		default:
 			continue
@@ -197,23 +199,6 @@ func pciNumber(folder, file string) uint64 {
 		return 0
 	}
 	return number
-}
-
-// pciVendor names the vendors that DRA drivers exist for, by their numbers in
-// the PCI ID repository.
-func pciVendor(number uint64) string {
-	switch number {
-	case 0x10de:
-		return "nvidia"
-	case 0x1002:
-		return "amd"
-	case 0x8086:
-		return "intel"
-	case 0x15b3:
-		return "mellanox"
-	default:
-		return ""
-	}
 }
 
 // deviceNodes opens the control file of NVIDIA's library, and none of the files of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // matching is what drivers publish or claims hold on this node, beside the
@@ -125,18 +126,13 @@ func (m matching) driver(in area, driver string, subjects []subject) Finding {
 	switch {
 	case len(lost) == 0:
 		return in.ok(driver, "%s", text)
-	case !measured(driver):
+	case !vendors.IsMeasured(driver):
 		return in.warning("No source of this exporter reads such hardware: claims show who holds what, and no numbers.", driver, "%s; no hardware is known for %s", text, named(lost))
 	case allocated > 0:
 		return in.failure(m.lostRemedy(), driver, "%s; no hardware is known for %s, of which claims hold %d", text, named(lost), allocated)
 	default:
 		return in.warning(m.lostRemedy(), driver, "%s; no hardware is known for %s", text, named(lost))
 	}
-}
-
-// measured reports whether some source reads what the driver publishes.
-func measured(driver string) bool {
-	return driver == "gpu.nvidia.com" || driver == "gpu.amd.com" || driver == "dra.net"
 }
 
 func (m matching) lostRemedy() string {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // View is a node at one moment. What is unknown is nil, empty or the zero
@@ -233,7 +235,7 @@ func (d Device) name() DeviceName {
 		of := DeviceName{Driver: partition.Published.Driver, Pool: partition.Published.Pool, Device: stem}
 		switch {
 		case partition.Published.Device == "": // it says nothing
-		case !isMIG || of.Driver != nvidiaDriver || name.Device != "" && name != of:
+		case !isMIG || of.Driver != vendors.NVIDIADriver || name.Device != "" && name != of:
 			return d.Published
 		default:
 			name = of
@@ -241,9 +243,6 @@ func (d Device) name() DeviceName {
 	}
 	return name
 }
-
-// nvidiaDriver is the driver whose naming rule name knows.
-const nvidiaDriver = "gpu.nvidia.com"
 
 // Free reports whether neither the device nor a partition of it is held.
 func (d Device) Free() bool {

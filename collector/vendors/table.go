@@ -1,0 +1,47 @@
+package vendors
+
+// All returns the rows.
+func All() []Vendor {
+	return []Vendor{
+		nvidia(),
+		amd(),
+		{Name: "intel", PCI: 0x8086, Driver: "gpu.intel.com"},
+		{Name: "google", Driver: "tpu.google.com"},
+		{Name: Mellanox, PCI: 0x15b3},
+		{Driver: "dra.net", Measured: true},          // network adapters of any vendor
+		{Name: "example", Driver: "gpu.example.com"}, // simulated hardware, and sigs.k8s.io/dra-example-driver
+	}
+}
+
+// ByPCI returns the name of the vendor with a number of the PCI ID repository;
+// empty if no DRA driver is known for its devices.
+func ByPCI(number uint64) string {
+	for _, vendor := range All() {
+		if vendor.PCI != 0 && uint64(vendor.PCI) == number {
+			return vendor.Name
+		}
+	}
+	return ""
+}
+
+// DriverOf returns the DRA driver that a vendor ships for its devices; empty if
+// it is not known.
+func DriverOf(name string) string {
+	for _, vendor := range All() {
+		if name != "" && vendor.Name == name {
+			return vendor.Driver
+		}
+	}
+	return ""
+}
+
+// IsMeasured reports whether a source of this exporter reads the devices of a
+// DRA driver.
+func IsMeasured(driver string) bool {
+	for _, vendor := range All() {
+		if vendor.Driver == driver {
+			return vendor.Measured
+		}
+	}
+	return false
+}

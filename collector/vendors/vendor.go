@@ -1,0 +1,40 @@
+// Package vendors is what is known of the vendors of devices and of their DRA
+// drivers: how a driver names devices and partitions, under which attributes
+// it publishes what identifies hardware, how its opaque configuration is
+// shaped. There is one row for each vendor. The package knows neither
+// Kubernetes' API types nor the libraries that read hardware.
+package vendors
+
+// Names of vendors that have rules of their own elsewhere.
+const (
+	NVIDIA   = "nvidia"
+	AMD      = "amd"
+	Mellanox = "mellanox"
+)
+
+// Vendor is one row: a vendor and its DRA driver. What a vendor does not have
+// is empty or nil.
+type Vendor struct {
+	Name   string // label value vendor; empty: the driver publishes devices of many vendors
+	PCI    uint16 // number in the PCI ID repository
+	Driver string // name of the DRA driver
+
+	// Measured says that a source of this exporter reads the driver's devices.
+	Measured bool
+
+	// DecodeName decodes the name of a device. Names that say nothing of a
+	// partition give no profile and dra.PlacementUnknown.
+	DecodeName func(name string) (profile string, placement int)
+
+	// WholeProfile begins, in lower case, the profiles of devices that are not
+	// partitioned.
+	WholeProfile string
+
+	// PartitionType is the attribute "type" of partitions that are published
+	// with the PCI address of their parent.
+	PartitionType string
+
+	// DecodeSharing returns the sharing strategy in opaque parameters:
+	// time_slicing, mps, or empty.
+	DecodeSharing func(parameters []byte) string
+}
