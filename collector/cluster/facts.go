@@ -53,16 +53,16 @@ type Snapshot struct {
 	At           clock.Instant
 	Rows         []metric.Row
 	Questions    []dra.Question // for the judge, the oldest wait first
-	Waiting      []Waiting      // every waiting reference, likewise
+	Pending      []PendingRef   // all pending references, likewise
 	Observations []Observation  // durations that ended since the step before
 	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
 	Opened       []Observation  // of which histograms exist from now on, with nothing observed yet
 	Traces       []trace.Trace  // those that came to their end since the step before
 }
 
-// Waiting is a pod's claim reference, or its request of an extended resource,
+// PendingRef is a pod's claim reference, or its request of an extended resource,
 // that is not satisfied.
-type Waiting struct {
+type PendingRef struct {
 	Pod         dra.PodRef
 	PodUID      string
 	Node        string // where the pod is bound, or its allocation is for; empty before

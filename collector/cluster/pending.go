@@ -51,7 +51,7 @@ type pending struct {
 
 	changes   []pendingChange // of this step
 	listed    bool            // refs and questions are up to date
-	refs      []Waiting
+	refs      []PendingRef
 	questions []dra.Question
 }
 
@@ -95,7 +95,7 @@ type pendingLabels struct {
 // pendingUpdate is what one step changed. refs and questions are immutable, and
 // the same slices as in the step before if nothing has changed.
 type pendingUpdate struct {
-	refs      []Waiting
+	refs      []PendingRef
 	questions []dra.Question
 	changes   []pendingChange
 	onsets    []onset
@@ -487,7 +487,7 @@ func merge[T any](a, b []T, compare func(T, T) int) []T {
 // While slices or classes cannot be read there are no questions: the diagnoses
 // would use an empty inventory.
 func (p *pending) list() {
-	p.refs, p.questions, p.listed = make([]Waiting, len(p.order)), nil, true
+	p.refs, p.questions, p.listed = make([]PendingRef, len(p.order)), nil, true
 	diagnosable := p.synced.Diagnosable()
 	for i, ref := range p.order {
 		p.refs[i] = ref.value()
@@ -628,12 +628,12 @@ func longerUndiagnosed(a, b *pendingRef) *pendingRef {
 	return a
 }
 
-func (ref *pendingRef) value() Waiting {
+func (ref *pendingRef) value() PendingRef {
 	node := ""
 	if r := &ref.reference; r.exists() {
 		node = r.claim.object.Node
 	}
-	return Waiting{
+	return PendingRef{
 		Pod: ref.pod.ref, PodUID: ref.pod.object.UID, Node: node, PodClaim: ref.name, Claim: ref.claim,
 		DeviceClass: ref.class, Since: ref.since,
 		Reason: ref.reason, Message: ref.message, Verdict: ref.verdict,

@@ -231,8 +231,8 @@ func TestNobodyWaits(t *testing.T) {
 			change(&p, &c)
 			h.tell(p, c)
 			h.step(time.Second)
-			if len(h.last.Waiting)+len(h.last.Questions) > 0 {
-				t.Errorf("%+v waits", h.last.Waiting)
+			if len(h.last.Pending)+len(h.last.Questions) > 0 {
+				t.Errorf("%+v waits", h.last.Pending)
 			}
 		})
 	}

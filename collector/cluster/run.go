@@ -10,6 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/schedule"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,27 +21,23 @@ import (
 // read. The first lists of a large cluster take a while.
 const settleTime = time.Minute
 
-// stepSpacing bounds how many steps a burst of changes can cause, and stepRest
-// the share of a core that they take: after a step of some length it rests for
-// that many times as long.
-const (
-	stepSpacing = 50 * time.Millisecond
-	stepRest    = 3
-)
+// stepRest bounds the share of a core that steps take: after a step, the Runner
+// rests for this multiple of its duration.
+const stepRest = 3
 
-// Inputs are the ends of what the Runner asks. None of them blocks.
+// Inputs are what the Runner calls. None of these functions blocks.
 type Inputs struct {
-	Take     func() []Change // what has changed since the last time, in order
-	Synced   func() Synced   // which collections Take has told of as a whole
+	Take     func() []Change // changes since the last call, in order
+	Synced   func() Synced   // collections of which Take has returned everything
 	Supply   func() *dra.Supply
 	Verdicts func() []dra.Verdict
-	Costs    func() []dra.DiagnosisCost // nil: nobody diagnoses
-	Ask      func([]dra.Question)       // what the judge is to answer from now on
+	Costs    func() []dra.DiagnosisCost // nil: there are no diagnoses
+	Ask      func([]dra.Question)       // replaces what is to be diagnosed
 	Statuses func() []source.Status
 	Settled  func() bool     // every collection was listed once, or has failed to be
 	Wake     <-chan struct{} // something has changed
 
-	Traced  func([]trace.Trace) // is given the traces that came to their end; nil: nobody wants them
+	Traced  func([]trace.Trace) // receives the traces that have ended; nil: they are dropped
 	Sampled func(trace.ID) bool // whether a trace is exported; nil: none is
 }
 
@@ -52,8 +49,8 @@ type Runner struct {
 	now       clock.Clock
 	log       *slog.Logger
 	state     State
-	asked     *dra.Question // the first of what the judge was asked last
-	asks      int           // how many that were; -1: nothing was asked yet
+	asked     *dra.Question // the first of the last questions
+	asks      int           // number of the last questions; -1: none were asked yet
 	durations durations
 	latest    atomic.Pointer[Published]
 }
@@ -81,47 +78,22 @@ func NewRunner(config Config, inputs Inputs, registry prometheus.Registerer, now
 // pointer and is safe for concurrent use.
 func (r *Runner) Latest() *Published { return r.latest.Load() }
 
-// Run steps at each change, and at each interval in any case, until the
-// context ends. It is called once.
+// Run makes steps until the context ends. It is called once.
 func (r *Runner) Run(ctx context.Context) {
-	if !r.settle(ctx) {
-		return
-	}
-	ticker := time.NewTicker(r.config.Interval)
-	defer ticker.Stop()
-	for {
-		took := r.step(ctx)
-		ticker.Reset(r.config.Interval)
-		if !wait(ctx, max(stepSpacing, stepRest*took)) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.inputs.Wake:
-		case <-ticker.C:
-		}
-	}
+	schedule.Run(ctx, schedule.Options{
+		Settled: r.inputs.Settled, SettleTime: settleTime,
+		Wake: r.inputs.Wake, Interval: r.config.Interval, Rest: stepRest,
+	}, r.step)
 }
 
-func (r *Runner) settle(ctx context.Context) bool {
-	const pause = 20 * time.Millisecond
-	for waited := time.Duration(0); waited < settleTime && !r.inputs.Settled(); waited += pause {
-		if !wait(ctx, pause) {
-			return false
-		}
-	}
-	return ctx.Err() == nil
-}
-
-// step takes what has changed and publishes what follows, and reports how long
+// step applies what has changed, publishes the snapshot, and returns how long
 // that took.
 func (r *Runner) step(ctx context.Context) time.Duration {
 	now := r.now()
 	changes := r.inputs.Take()
 	facts := Facts{
 		Changes:  changes,
-		Synced:   r.inputs.Synced(), // speaks of what has been taken
+		Synced:   r.inputs.Synced(), // after Take: it describes what has been taken
 		Supply:   r.inputs.Supply(),
 		Verdicts: r.inputs.Verdicts(),
 		Sources:  r.inputs.Statuses(),
@@ -143,9 +115,9 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	return r.now().Since(now)
 }
 
-// ask tells the judge what he is asked now, where that is another list: he looks
-// everything up anew each time. Lists are immutable, and one that has not changed
-// is the same one.
+// ask passes the questions to the diagnosis if the list is another one, because
+// each list is resolved anew. Lists are immutable, so a list that has not changed
+// has the same first element.
 func (r *Runner) ask(questions []dra.Question) {
 	var first *dra.Question
 	if len(questions) > 0 {
@@ -156,14 +128,4 @@ func (r *Runner) ask(questions []dra.Question) {
 	}
 	r.asked, r.asks = first, len(questions)
 	r.inputs.Ask(questions)
-}
-
-// wait reports whether the pause passed before the context ended.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }

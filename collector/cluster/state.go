@@ -97,7 +97,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		At:           now,
 		Rows:         s.allRows(facts),
 		Questions:    pending.questions,
-		Waiting:      pending.refs,
+		Pending:      pending.refs,
 		Observations: s.histograms.observations,
 		Closed:       s.histograms.evicted,
 		Opened:       s.histograms.open(s.failures.classes, facts.Synced),

@@ -17,7 +17,7 @@ type adviser struct {
 
 // advise returns what would help against the reason, most useful first. It depends
 // on what was counted; where that is unknown, it says where to look.
-func (a adviser) advise(w cluster.Waiting, ref *PendingRef) []string {
+func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	devices := deviceAdvice{a.facts, ref}
 	switch w.Reason {
 	case dra.ReasonGated:
@@ -59,7 +59,7 @@ func (a adviser) advise(w cluster.Waiting, ref *PendingRef) []string {
 	}
 }
 
-func (a adviser) claimMissing(w cluster.Waiting) []string {
+func (a adviser) claimMissing(w cluster.PendingRef) []string {
 	name := w.Claim
 	if name == "" {
 		name = a.facts.Objects.podClaim(w.Pod, w.PodClaim).Claim
@@ -79,7 +79,7 @@ func (a adviser) claimMissing(w cluster.Waiting) []string {
 }
 
 // claimNotCreated looks for what stops the controller manager.
-func (a adviser) claimNotCreated(w cluster.Waiting, ref *PendingRef) []string {
+func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string {
 	if a.facts.Objects.creationFailed(w.Message) {
 		return []string{"mend what the controller manager says: " + w.Message}
 	}
@@ -98,7 +98,7 @@ func (a adviser) claimNotCreated(w cluster.Waiting, ref *PendingRef) []string {
 	return []string{"the controller manager makes the claim within a second: if it does not, see whether kube-controller-manager runs, and its log"}
 }
 
-func (a adviser) quota(w cluster.Waiting) []string {
+func (a adviser) quota(w cluster.PendingRef) []string {
 	help := []string{fmt.Sprintf("raise the quota, or free some of it: `kubectl describe resourcequota -n %s`", w.Pod.Namespace)}
 	var unused []string
 	for ref, claim := range a.facts.Objects.claims {
@@ -113,7 +113,7 @@ func (a adviser) quota(w cluster.Waiting) []string {
 	return help
 }
 
-func (a adviser) binding(w cluster.Waiting) []string {
+func (a adviser) binding(w cluster.PendingRef) []string {
 	claim, known := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
 	if !known {
 		return []string{"look at the controller of the devices' driver, which sets the conditions"}
@@ -131,7 +131,7 @@ func (a adviser) binding(w cluster.Waiting) []string {
 	}
 }
 
-func (a adviser) other(w cluster.Waiting, ref *PendingRef) []string {
+func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
 	help := []string{fmt.Sprintf("`kubectl describe pod -n %s %s`: what the scheduler says is about something else than devices", w.Pod.Namespace, w.Pod.Name)}
 	if ref.Fits != "" {
 		help = append(help, fmt.Sprintf("the devices of node %s would do: see what keeps the pod away from it", ref.Fits))
@@ -139,7 +139,7 @@ func (a adviser) other(w cluster.Waiting, ref *PendingRef) []string {
 	return help
 }
 
-func (a adviser) unknown(w cluster.Waiting) []string {
+func (a adviser) unknown(w cluster.PendingRef) []string {
 	var help []string
 	if denied := a.facts.Gaps.toList(); denied != "" {
 		help = append(help, "ask again as somebody who may list "+denied)

@@ -33,7 +33,7 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 	sure, unsure := SplitByGaps(verdicts, facts.Gaps)
 	known.Changes, known.Verdicts = nil, sure
 	_, second, _ := cluster.Step(state, known, r.Clock())
-	facts.Pending = slices.Clone(second.Waiting)
+	facts.Pending = slices.Clone(second.Pending)
 	AddUncertain(facts.Pending, unsure)
 	facts.Phases = phasesOf(second.Rows)
 	facts.Now = now.Wall

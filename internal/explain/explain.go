@@ -94,7 +94,7 @@ func (e explainer) pod(report *Report) error {
 }
 
 // pending describes one reference and what would help it.
-func (e explainer) pending(w cluster.Waiting) PendingRef {
+func (e explainer) pending(w cluster.PendingRef) PendingRef {
 	builder := pendingBuilder(e)
 	w = builder.withoutGuess(w)
 	ref := builder.build(w)

@@ -14,7 +14,7 @@ import (
 type Facts struct {
 	Now       time.Time
 	Objects   *Objects
-	Pending   []cluster.Waiting // with their reasons and diagnoses
+	Pending   []cluster.PendingRef // with their reasons and diagnoses
 	Phases    []Phase
 	Supply    *dra.Supply // nil: not counted
 	Claims    map[dra.ClaimRef]Spec

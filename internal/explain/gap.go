@@ -226,7 +226,7 @@ func SplitByGaps(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict)
 
 // AddUncertain gives the references without a diagnosis the counts of an uncertain
 // one, and adds why it is uncertain to the message.
-func AddUncertain(references []cluster.Waiting, unsure []dra.Verdict) {
+func AddUncertain(references []cluster.PendingRef, unsure []dra.Verdict) {
 	for i := range references {
 		w := &references[i]
 		for j := range unsure {

@@ -101,7 +101,7 @@ func TestSplitByGaps(t *testing.T) {
 		if unsure[0].Reason != dra.ReasonUnknown || unsure[0].Detail.Fits != "" || given.Detail.Fits != "node-a" {
 			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
 		}
-		references := []cluster.Waiting{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
+		references := []cluster.PendingRef{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
 		explain.AddUncertain(references, unsure)
 		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)

@@ -15,7 +15,7 @@ type pendingBuilder struct {
 
 // withoutGuess returns the reference without a reason where the claim may be that
 // of the pod's group, which could not be read.
-func (b pendingBuilder) withoutGuess(w cluster.Waiting) cluster.Waiting {
+func (b pendingBuilder) withoutGuess(w cluster.PendingRef) cluster.PendingRef {
 	pod, known := b.facts.Objects.pods[w.Pod]
 	if known && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
 		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is not known whether the claim that the pod shares with its group exists"
@@ -24,7 +24,7 @@ func (b pendingBuilder) withoutGuess(w cluster.Waiting) cluster.Waiting {
 }
 
 // build describes one reference, all but what would help it.
-func (b pendingBuilder) build(w cluster.Waiting) PendingRef {
+func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 	ref := PendingRef{
 		Pods: []string{w.Pod.Name}, PodClaim: w.PodClaim, Claim: w.Claim, DeviceClass: w.DeviceClass,
 		Since: w.Since.UTC(), Reason: string(w.Reason), Meaning: cmp.Or(w.Reason.Info().Meaning, dra.ReasonUnknown.Info().Meaning), Message: w.Message,

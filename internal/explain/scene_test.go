@@ -65,8 +65,8 @@ func spec(count int64) explain.Spec {
 }
 
 // pendingRef is the reference of the pending pod.
-func pendingRef(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.Waiting {
-	return cluster.Waiting{
+func pendingRef(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.PendingRef {
+	return cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Claim: "train-0-gpus-x7k2p",
 		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Verdict: verdict,
 	}
@@ -81,7 +81,7 @@ func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail
 }
 
 // facts are the objects with one pending reference.
-func facts(count int64, waiting ...cluster.Waiting) explain.Facts {
+func facts(count int64, waiting ...cluster.PendingRef) explain.Facts {
 	return explain.Facts{
 		Now: now, Objects: objects(), Pending: waiting,
 		Claims: map[dra.ClaimRef]explain.Spec{

@@ -111,7 +111,7 @@ func prioritized() explain.Facts {
 
 // extended is a pod that asks for devices as an extended resource.
 func extended() explain.Facts {
-	f := facts(2, cluster.Waiting{
+	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
 		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated",
 		Verdict: &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Asked: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},

@@ -44,9 +44,9 @@ func TestAVerdictEndsWithItsSubject(t *testing.T) {
 			if w := h.one(); w.Verdict != nil || w.DeviceClass != test.class {
 				t.Errorf("%s of class %q: %+v", w.Reason, w.DeviceClass, w.Verdict)
 			}
-			told := &h.last.Waiting[0]
+			told := &h.last.Pending[0]
 			h.step(time.Second)
-			if told != &h.last.Waiting[0] {
+			if told != &h.last.Pending[0] {
 				t.Error("it is told again, though nothing has changed")
 			}
 		})

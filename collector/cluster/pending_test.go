@@ -113,8 +113,8 @@ func TestExtendedResources(t *testing.T) {
 	made.Binding = dra.BindingDone
 	h.tell(made)
 	h.step(time.Second)
-	if len(h.last.Waiting) != 0 {
-		t.Errorf("%+v wait", h.last.Waiting)
+	if len(h.last.Pending) != 0 {
+		t.Errorf("%+v wait", h.last.Pending)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestCapKeepsTheOldest(t *testing.T) {
 	h.expect(`dra_exporter_series_dropped_total{family="dra_claim_pending_reason_info"} 6
 		dra_exporter_series_dropped_total{family="dra_claim_pending_since_timestamp_seconds"} 6`, "dra_exporter_series_dropped_total{family=\"dra_claim_pending_")
 	var order []string
-	for _, w := range h.last.Waiting {
+	for _, w := range h.last.Pending {
 		order = append(order, w.Pod.Name)
 	}
 	if want := []string{"p-10", "p-20", "p-30", "p-50", "p-70"}; !slices.Equal(order, want) {
@@ -278,15 +278,15 @@ func TestSnapshotsAreImmutable(t *testing.T) {
 		h.tell(pod(fmt.Sprintf("a/p-%d", i), 10*i, "gpu<one"))
 	}
 	h.step(time.Second)
-	kept, before := h.last, slices.Clone(h.last.Waiting)
+	kept, before := h.last, slices.Clone(h.last.Pending)
 	rows := slices.Clone(kept.Rows)
 	h.lose(pod("a/p-2", 20, "gpu<one"))
 	h.tell(pod("a/first", -5, "gpu<one"))
 	h.step(time.Second)
-	if !slices.Equal(kept.Waiting, before) || !slices.Equal(kept.Rows, rows) {
+	if !slices.Equal(kept.Pending, before) || !slices.Equal(kept.Rows, rows) {
 		t.Error("a snapshot has changed")
 	}
-	if len(h.last.Waiting) != 5 || h.last.Waiting[0].Pod.Name != "first" {
-		t.Errorf("%+v wait", h.last.Waiting)
+	if len(h.last.Pending) != 5 || h.last.Pending[0].Pod.Name != "first" {
+		t.Errorf("%+v wait", h.last.Pending)
 	}
 }

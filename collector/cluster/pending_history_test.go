@@ -178,8 +178,8 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			if got, want := h.lines(families), fresh.lines(families); got != want {
 				t.Fatalf("seed %d: after this history\n%s\nanybody else sees\n%s", seed, beyond(got, want), beyond(want, got))
 			}
-			if !slices.EqualFunc(h.last.Waiting, fresh.last.Waiting, sameWait) {
-				t.Fatalf("seed %d: after this history\n%+v\nanybody else sees\n%+v", seed, h.last.Waiting, fresh.last.Waiting)
+			if !slices.EqualFunc(h.last.Pending, fresh.last.Pending, sameWait) {
+				t.Fatalf("seed %d: after this history\n%+v\nanybody else sees\n%+v", seed, h.last.Pending, fresh.last.Pending)
 			}
 			if !slices.EqualFunc(h.last.Questions, fresh.last.Questions, sameQuestion) {
 				t.Fatalf("seed %d: after this history\n%+v\nanybody else asks\n%+v", seed, h.last.Questions, fresh.last.Questions)
@@ -218,7 +218,7 @@ func beyond(text, other string) string {
 	return lines
 }
 
-func sameWait(a, b Waiting) bool {
+func sameWait(a, b PendingRef) bool {
 	a.Verdict, b.Verdict = nil, nil
 	return a == b
 }

@@ -107,12 +107,12 @@ func (h *hall) expect(want string, prefixes ...string) {
 func trimmed(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\t", "")) }
 
 // one is the only one that waits.
-func (h *hall) one() Waiting {
+func (h *hall) one() PendingRef {
 	h.t.Helper()
-	if len(h.last.Waiting) != 1 {
-		h.t.Fatalf("%d wait: %+v", len(h.last.Waiting), h.last.Waiting)
+	if len(h.last.Pending) != 1 {
+		h.t.Fatalf("%d wait: %+v", len(h.last.Pending), h.last.Pending)
 	}
-	return h.last.Waiting[0]
+	return h.last.Pending[0]
 }
 
 // pod makes a pod "namespace/name" that was created so many seconds after
