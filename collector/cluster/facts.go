@@ -52,7 +52,7 @@ type Config struct {
 type Snapshot struct {
 	At           clock.Instant
 	Rows         []metric.Row
-	Questions    []dra.Question // for the judge, the oldest wait first
+	Questions    []dra.Question // to be diagnosed, the oldest reference first
 	Pending      []PendingRef   // all pending references, likewise
 	Observations []Observation  // durations that ended since the step before
 	Closed       []string       // classes of which no claim is left and nothing was ever observed: their histograms go
