@@ -26,7 +26,7 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 
 // documented has both roles' families, and those that both have in a chapter
 // of their own.
-func documented() []metric.Chapter {
+func documented() []metrictest.Chapter {
 	ofCluster := map[string]bool{}
 	for _, family := range cluster.Families() {
 		ofCluster[family.Name] = true
@@ -47,10 +47,10 @@ func documented() []metric.Chapter {
 	}
 	nodes = append(nodes, self.NewReload().All()...)
 	both = append(append(both, self.AccessReviews()), self.NewPush().All()...)
-	itself := metric.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
-	pushing := metric.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}
-	return []metric.Chapter{
-		{Title: "Node role", Families: nodes, Sections: []metric.Section{
+	itself := metrictest.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
+	pushing := metrictest.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}
+	return []metrictest.Chapter{
+		{Title: "Node role", Families: nodes, Sections: []metrictest.Section{
 			{Title: "What the hardware does", Prefixes: []string{"dra_device_"}},
 			{Title: "What a claim gets of a device", Prefixes: []string{"dra_claim_"}},
 			{Title: "What each of several pods does on a device", Prefixes: []string{"dra_pod_"}},
@@ -58,21 +58,21 @@ func documented() []metric.Chapter {
 			{Title: "Constraints of device classes", Prefixes: []string{"dra_constraint_"}},
 			itself,
 		}},
-		{Title: "Cluster role", Families: clusters, Sections: []metric.Section{
+		{Title: "Cluster role", Families: clusters, Sections: []metrictest.Section{
 			{Title: "Who waits, and why", Prefixes: []string{"dra_claim_pending_", "dra_claims", "dra_allocation_failures_"}},
 			{Title: "How long it takes", Prefixes: []string{"dra_allocation_duration_", "dra_claim_ready_", "dra_claim_phase_"}},
 			{Title: "What is left", Prefixes: []string{"dra_devices", "dra_class_", "dra_device_class_", "dra_pool_", "dra_capacity"}},
 			{Title: "What is stuck or sick", Prefixes: []string{"dra_claim_", "dra_device_", "dra_pod_"}},
 			itself,
 		}},
-		{Title: "Both roles", Families: both, Sections: []metric.Section{pushing, itself}},
+		{Title: "Both roles", Families: both, Sections: []metrictest.Section{pushing, itself}},
 	}
 }
 
 func TestMetricsDocument(t *testing.T) {
 	var document strings.Builder
 	document.WriteString(metricsHead)
-	if err := metric.Document(&document, documented()); err != nil {
+	if err := metrictest.Document(&document, documented()); err != nil {
 		t.Fatal(err)
 	}
 	metrictest.CompareGolden(t, "../../docs/metrics.md", document.String())

@@ -142,7 +142,7 @@ func familiesOf(h *hall) map[string]bool {
 }
 
 func TestFamilies(t *testing.T) {
-	if err := metric.Validate(Families()); err != nil {
+	if err := metrictest.Validate(Families()); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package metric
+package metrictest
 
 import (
 	"errors"
@@ -6,15 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/prometheus/common/model"
 )
 
 // Validate reports all that is wrong with a table of families: names that
 // Prometheus refuses or that appear twice, counters without _total and
 // gauges with it, units that the name does not end with, missing or
-// unfinished help, labels that are invalid or appear twice. It is for tests
-// of tables; a page does not ask it.
-func Validate(families []*Family) error {
+// unfinished help, labels that are invalid or appear twice. A page does
+// not check it.
+func Validate(families []*metric.Family) error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, family := range families {
@@ -22,22 +23,23 @@ func Validate(families []*Family) error {
 			errs = append(errs, fmt.Errorf("family %s: appears twice", family.Name))
 		}
 		seen[family.Name] = true
-		for _, fault := range family.faults() {
+		for _, fault := range faultsOf(family) {
 			errs = append(errs, fmt.Errorf("family %s: %s", family.Name, fault))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (f *Family) faults() []string {
+// faultsOf returns what is wrong with one family.
+func faultsOf(f *metric.Family) []string {
 	var faults []string
 	if !model.LegacyValidation.IsValidMetricName(f.Name) {
 		faults = append(faults, "the name is invalid")
 	}
-	if strings.HasSuffix(f.Name, "_total") != (f.Type == Counter) {
+	if strings.HasSuffix(f.Name, "_total") != (f.Type == metric.Counter) {
 		faults = append(faults, "counters end with _total, and nothing else does")
 	}
-	if f.Unit != "" && !f.unitInName() {
+	if f.Unit != "" && !strings.HasSuffix(strings.TrimSuffix(f.Name, "_total"), "_"+f.Unit) {
 		faults = append(faults, "the name does not end with the unit "+f.Unit)
 	}
 	if f.Help == "" || strings.HasSuffix(f.Help, ".") || strings.Contains(f.Help, "\n") {

@@ -1,4 +1,4 @@
-package metric_test
+package metrictest_test
 
 import (
 	"strings"
@@ -18,8 +18,8 @@ func TestDocument(t *testing.T) {
 	}
 	exporter := &metric.Family{Name: "dra_claims", Help: "How many"}
 	var text strings.Builder
-	if err := metric.Document(&text, []metric.Chapter{
-		{Title: "A role", Families: families, Sections: []metric.Section{
+	if err := metrictest.Document(&text, []metrictest.Chapter{
+		{Title: "A role", Families: families, Sections: []metrictest.Section{
 			{Title: "Hardware", Prefixes: []string{"dra_device_"}},
 			{Title: "Claims and more", Prefixes: []string{"dra_claim_", "dra_exporter_", "dra_device_power"}},
 			{Title: "Nothing", Prefixes: []string{"dra_nothing_"}},
@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 		{`the label "__name__" is invalid`, metric.Family{Name: "dra_device_info", Help: "x", Labels: []string{"__name__"}}},
 		{`the label "uuid" appears twice`, metric.Family{Name: "dra_device_info", Help: "x", Labels: []string{"uuid", "uuid"}}},
 	} {
-		err := metric.Validate([]*metric.Family{&test.family})
+		err := metrictest.Validate([]*metric.Family{&test.family})
 		switch {
 		case test.fault == "" && err != nil:
 			t.Errorf("%s: %v", test.family.Name, err)
@@ -57,7 +57,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	twice := metric.Family{Name: "dra_device_info", Help: "x"}
-	if err := metric.Validate([]*metric.Family{&twice, &twice}); err == nil {
+	if err := metrictest.Validate([]*metric.Family{&twice, &twice}); err == nil {
 		t.Error("a family that appears twice is not noticed")
 	}
 }

@@ -1,16 +1,18 @@
-package metric
+package metrictest
 
 import (
 	"bufio"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // Chapter is the part of a document that has the families of one role.
 type Chapter struct {
 	Title    string
-	Families []*Family
+	Families []*metric.Family
 	Sections []Section
 }
 
@@ -42,8 +44,8 @@ func Document(w io.Writer, chapters []Chapter) error {
 	return out.Flush()
 }
 
-func (c Chapter) grouped(sections []Section) [][]*Family {
-	groups := make([][]*Family, len(sections))
+func (c Chapter) grouped(sections []Section) [][]*metric.Family {
+	groups := make([][]*metric.Family, len(sections))
 	for _, family := range c.Families {
 		for i, section := range sections {
 			if section.has(family) {
@@ -55,7 +57,7 @@ func (c Chapter) grouped(sections []Section) [][]*Family {
 	return groups
 }
 
-func (s Section) has(family *Family) bool {
+func (s Section) has(family *metric.Family) bool {
 	for _, prefix := range s.Prefixes {
 		if strings.HasPrefix(family.Name, prefix) {
 			return true
@@ -64,7 +66,7 @@ func (s Section) has(family *Family) bool {
 	return false
 }
 
-func writeTable(out io.Writer, title string, families []*Family) {
+func writeTable(out io.Writer, title string, families []*metric.Family) {
 	fmt.Fprintf(out, "\n### %s\n\n", title)
 	fmt.Fprint(out, "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
 	for _, family := range families {
