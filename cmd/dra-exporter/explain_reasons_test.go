@@ -115,7 +115,7 @@ func TestExplainEachReason(t *testing.T) {
 		"no_matching_device, for CEL that fails": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
 			"fails for gpu.example.com/", "no such key: flavour", "ask whether there is such an attribute"}},
 		"undetermined": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU" // ` + strings.Repeat("long ", 1000) + `'}}]`), []string{
-			"cannot be diagnosed: one of its selectors has 5055 bytes, more than the limit of 4096", "more work than is allowed"}},
+			"cannot be diagnosed: one of its selectors has 5055 bytes, more than the limit of 4096", "exceeds a"}},
 		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
 			"create DeviceClass gpus.example.com", "near gpus.example.com there is gpu.example.com"}},
 		"pool_incomplete": {"devices: {requests: [{name: nic, exactly: {deviceClassName: nic.example.com, allocationMode: ExactCount, count: 1}}]}", []string{

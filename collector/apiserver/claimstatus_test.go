@@ -48,9 +48,9 @@ func TestOneClaimThatCannotBeReadImpairsTheOthers(t *testing.T) {
 	}
 }
 
-// TestTheStateOfTheClaimsIsThatOfTheirLastReads tells a node, that does not
-// run, how reads went, one a minute.
-func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
+// TestStatusOfClaims applies outcomes of reads to a node that does not run, one a
+// minute.
+func TestStatusOfClaims(t *testing.T) {
 	var log strings.Builder
 	now := clock.System()()
 	node, err := New(Options{Config: &rest.Config{}, Node: "node-a", Clock: func() clock.Instant { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -63,19 +63,19 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		wanted[dra.ClaimRef{Namespace: "lab", Name: name}] = []string{"pod"}
 	}
-	wantAll(node.book, node.now(), wanted, 0)
+	wantAll(node.claims, node.now(), wanted, 0)
 	read := func(name string, err error) func() {
 		return func() {
 			ref := dra.ClaimRef{Namespace: "lab", Name: name}
-			node.noteClaim(ref, claim(name, name, "", ""), err)
-			node.tellClaims(node.book.known[ref].failure != nil)
+			node.claims.apply(node.now(), ref, claim(name, name, "", ""), err)
+			node.reportClaims(node.claims.records[ref].failure != nil)
 		}
 	}
 	forget := func(name string) func() {
 		return func() {
 			delete(wanted, dra.ClaimRef{Namespace: "lab", Name: name})
-			wantAll(node.book, node.now(), wanted, 0)
-			node.tellClaims(false)
+			wantAll(node.claims, node.now(), wanted, 0)
+			node.reportClaims(false)
 		}
 	}
 	for i, step := range []struct {
@@ -85,7 +85,7 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 		errors uint64
 		lines  int
 	}{
-		{func() { node.tellClaims(false) }, false, source.ReasonNone, 0, 0},
+		{func() { node.reportClaims(false) }, false, source.ReasonNone, 0, 0},
 		{read("a", nil), true, source.ReasonNone, 0, 0},
 		{read("b", broken), true, source.ReasonUnavailable, 1, 1},
 		{read("a", nil), true, source.ReasonUnavailable, 1, 1},
@@ -97,11 +97,11 @@ func TestTheStateOfTheClaimsIsThatOfTheirLastReads(t *testing.T) {
 		{forget("b"), true, source.ReasonNone, 6, 5},
 		{read("a", broken), false, source.ReasonUnavailable, 7, 6},
 		{forget("a"), false, source.ReasonUnavailable, 7, 6},
-		{func() { node.podsTurned(true) }, true, source.ReasonNone, 7, 7},
+		{func() { node.setPodsFresh(true) }, true, source.ReasonNone, 7, 7},
 	} {
 		now = now.Add(time.Minute)
 		step.do()
-		status, lines := node.claims.Status(), strings.Count(log.String(), "\n")
+		status, lines := node.claimTracker.Status(), strings.Count(log.String(), "\n")
 		if status.Up != step.up || status.Reason != step.reason || status.Errors != step.errors || lines != step.lines {
 			t.Errorf("step %d: %+v with %d lines, want %+v; log %s", i, status, lines, step, log.String())
 		}

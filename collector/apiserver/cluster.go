@@ -3,27 +3,56 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
+	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// ClusterOptions say what to read and whom to tell. All but Namespace,
-// Observe and Limits are needed.
+// Keeper receives the objects that a diagnosis of allocations needs: new ones,
+// changed ones, and nil for those that are gone. Objects belong to the keeper.
+// They have no managed fields, labels and annotations (but nodes have their
+// labels), no driver configuration, and no device status. Names are valid UTF-8;
+// the content of objects need not be. It is called for each object by one
+// goroutine at a time and in order, for different kinds by several at once, and
+// should return quickly.
+type Keeper interface {
+	Slice(name string, slice *resourcev1.ResourceSlice)
+	Class(name string, class *resourcev1.DeviceClass)
+	Rule(name string, rule *resourcev1.DeviceTaintRule)
+	Node(name string, node *corev1.Node)
+	Template(namespace, name string, template *resourcev1.ResourceClaimTemplate)
+	Claim(namespace, name string, claim *resourcev1.ResourceClaim)
+}
+
+// ClusterOptions are the options of a Cluster. All but Namespace, Observe and
+// Limits are required.
 type ClusterOptions struct {
 	Config    *rest.Config
-	Namespace string // pods, claims, templates, groups and events of this one alone; empty: of all
+	Namespace string // of pods, claims, templates, groups and events; empty: all
 	Keeper    Keeper
 	Log       *slog.Logger
 	Clock     clock.Clock
 
-	// Observe returns what is told how long each request of the named
-	// source took, in seconds.
+	// Observe returns what observes the duration of each request of the named
+	// source, in seconds.
 	Observe func(source string) func(seconds float64)
 
 	Limits Limits
@@ -44,74 +73,65 @@ func (o ClusterOptions) check() error {
 	}
 }
 
-// Cluster follows what the API server knows of claims in the whole cluster,
-// or in one namespace. What a claim's life consists of is told as changes;
-// the objects by which allocation is judged are handed to the keeper and not
-// held here. All methods but Run may be called at any time from any goroutine;
-// Run once.
+// Change is one event of the API server.
+type Change = dra.Change
+
+// Synced says which collections were known as a whole.
+type Synced = dra.Synced
+
+// Cluster watches everything that concerns claims in the whole cluster, or in
+// one namespace. Changes of pods, claims, groups, nodes and events are recorded;
+// the objects that a diagnosis of allocations needs are passed to the keeper and
+// not kept here. All methods but Run may be called at any time from any
+// goroutine; Run once.
 //
-// What has not been taken is kept without a limit: whoever makes a Cluster
-// takes the changes.
+// The changes that are not taken are kept without a limit.
 type Cluster struct {
-	options ClusterOptions
-	client  *client
-	journal *journal
-	kinds   []*followed
-	claims  *followed // speaks for the whole API group
-	asking  *extendedNames
-	pending *pendingReferences
+	options     ClusterOptions
+	client      *watch.Client
+	log         *changelog
+	collections []watched
+	claims      *watch.Watcher // reports the status of the whole API group
+	pods        *clusterPods
 
-	mu     sync.Mutex
-	synced Synced
-	barred bool // the API server has no resource.k8s.io/v1
+	mu          sync.Mutex
+	synced      Synced
+	unsupported bool // the API server does not serve resource.k8s.io/v1
 }
 
-// Synced says of which collections everything is known. What has been known
-// once stays so while its watch is interrupted; a collection that cannot be
-// read (for want of permission, or because it is not served) never is.
-type Synced struct {
-	Claims, Pods, Slices, Classes, Nodes, Events bool
-}
-
-// NewCluster prepares to read; nothing is sent before Run.
+// NewCluster returns a Cluster that sends nothing before Run.
 func NewCluster(options ClusterOptions) (*Cluster, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config, options.Limits.orDefault())
+	connection, err := watch.NewClient(options.Config, options.Limits)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{
-		options: options,
-		client:  connection,
-		journal: newJournal(options.Clock),
-		asking:  newExtendedNames(),
-		pending: newPendingReferences(),
-	}
-	c.followPods()
-	c.followClaims()
-	c.followSlices()
-	c.followNodes()
-	c.followClasses()
-	c.followRules()
-	c.followTemplates()
-	c.followGroups()
-	c.followEvents(decode.ReasonPreparation, false)
-	c.followEvents(decode.ReasonCreation, true)
+	log := newChangelog(options.Clock)
+	c := &Cluster{options: options, client: connection, log: log, pods: newClusterPods(log)}
+	c.watchPods()
+	c.watchClaims()
+	c.watchSlices()
+	c.watchNodes()
+	c.watchClasses()
+	c.watchRules()
+	c.watchTemplates()
+	c.watchGroups()
+	c.watchEvents(decode.ReasonPreparation, false)
+	c.watchEvents(decode.ReasonCreation, true)
 	return c, nil
 }
 
-// Run reads until ctx ends. What fails meanwhile is told by Statuses, and
-// tried again.
+// Run watches until ctx ends. Failures are reported by Statuses and retried.
 func (c *Cluster) Run(ctx context.Context) {
-	defer c.client.close()
+	defer c.client.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
 	begin := func(ofDRA bool) {
-		for _, kind := range c.kinds {
-			if kind.ofDRA == ofDRA {
-				running.Go(func() { kind.watched.run(ctx, nil, kind.store) })
+		for _, collection := range c.collections {
+			if collection.ofDRA == ofDRA {
+				running.Go(func() { collection.watcher.Run(ctx) })
 			}
 		}
 	}
@@ -123,97 +143,97 @@ func (c *Cluster) Run(ctx context.Context) {
 	})
 }
 
-// awaitAPI returns when the API server has resource.k8s.io/v1, or does not
-// say; false when ctx has ended. That it has not is told once, rather than by
-// each collection of the group.
+// awaitAPI returns true when the API server serves resource.k8s.io/v1, or when
+// that is not known; false when ctx has ended. That it is not served is reported
+// once, and not by each collection of the group.
 func (c *Cluster) awaitAPI(ctx context.Context) bool {
-	pauses := newPauses(spread)
+	claims := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: c.options.Namespace, Resource: claimsSource}
+	backoff := watch.NewBackoff(watch.Jitter)
 	for ctx.Err() == nil {
 		began := c.options.Clock()
-		err := c.client.probe(ctx, c.options.Namespace)
-		if !isUnsupported(err) {
-			c.bar(false)
+		err := c.client.List(ctx, claims, metav1.ListOptions{Limit: 1}, &resourcev1.ResourceClaimList{})
+		if !watch.IsUnsupported(err) {
+			c.setUnsupported(false)
 			return ctx.Err() == nil
 		}
-		c.claims.watched.fail(err)
-		c.bar(true)
-		sleep(ctx, pauses.after(err, c.options.Clock().Since(began)))
+		c.claims.Fail(err)
+		c.setUnsupported(true)
+		watch.Sleep(ctx, backoff.Next(err, c.options.Clock().Since(began)))
 	}
 	return false
 }
 
-func (c *Cluster) bar(barred bool) {
+func (c *Cluster) setUnsupported(unsupported bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.barred = barred
-	signal(c.journal.changed)
+	c.unsupported = unsupported
+	signal(c.log.changed)
 }
 
-// Changed receives after there is something to take, or a source or what is
-// synced is different. It never holds more than one word, however much has
-// changed.
-func (c *Cluster) Changed() <-chan struct{} { return c.journal.changed }
+// Changed receives when there are changes to take, or the status of a source or
+// what is synced has changed. Its capacity is one.
+func (c *Cluster) Changed() <-chan struct{} { return c.log.changed }
 
-// Take returns all changes since the last call, in the order in which they
-// were told. They are the caller's.
+// Take returns all changes since the last call, in the order in which they were
+// received. They belong to the caller.
 func (c *Cluster) Take() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Asked before, what is synced cannot be ahead of what is taken.
+	// Read before the changes, so that it is not ahead of them.
 	c.synced = Synced{
-		Claims: c.known("resourceclaims"), Pods: c.known("pods"), Slices: c.known("resourceslices"),
-		Classes: c.known("deviceclasses"), Nodes: c.known("nodes"), Events: c.known("events"),
+		Claims: c.listed(claimsSource), Pods: c.listed("pods"), Slices: c.listed("resourceslices"),
+		Classes: c.listed("deviceclasses"), Nodes: c.listed("nodes"), Events: c.listed("events"),
 	}
-	return c.journal.take()
+	return c.log.take()
 }
 
-// Synced says what is known as a whole to those who have been given all that
-// Take has returned so far.
+// Synced says which collections the changes that Take has returned make known as
+// a whole.
 func (c *Cluster) Synced() Synced {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced
 }
 
-func (c *Cluster) known(name string) bool {
-	for _, kind := range c.kinds {
-		if kind.watched.resource == name && !kind.watched.isListed() {
+func (c *Cluster) listed(resource string) bool {
+	for _, collection := range c.collections {
+		if collection.resource == resource && !collection.watcher.Listed() {
 			return false
 		}
 	}
 	return true
 }
 
-// Settled reports whether each collection has been listed once, or has failed
-// to be, or is not served: whether there is nothing to wait for.
+// Settled reports whether each collection was listed, failed to be, or is not
+// served.
 func (c *Cluster) Settled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, kind := range c.kinds {
-		if barred := kind.ofDRA && c.barred; !barred && !kind.watched.isSettled() {
+	for _, collection := range c.collections {
+		if unsupported := collection.ofDRA && c.unsupported; !unsupported && !collection.watcher.Settled() {
 			return false
 		}
 	}
 	return true
 }
 
-// Statuses says how each source is: one per resource, by its name, and none
-// for those that an API server may well not serve while it does not. Where
-// resource.k8s.io/v1 as a whole is not served, the claims say so in words and
-// the group's other resources by their reason alone.
+// Statuses returns the status of each source: one for each resource, and none
+// for an optional one that is not served. If resource.k8s.io/v1 as a whole is
+// not served, the status of the claims has the message, and those of the other
+// resources of the group only the reason.
 func (c *Cluster) Statuses() []source.Status {
-	now, pending := c.options.Clock(), c.journal.oldest()
+	now, pending := c.options.Clock(), c.log.oldest()
 	c.mu.Lock()
-	barred := c.barred
+	unsupported := c.unsupported
 	c.mu.Unlock()
 	var all []source.Status
-	for _, kind := range c.kinds {
-		status, served := kind.watched.statusIfServed(now, pending)
-		if kind.ofDRA && barred && status.Reason == source.ReasonNone {
+	for _, collection := range c.collections {
+		status, served := collection.watcher.Status(now, pending)
+		if collection.ofDRA && unsupported && status.Reason == source.ReasonNone {
 			status.Reason = source.ReasonUnsupported
 		}
 		if status.Name == "pods" {
-			status = c.pending.note(status)
+			status = c.pods.limit.status(status)
 		}
 		switch last := len(all) - 1; {
 		case !served:
@@ -226,7 +246,7 @@ func (c *Cluster) Statuses() []source.Status {
 	return all
 }
 
-// worse is the status of a source that is read in two parts.
+// worse returns the status of a source that is read in two parts.
 func worse(a, b source.Status) source.Status {
 	one, other := a, b
 	if a.Up && a.Reason == source.ReasonNone {
@@ -239,4 +259,250 @@ func worse(a, b source.Status) source.Status {
 		one.LastSuccess = other.LastSuccess
 	}
 	return one
+}
+
+// watched is one collection of the cluster.
+type watched struct {
+	resource string
+	ofDRA    bool // of resource.k8s.io/v1
+	watcher  *watch.Watcher
+}
+
+// collection describes one to watch.
+type collection[O watch.Object, V any] struct {
+	resource   string
+	selector   string // of fields; empty: all
+	namespaced bool
+	ofDRA      bool
+	optional   bool // the API server may not serve it
+	silent     bool // another collection of the same source logs
+	versions   []watch.Version
+	decoder    watch.Decoder[O, V] // without Flush
+}
+
+// addCollection adds a collection to those that Run watches.
+func addCollection[O watch.Object, V any](c *Cluster, of collection[O, V]) (store *watch.Store[O, V], lock sync.Locker) {
+	lock = &sync.Mutex{}
+	of.decoder.Flush = func() { signal(c.log.changed) }
+	store = watch.NewStore(lock, of.decoder)
+	log, observe := c.options.Log, func(float64) {}
+	if of.silent {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if c.options.Observe != nil {
+		observe = c.options.Observe(of.resource)
+	}
+	from := &watch.Source{Client: c.client, Resource: of.resource, Selector: of.selector, Versions: of.versions}
+	if of.namespaced {
+		from.Namespace = c.options.Namespace
+	}
+	c.collections = append(c.collections, watched{resource: of.resource, ofDRA: of.ofDRA, watcher: watch.New(watch.Options{
+		Clock: c.options.Clock, Tracker: source.NewTracker(of.resource, log, c.options.Clock, observe),
+		Changed: func(bool) { signal(c.log.changed) }, Optional: of.optional,
+	}, from, store)})
+	return store, lock
+}
+
+// kept decodes nothing of the objects, and passes them to the keeper.
+func kept[O watch.Object](keep func(namespace, name string, object O)) watch.Decoder[O, item[struct{}]] {
+	return watch.Decoder[O, item[struct{}]]{
+		Unchanged: sameVersion[O, struct{}],
+		Decode: func(object O) (item[struct{}], bool) {
+			return item[struct{}]{version: object.GetResourceVersion()}, true
+		},
+		Apply: func(event watch.Event[O, item[struct{}]]) {
+			keep(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), event.Object)
+		},
+	}
+}
+
+// watchPods records the changes of the pods that clusterPods reports.
+func (c *Cluster) watchPods() {
+	strings := newInterner()
+	c.pods.store, c.pods.lock = addCollection(c, collection[*corev1.Pod, podItem]{
+		resource: "pods", namespaced: true,
+		versions: podVersions(),
+		decoder: watch.Decoder[*corev1.Pod, podItem]{
+			Unchanged: func(before podItem, pod *corev1.Pod) bool {
+				return before.version != "" && before.version == pod.ResourceVersion
+			},
+			Decode: func(pod *corev1.Pod) (podItem, bool) {
+				life := decode.PodLife(pod)
+				strings.pod(&life)
+				return podItem{version: pod.ResourceVersion, decoded: &life}, len(life.Claims) > 0 || len(life.Extended) > 0
+			},
+			Apply: func(event watch.Event[*corev1.Pod, podItem]) { c.pods.apply(event.Before, event.After, event.Live) },
+		},
+	})
+}
+
+// watchClasses passes classes to the keeper, and the extended resources that
+// they stand for to the pods.
+func (c *Cluster) watchClasses() {
+	addCollection(c, collection[*resourcev1.DeviceClass, classItem]{
+		resource: "deviceclasses", ofDRA: true,
+		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceClassList{} }}},
+		decoder: watch.Decoder[*resourcev1.DeviceClass, classItem]{
+			Unchanged: func(before classItem, class *resourcev1.DeviceClass) bool {
+				return before.version != "" && before.version == class.ResourceVersion
+			},
+			Decode: func(class *resourcev1.DeviceClass) (classItem, bool) {
+				return classItem{version: class.ResourceVersion, extended: decode.OptionalText(class.Spec.ExtendedResourceName)}, true
+			},
+			Apply: func(event watch.Event[*resourcev1.DeviceClass, classItem]) {
+				if c.pods.applyClass(event.Before.name(), event.After.name()) {
+					signal(c.log.changed)
+				}
+				c.options.Keeper.Class(decode.Text(event.Name.Name), decode.StripClass(event.Object))
+			},
+		},
+	})
+}
+
+// watchClaims records the changes of claims, and passes the claims to the keeper.
+func (c *Cluster) watchClaims() *watch.Store[*resourcev1.ResourceClaim, item[dra.ClaimLife]] {
+	strings := newInterner()
+	apply := recording[*resourcev1.ResourceClaim](recorder[dra.ClaimLife]{
+		log:    c.log,
+		uid:    func(life *dra.ClaimLife) string { return life.UID },
+		change: func(life *dra.ClaimLife) dra.Change { return dra.Change{Claim: life} },
+	})
+	store, _ := addCollection(c, collection[*resourcev1.ResourceClaim, item[dra.ClaimLife]]{
+		resource: claimsSource, namespaced: true, ofDRA: true,
+		versions: claimVersions(),
+		decoder: watch.Decoder[*resourcev1.ResourceClaim, item[dra.ClaimLife]]{
+			Unchanged: sameVersion[*resourcev1.ResourceClaim, dra.ClaimLife],
+			Decode: func(claim *resourcev1.ResourceClaim) (item[dra.ClaimLife], bool) {
+				life := decode.ClaimLife(claim)
+				strings.claim(&life)
+				return item[dra.ClaimLife]{version: claim.ResourceVersion, value: &life}, true
+			},
+			Apply: func(event watch.Event[*resourcev1.ResourceClaim, item[dra.ClaimLife]]) {
+				apply(event)
+				c.options.Keeper.Claim(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), decode.StripClaim(event.Object))
+			},
+		},
+	})
+	c.claims = c.collections[len(c.collections)-1].watcher
+	return store
+}
+
+func (c *Cluster) watchSlices() {
+	addCollection(c, collection[*resourcev1.ResourceSlice, item[struct{}]]{
+		resource: "resourceslices", ofDRA: true,
+		versions: sliceVersions(),
+		decoder: kept(func(_, name string, slice *resourcev1.ResourceSlice) {
+			c.options.Keeper.Slice(name, decode.StripSlice(slice))
+		}),
+	})
+}
+
+func (c *Cluster) watchTemplates() {
+	addCollection(c, collection[*resourcev1.ResourceClaimTemplate, item[struct{}]]{
+		resource: "resourceclaimtemplates", namespaced: true, ofDRA: true,
+		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceClaimTemplateList{} }}},
+		decoder: kept(func(namespace, name string, template *resourcev1.ResourceClaimTemplate) {
+			c.options.Keeper.Template(namespace, name, decode.StripTemplate(template))
+		}),
+	})
+}
+
+// watchRules: DeviceTaintRule is v1 since Kubernetes 1.37, was v1beta2 in 1.36
+// and v1alpha3 before. What is used here is the same in all of them.
+func (c *Cluster) watchRules() {
+	decoder := kept(func(_, name string, rule *resourcev1.DeviceTaintRule) {
+		c.options.Keeper.Rule(name, decode.StripRule(rule))
+	})
+	decoder.Convert = decode.TaintRule
+	addCollection(c, collection[*resourcev1.DeviceTaintRule, item[struct{}]]{
+		resource: "devicetaintrules", ofDRA: true, optional: true,
+		versions: []watch.Version{
+			{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceTaintRuleList{} }},
+			{Group: resourcev1beta2.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1beta2.DeviceTaintRuleList{} }},
+			{Group: resourcev1alpha3.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1alpha3.DeviceTaintRuleList{} }},
+		},
+		decoder: decoder,
+	})
+}
+
+// watchGroups records the changes of the groups of pods that have claims.
+// PodGroup is v1beta1 and v1alpha3 in Kubernetes 1.37, and both are disabled by
+// default.
+func (c *Cluster) watchGroups() {
+	addCollection(c, collection[*schedulingv1beta1.PodGroup, item[dra.Group]]{
+		resource: "podgroups", namespaced: true, optional: true,
+		versions: []watch.Version{
+			{Group: schedulingv1beta1.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1beta1.PodGroupList{} }},
+			{Group: schedulingv1alpha3.SchemeGroupVersion, Empty: func() runtime.Object { return &schedulingv1alpha3.PodGroupList{} }},
+		},
+		decoder: watch.Decoder[*schedulingv1beta1.PodGroup, item[dra.Group]]{
+			Convert:   decode.PodGroup,
+			Unchanged: sameVersion[*schedulingv1beta1.PodGroup, dra.Group],
+			Decode: func(group *schedulingv1beta1.PodGroup) (item[dra.Group], bool) {
+				decoded := decode.Group(group)
+				return item[dra.Group]{version: group.ResourceVersion, value: &decoded}, len(decoded.Claims) > 0
+			},
+			Apply: recording[*schedulingv1beta1.PodGroup](recorder[dra.Group]{
+				log:    c.log,
+				uid:    func(group *dra.Group) string { return group.UID },
+				change: func(group *dra.Group) dra.Change { return dra.Change{Group: group} },
+			}),
+		},
+	})
+}
+
+// watchEvents records the events with one reason. A field selector has only one.
+func (c *Cluster) watchEvents(reason string, silent bool) {
+	addCollection(c, collection[*corev1.Event, item[dra.Trouble]]{
+		resource: "events", namespaced: true, silent: silent,
+		selector: fields.OneTermEqualSelector("reason", reason).String(),
+		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.EventList{} }}},
+		decoder: watch.Decoder[*corev1.Event, item[dra.Trouble]]{
+			Unchanged: sameVersion[*corev1.Event, dra.Trouble],
+			Decode: func(event *corev1.Event) (item[dra.Trouble], bool) {
+				trouble, ok := decode.Trouble(event)
+				return item[dra.Trouble]{version: event.ResourceVersion, value: &trouble}, ok
+			},
+			Apply: recording[*corev1.Event](recorder[dra.Trouble]{
+				log:    c.log,
+				uid:    func(trouble *dra.Trouble) string { return trouble.Name },
+				change: func(trouble *dra.Trouble) dra.Change { return dra.Change{Trouble: trouble} },
+			}),
+		},
+	})
+}
+
+// watchNodes records the changes of nodes, and passes what selectors read to the
+// keeper. The status of a node is written every few minutes without a relevant
+// change, so the version is a hash of the relevant part.
+func (c *Cluster) watchNodes() {
+	seed := maphash.MakeSeed()
+	apply := recording[*corev1.Node](recorder[dra.NodeLife]{
+		log:    c.log,
+		uid:    func(life *dra.NodeLife) string { return life.Name },
+		change: func(life *dra.NodeLife) dra.Change { return dra.Change{Node: life} },
+	})
+	addCollection(c, collection[*corev1.Node, item[dra.NodeLife]]{
+		resource: "nodes",
+		versions: []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.NodeList{} }}},
+		decoder: watch.Decoder[*corev1.Node, item[dra.NodeLife]]{
+			Decode: func(node *corev1.Node) (item[dra.NodeLife], bool) {
+				life := decode.NodeLife(node)
+				return item[dra.NodeLife]{version: hashOf(seed, decode.StripNode(node)), value: &life}, true
+			},
+			Apply: func(event watch.Event[*corev1.Node, item[dra.NodeLife]]) {
+				apply(event)
+				c.options.Keeper.Node(decode.Text(event.Name.Name), decode.StripNode(event.Object))
+			},
+		},
+	})
+}
+
+// hashOf is empty for a node that cannot be encoded.
+func hashOf(seed maphash.Seed, node *corev1.Node) string {
+	bytes, err := node.Marshal()
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(maphash.Bytes(seed, bytes), 36)
 }

@@ -1,146 +1,161 @@
 package apiserver
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// extendedNames are the names of extended resources that stand for devices of
-// a class. Every other extended resource is a device plugin's, and no concern
-// of those who follow claims. It is safe for concurrent use.
-type extendedNames struct {
-	pods *collection[*corev1.Pod, podItem]
-
-	mu      sync.Mutex
-	classes map[string]int // how many classes have the name
-}
-
-func newExtendedNames() *extendedNames { return &extendedNames{classes: make(map[string]int)} }
-
-// stands reports whether the name stands for devices of a class. The name
-// that is made of a class's own always does, if there is no such class too:
-// nobody else can provide it.
-func (e *extendedNames) stands(name string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.classes[name] > 0 || strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix)
-}
-
-// count adds a class of the name, or takes one away, and reports whether the
-// name came or went by that.
-func (e *extendedNames) count(name string, by int) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	had := e.classes[name] > 0
-	if e.classes[name] += by; e.classes[name] <= 0 {
-		delete(e.classes, name)
-	}
-	return had != (e.classes[name] > 0)
-}
-
-// podItem is what is kept of a pod that uses claims or asks for extended
+// podItem is what is kept of a pod that uses claims or requests extended
 // resources.
 type podItem struct {
-	version string
-	asked   *dra.PodLife // with all extended resources
-	told    *dra.PodLife // with those that stand for devices; nil: it was not told of
+	version  string
+	decoded  *dra.PodLife // with all extended resources
+	reported *dra.PodLife // with those that stand for devices; nil: the pod is not reported
 
-	references referenceCount // of told
+	references referenceCount // of reported
 }
 
-// followPods tells of the pods that use claims, or ask for extended resources
-// that stand for devices.
-func (c *Cluster) followPods() {
-	words := newWords()
-	c.asking.pods = follow(c, kind[*corev1.Pod, podItem]{
-		resource: "pods", scoped: true,
-		offers: []offer{{c.client.core, func() runtime.Object { return &corev1.PodList{} }}},
-		known: func(before podItem, pod *corev1.Pod) bool {
-			return before.version != "" && before.version == pod.ResourceVersion
-		},
-		decode: func(pod *corev1.Pod) (podItem, bool) {
-			life := decode.PodLife(pod)
-			words.pod(&life)
-			return podItem{version: pod.ResourceVersion, asked: &life}, len(life.Claims) > 0 || len(life.Extended) > 0
-		},
-		changed: c.podDiffers,
-	})
+// clusterPods records the changes of the pods that use claims, or request
+// extended resources that stand for devices. Every other extended resource is
+// provided by a device plugin.
+type clusterPods struct {
+	recorder recorder[dra.PodLife]
+	limit    *referenceLimit // of references of pending pods
+	store    *watch.Store[*corev1.Pod, podItem]
+	lock     sync.Locker // of the store
+
+	mu      sync.Mutex
+	classes map[string]int // by the extended resource: how many device classes it stands for
 }
 
-// podDiffers is called, under the lock of the pods, when a pod has come,
-// changed or gone. A status forgets the first start of a container that has
-// started often.
-func (c *Cluster) podDiffers(before, after *podItem, live bool) {
-	if before != nil && after != nil && before.asked.UID == after.asked.UID {
-		if first := before.asked.Started; !first.IsZero() && first.Before(after.asked.Started) {
-			after.asked.Started = first
+func newClusterPods(log *changelog) *clusterPods {
+	return &clusterPods{
+		recorder: recorder[dra.PodLife]{
+			log:    log,
+			uid:    func(life *dra.PodLife) string { return life.UID },
+			change: func(life *dra.PodLife) dra.Change { return dra.Change{Pod: life} },
+		},
+		limit: newReferenceLimit(), classes: make(map[string]int),
+	}
+}
+
+// apply applies, under the lock of the store, the change of a pod. The status
+// of a pod does not keep the first start of a container that has started often.
+func (p *clusterPods) apply(before, after *podItem, live bool) {
+	if before != nil && after != nil && before.decoded.UID == after.decoded.UID {
+		if first := before.decoded.Started; !first.IsZero() && first.Before(after.decoded.Started) {
+			after.decoded.Started = first
 		}
 	}
-	c.tellPod(before, after, live)
+	p.record(before, after, live)
 }
 
-// tellPod tells of the pod so far as it concerns devices. One that has been
-// there and comes to concern them is not told of as it happens: it was made
-// before.
-func (c *Cluster) tellPod(before, after *podItem, live bool) {
-	c.pending.remove(before)
+// record records the change of what is reported of a pod. A pod that was there
+// and is reported from now on was created before: that is not live.
+func (p *clusterPods) record(before, after *podItem, live bool) {
+	p.limit.release(before)
+	var was, is *dra.PodLife
+	if before != nil {
+		was = before.reported
+	}
 	if after != nil {
-		after.told = c.asking.concern(after.asked)
-		c.pending.admit(after)
+		after.reported = p.reported(after.decoded)
+		p.limit.admit(after)
+		is = after.reported
 	}
-	was, is := before.item(), after.item()
-	teller[dra.PodLife]{
-		journal: c.journal,
-		uid:     func(life *dra.PodLife) string { return life.UID },
-		change:  func(life *dra.PodLife) Change { return Change{Pod: life} },
-	}.tell(was, is, live && !emerges(before, after))
-	if is != nil && is.value != after.told {
-		if after.asked == after.told {
-			after.asked = is.value
+	known := before != nil && was == nil && after != nil && before.decoded.UID == after.decoded.UID
+	kept := p.recorder.record(was, is, live && !known)
+	if is != nil && kept != is {
+		if after.decoded == is {
+			after.decoded = kept
 		}
-		after.told = is.value
+		after.reported = kept
 	}
 }
 
-// emerges reports whether a pod that was there, and was not told of, is now.
-func emerges(before, after *podItem) bool {
-	return before != nil && before.told == nil && after != nil && before.asked.UID == after.asked.UID
-}
-
-func (p *podItem) item() *item[dra.PodLife] {
-	if p == nil || p.told == nil {
-		return nil
-	}
-	return &item[dra.PodLife]{value: p.told}
-}
-
-// concern is the pod with those of its extended resources alone that stand
-// for devices; nil if it has none, and no claims.
-func (e *extendedNames) concern(asked *dra.PodLife) *dra.PodLife {
-	standing := make(map[string]int64, len(asked.Extended))
-	for name, amount := range asked.Extended {
-		if e.stands(name) {
-			standing[name] = amount
+// reported returns the pod with only those extended resources that stand for
+// devices; nil if it has none, and no claims.
+func (p *clusterPods) reported(pod *dra.PodLife) *dra.PodLife {
+	extended := make(map[string]int64, len(pod.Extended))
+	for name, amount := range pod.Extended {
+		if p.standsForDevices(name) {
+			extended[name] = amount
 		}
 	}
 	switch {
-	case len(standing) == len(asked.Extended):
-		return asked
-	case len(standing) == 0 && len(asked.Claims) == 0:
+	case len(extended) == len(pod.Extended):
+		return pod
+	case len(extended) == 0 && len(pod.Claims) == 0:
 		return nil
-	case len(standing) == 0:
-		standing = nil
+	case len(extended) == 0:
+		extended = nil
 	}
-	concern := *asked
-	concern.Extended = standing
-	return &concern
+	reported := *pod
+	reported.Extended = extended
+	return &reported
+}
+
+// standsForDevices reports whether an extended resource stands for devices of a
+// class. A name that is made of the name of a class always does, even if there
+// is no such class: no device plugin can provide it.
+func (p *clusterPods) standsForDevices(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.classes[name] > 0 || strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix)
+}
+
+// applyClass applies the change of a class, from the extended resource that it
+// stood for to the one that it stands for. It reports whether pods were recorded
+// again.
+func (p *clusterPods) applyClass(was, is string) (changed bool) {
+	if was == is {
+		return false
+	}
+	for name, by := range map[string]int{was: -1, is: 1} {
+		if name != "" && p.countClass(name, by) {
+			p.revise(name)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// countClass adds a class of an extended resource, or removes one. It reports
+// whether the resource begins or ceases to stand for devices.
+func (p *clusterPods) countClass(name string, by int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	had := p.classes[name] > 0
+	if p.classes[name] += by; p.classes[name] <= 0 {
+		delete(p.classes, name)
+	}
+	return had != (p.classes[name] > 0)
+}
+
+// revise records again the pods that request an extended resource which begins
+// or ceases to stand for devices. The pods themselves did not change.
+func (p *clusterPods) revise(resource string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.store.Revise(func(item podItem) podItem {
+		if _, requested := item.decoded.Extended[resource]; !requested {
+			return item
+		}
+		after := item
+		p.record(&item, &after, false)
+		return after
+	})
 }
 
 // classItem is what is kept of a device class.
@@ -156,31 +171,94 @@ func (i *classItem) name() string {
 	return i.extended
 }
 
-// classDiffers is called when a class has come, changed or gone, with the
-// extended resources that it stood for and stands for.
-func (c *Cluster) classDiffers(was, is string) {
-	if was == is {
-		return
-	}
-	for name, by := range map[string]int{was: -1, is: 1} {
-		if name != "" && c.asking.count(name, by) {
-			c.reviewPods(name)
-		}
+// Limits of the references to claims, and of the requests of extended resources,
+// of pods that are not bound to a node: everybody who may create pods decides
+// how many there are. Those of bound pods are limited by what nodes can run.
+const (
+	namespaceReferences = 10_000
+	totalReferences     = 60_000
+)
+
+// referenceLimit counts the references of pods that are not bound. It is used
+// under the lock of the pods, except for dropped.
+type referenceLimit struct {
+	total      int
+	namespaces map[string]int
+	dropped    atomic.Int64
+}
+
+// referenceCount is how many references of a pod are reported and dropped.
+type referenceCount struct{ reported, dropped int }
+
+func newReferenceLimit() *referenceLimit {
+	return &referenceLimit{namespaces: make(map[string]int)}
+}
+
+// release removes the references of a pod from the count; nil: there is no pod.
+func (l *referenceLimit) release(gone *podItem) {
+	if gone != nil {
+		l.count(gone.decoded.Ref.Namespace, -gone.references.reported, -gone.references.dropped)
 	}
 }
 
-// reviewPods tells anew of the pods that ask for an extended resource which
-// has come to stand for devices, or ceased to. Nothing has happened to them.
-func (c *Cluster) reviewPods(resource string) {
-	pods := c.asking.pods
-	pods.lock.Lock()
-	defer pods.lock.Unlock()
-	for name, before := range pods.items {
-		if _, asks := before.asked.Extended[resource]; asks {
-			after := before
-			c.tellPod(&before, &after, false)
-			pods.items[name] = after
-		}
+func (l *referenceLimit) count(namespace string, reported, dropped int) {
+	l.total += reported
+	if l.namespaces[namespace] += reported; l.namespaces[namespace] == 0 {
+		delete(l.namespaces, namespace)
 	}
-	signal(c.journal.changed)
+	l.dropped.Add(int64(dropped))
+}
+
+// admit drops the references of a pod beyond the limit, extended resources
+// first. A pod without any is not reported.
+func (l *referenceLimit) admit(item *podItem) {
+	item.references = referenceCount{}
+	pod := item.reported
+	if pod == nil || pod.Node != "" || pod.Terminal {
+		return
+	}
+	wanted := len(pod.Claims) + len(pod.Extended)
+	namespace := pod.Ref.Namespace
+	room := max(min(namespaceReferences-l.namespaces[namespace], totalReferences-l.total), 0)
+	item.references = referenceCount{reported: min(wanted, room), dropped: max(wanted-room, 0)}
+	l.count(namespace, item.references.reported, item.references.dropped)
+	if wanted <= room {
+		return
+	}
+	trimmed := *pod
+	trimmed.Claims = slices.Clone(pod.Claims[:min(room, len(pod.Claims))])
+	trimmed.Extended = firstExtended(pod.Extended, room-len(trimmed.Claims))
+	decoded := *item.decoded
+	decoded.Claims = trimmed.Claims
+	item.reported, item.decoded = &trimmed, &decoded
+	if room == 0 {
+		item.reported = nil
+	}
+}
+
+// firstExtended returns at most so many of a pod's extended resources, the first
+// by name.
+func firstExtended(all map[string]int64, most int) map[string]int64 {
+	if len(all) <= most {
+		return all
+	}
+	if most == 0 {
+		return nil
+	}
+	first := make(map[string]int64, most)
+	for _, name := range slices.Sorted(maps.Keys(all))[:most] {
+		first[name] = all[name]
+	}
+	return first
+}
+
+// status adds to the status of the pods that references were dropped.
+func (l *referenceLimit) status(status source.Status) source.Status {
+	dropped := l.dropped.Load()
+	if dropped == 0 || !status.Up || status.Reason != source.ReasonNone {
+		return status
+	}
+	status.Reason = source.ReasonResourceExhausted
+	status.Message = fmt.Sprintf("%d references of pending pods to claims are not followed: the limit is %d in a namespace and %d in all", dropped, namespaceReferences, totalReferences)
+	return status
 }

@@ -99,6 +99,7 @@ func BenchmarkClaimTakenIn(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	claims := cluster.watchClaims()
 	bytes := make([][]byte, count)
 	for i := range bytes {
 		if bytes[i], err = realClaim(i).Marshal(); err != nil {
@@ -115,7 +116,7 @@ func BenchmarkClaimTakenIn(b *testing.B) {
 		if i%2 == 0 {
 			claim.Status.ReservedFor = nil
 		}
-		if err := cluster.claims.store.Update(claim); err != nil {
+		if _, err := claims.Receive(claim, false, true); err != nil {
 			b.Fatal(err)
 		}
 		if i%count == 0 {

@@ -78,23 +78,16 @@ func takeIn(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*
 		if err := pod.Unmarshal(data); err != nil {
 			b.Fatal(err)
 		}
-		light, err := node.pods.Transformer()(pod)
-		if err != nil {
-			b.Fatal(err)
-		}
-		objects = append(objects, light)
+		objects = append(objects, node.pods.Admit(pod))
 	}
-	if err := node.pods.Replace(objects, "1"); err != nil {
-		b.Fatal(err)
-	}
-	if err := node.slices.Replace([]any{published}, "1"); err != nil {
-		b.Fatal(err)
-	}
+	node.pods.Replace(objects)
+	node.slices.Replace([]any{published})
 	for i := range pods {
 		ref := dra.ClaimRef{Namespace: "lab", Name: fmt.Sprintf("claim-%d", i)}
 		object := claim(ref.Name, fmt.Sprintf("uid-%d", i), "node-a", published.Spec.Devices[i%56].Name, fmt.Sprintf("pod-%d", i))
-		node.noteClaim(ref, object, nil)
+		node.claims.apply(node.now(), ref, object, nil)
+		node.applyClaimChanges()
 	}
-	node.touch()
+	node.outdate()
 	return node, node.Latest()
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// TestWordsDoNotPileUp has more words than are to be known at one time.
-func TestWordsDoNotPileUp(t *testing.T) {
-	known := newWords()
-	for i := range 5 * vocabulary {
+// TestInternerIsLimited interns more strings than are kept.
+func TestInternerIsLimited(t *testing.T) {
+	known := newInterner()
+	for i := range 5 * maxInterned {
 		life := dra.NodeLife{Name: string(metav1.Unix(int64(i), 0).UTC().AppendFormat(nil, "20060102150405"))}
 		known.share(&life.Name)
-		if again := known.word(life.Name); again != life.Name {
+		if again := known.intern(life.Name); again != life.Name {
 			t.Fatalf("%q became %q", life.Name, again)
 		}
 	}
-	if have := len(known.young) + len(known.old); have > 2*vocabulary {
-		t.Errorf("%d words are known", have)
+	if have := len(known.young) + len(known.old); have > 2*maxInterned {
+		t.Errorf("%d strings are kept", have)
 	}
 }
 
@@ -48,13 +48,13 @@ func FuzzIntern(f *testing.F) {
 		}
 		if claim := (&resourcev1.ResourceClaim{}); claim.Unmarshal(data) == nil {
 			life, shared := decode.ClaimLife(claim), decode.ClaimLife(claim)
-			if newWords().claim(&shared); !reflect.DeepEqual(life, shared) {
+			if newInterner().claim(&shared); !reflect.DeepEqual(life, shared) {
 				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
 			}
 		}
 		if pod := (&corev1.Pod{}); pod.Unmarshal(data) == nil {
 			life, shared := decode.PodLife(pod), decode.PodLife(pod)
-			if newWords().pod(&shared); !reflect.DeepEqual(life, shared) {
+			if newInterner().pod(&shared); !reflect.DeepEqual(life, shared) {
 				t.Errorf("with shared strings it is %+v, not %+v", shared, life)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -217,30 +216,6 @@ func TestEventBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Events are as large as they are, however the bytes come.
-func TestFraming(t *testing.T) {
-	text := []byte(`{"a":"}{\"","b":[{}]}` + "\n" + `{"c":{"d":1}}` + "\n")
-	var framed []byte
-	for _, length := range []int{0, 5, 300} {
-		framed = append(binary.BigEndian.AppendUint32(framed, uint32(length)), make([]byte, length)...)
-	}
-	for step := 1; step <= 40; step++ {
-		json, lengths := &jsonFraming{}, &lengthFraming{limit: 1000}
-		most := func(f framing, all []byte) (most int64) {
-			for i := 0; i < len(all); i += step {
-				most = max(most, f.largest(all[i:min(i+step, len(all))]))
-			}
-			return most
-		}
-		if got := most(json, text); got != 21 {
-			t.Errorf("in steps of %d: the largest JSON event has %d bytes, want 21", step, got)
-		}
-		if got := most(lengths, framed); got != 300 {
-			t.Errorf("in steps of %d: the largest event has %d bytes, want 300", step, got)
-		}
-	}
-}
-
 // Empty objects take a thousand times the room once they are decoded: answers
 // and events of them are refused before.
 func TestAnswersOfEmptyObjects(t *testing.T) {
@@ -289,9 +264,4 @@ func TestAnswersOfEmptyObjects(t *testing.T) {
 	if status, _, allocated := server.podStatus(t, Limits{}, failed); !strings.Contains(status.Message, "an event of the watch has more fields") || allocated > 100<<20 {
 		t.Errorf("an event: %+v, %d MiB", status, allocated>>20)
 	}
-}
-
-func ExampleLimits() {
-	fmt.Println(largerThan("the answer", 32<<20), "and", largerThan("the answer", 1000))
-	// Output: the answer is larger than the limit of 32 MiB and the answer is larger than the limit of 1000 bytes
 }

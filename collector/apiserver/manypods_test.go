@@ -20,7 +20,6 @@ func manyPodsNode(t testing.TB) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.podWatch.giveUp = func() {}
 	return n
 }
 
@@ -38,69 +37,67 @@ func numbered(i int) *corev1.Pod {
 	return pod
 }
 
-// Each change of a pod is looked at once, however many pods there are, ended or
+// The references of a pod are resolved once for each of its changes, however many pods there are, ended or
 // not, and whether they come by a list or by events.
 func TestWorkIsLinearInPods(t *testing.T) {
-	const listed, told = 5_000, 5_000
+	const listed, watched = 5_000, 5_000
 	n := manyPodsNode(t)
 	var all []any
 	for i := range listed {
 		all = append(all, numbered(i))
 	}
-	if err := n.pods.Replace(all, "1"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range told {
-		if err := n.pods.Add(numbered(listed + i)); err != nil {
+	n.pods.Replace(all)
+	for i := range watched {
+		if _, err := n.pods.Receive(numbered(listed+i), false, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n.demand.looks != listed+told {
-		t.Errorf("%d pods were looked at %d times", listed+told, n.demand.looks)
+	if n.index.resolved != listed+watched {
+		t.Errorf("%d pods were resolved %d times", listed+watched, n.index.resolved)
 	}
 	facts := n.Latest()
-	if want := (listed + told) / 100; len(facts.Pods) != want || len(facts.Unread) != want {
+	if want := (listed + watched) / 100; len(facts.Pods) != want || len(facts.Unread) != want {
 		t.Errorf("%d pods and %d claims, want %d of each", len(facts.Pods), len(facts.Unread), want)
 	}
 	// What ends and goes costs as little, and leaves nothing behind.
-	for i := range listed + told {
-		if err := n.pods.Delete(numbered(i)); err != nil {
+	for i := range listed + watched {
+		if _, err := n.pods.Receive(numbered(i), true, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n.demand.looks != 2*(listed+told) {
-		t.Errorf("after the end the pods were looked at %d times", n.demand.looks)
+	if n.index.resolved != 2*(listed+watched) {
+		t.Errorf("after the end the pods were resolved %d times", n.index.resolved)
 	}
-	if d := &n.demand; len(d.pods)+len(d.users)+len(d.due)+len(n.book.known)+len(n.withClaims)+len(n.book.agenda.appointments) != 0 {
-		t.Errorf("something stays: %+v", d)
+	if i := n.index; len(i.references)+len(i.consumers)+len(i.changed)+len(i.withClaims)+len(n.claims.records)+len(n.claims.queue.items) != 0 {
+		t.Errorf("something stays: %+v", i)
 	}
 }
 
-// The same where the kubelet tells the pods.
+// The same if the pods come from the kubelet.
 func TestWorkIsLinearInFedPods(t *testing.T) {
 	const many = 3_000
 	n, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", PodsFed: true, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.fed.Begin()
+	n.feed.Begin()
 	for i := range many {
-		n.fed.Pod(numbered(i))
+		n.feed.Pod(numbered(i))
 	}
-	n.fed.Synced()
-	n.fed.Listed(nil)
+	n.feed.Synced()
+	n.feed.Listed(nil)
 	for i := range many {
-		n.fed.Pod(numbered(i)) // as the next watch tells
+		n.feed.Pod(numbered(i)) // as the next watch delivers them
 	}
-	n.fed.Listed(nil)
-	if n.demand.looks > 2*many {
-		t.Errorf("%d pods, told twice, were looked at %d times", many, n.demand.looks)
+	n.feed.Listed(nil)
+	if n.index.resolved > 2*many {
+		t.Errorf("%d pods, fed twice, were resolved %d times", many, n.index.resolved)
 	}
 	for i := range many {
-		n.fed.Ended(fmt.Sprintf("uid-%d", i))
+		n.feed.Ended(fmt.Sprintf("uid-%d", i))
 	}
-	if f, d := n.fed, &n.demand; len(f.pods)+len(f.names)+len(f.groups)+len(f.hidden.pods)+len(d.pods)+len(d.users)+len(n.book.known) != 0 {
-		t.Errorf("something stays: %+v", d)
+	if f, i := n.feed.pods, n.index; len(f.pods)+len(f.names)+len(f.groups)+len(n.feed.unlisted.pods)+len(i.references)+len(i.consumers)+len(n.claims.records) != 0 {
+		t.Errorf("something stays: %+v", i)
 	}
 }
 
@@ -112,22 +109,18 @@ func BenchmarkPodsOfANode(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("list/pods=%d", pods), func(b *testing.B) {
 			for b.Loop() {
-				if err := manyPodsNode(b).pods.Replace(all, "1"); err != nil {
-					b.Fatal(err)
-				}
+				manyPodsNode(b).pods.Replace(all)
 			}
 		})
 		b.Run(fmt.Sprintf("event/pods=%d", pods), func(b *testing.B) {
 			n := manyPodsNode(b)
-			if err := n.pods.Replace(all, "1"); err != nil {
-				b.Fatal(err)
-			}
+			n.pods.Replace(all)
 			i := 0
 			for b.Loop() {
 				i++
 				pod := numbered(i % pods)
 				pod.UID = types.UID(fmt.Sprintf("again-%d", i))
-				if err := n.pods.Update(pod); err != nil {
+				if _, err := n.pods.Receive(pod, false, true); err != nil {
 					b.Fatal(err)
 				}
 			}

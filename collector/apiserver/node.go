@@ -3,224 +3,432 @@ package apiserver
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Node gathers what the API server knows of one node. All methods but Run
-// may be called at any time from any goroutine; Run once.
+// Node watches and reads what the API server has of one node. All methods but
+// Run may be called at any time from any goroutine; Run once.
 type Node struct {
-	now       clock.Clock
-	client    *client
-	claims    *source.Tracker
-	claimTook func(seconds float64) // one read
+	now           clock.Clock
+	client        *watch.Client
+	claimTracker  *source.Tracker
+	claimDuration func(seconds float64) // of one read
 
-	pods        *collection[*corev1.Pod, decode.PodRecord]
-	slices      *collection[*resourcev1.ResourceSlice, decode.SliceRecord]
-	podWatch    *watched // nil: the pods are fed
-	fed         *PodFeed // nil: the pods are watched
-	sliceWatch  *watched
-	claimReader *reader
-	poolReader  *reader
-
-	hiddenReader *reader // of claims that a feed's pods do not name
+	podWatch     *watch.Watcher // nil: the pods come from the feed
+	feed         *PodFeed       // nil: the pods are watched
+	sliceWatch   *watch.Watcher
+	claimReader  *worker
+	poolReader   *worker
+	unlistedRead *worker // lists claims that a feed's pods do not name
 
 	changed, podChanged chan struct{}
 
-	// mu guards all below, and the items of both collections.
-	mu           sync.Mutex
-	book         *claimBook
-	demand       demand
-	withClaims   map[objectName]dra.Pod // that have not ended
-	withPlugins  map[objectName]dra.Pod
-	pools        pools
-	far          *farPools
-	slicesListed bool // at least once
-	stale        bool // facts are behind what is known
-	stalePlugins bool // and so are those of pods with device plugins alone
-	staleSince   clock.Instant
-	facts        Facts
+	// mu guards all below, and both stores.
+	mu              sync.Mutex
+	pods            *watch.Store[*corev1.Pod, decode.PodRecord]
+	slices          *watch.Store[*resourcev1.ResourceSlice, decode.SliceRecord]
+	index           *podIndex
+	claims          *claimCache
+	devices         *devicePools
+	outdated        bool // facts are older than what is known
+	outdatedPlugins bool // and so are those of pods with device plugins alone
+	outdatedSince   clock.Instant
+	facts           Facts
 }
 
-// claimsSource is the name of the source that claims are read from.
-const claimsSource = "resourceclaims"
-
-// New prepares to read; nothing is sent before Run.
+// New returns a Node that sends nothing before Run.
 func New(options Options) (*Node, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	connection, err := newClient(options.Config, options.Limits.orDefault())
+	client, err := watch.NewClient(options.Config, options.Limits)
 	if err != nil {
 		return nil, err
 	}
-	return newNode(options, connection), nil
+	return newNode(options, client), nil
 }
 
-// newNode is New with a client that may be that of several.
-func newNode(options Options, connection *client) *Node {
+// newNode is New with a client that several nodes may share.
+func newNode(options Options, client *watch.Client) *Node {
 	n := &Node{
-		now:        options.Clock,
-		client:     connection,
-		claims:     source.NewTracker(claimsSource, options.Log, options.Clock, nil),
-		claimTook:  options.observer(claimsSource),
-		changed:    make(chan struct{}, 1),
-		podChanged: make(chan struct{}, 1),
-		book:       newClaimBook(spread),
-		demand:     newDemand(),
-		withClaims: make(map[objectName]dra.Pod), withPlugins: make(map[objectName]dra.Pod),
-		pools: make(pools),
-		far:   newFarPools(spread),
+		now:           options.Clock,
+		client:        client,
+		claimTracker:  source.NewTracker(claimsSource, options.Log, options.Clock, nil),
+		claimDuration: options.observer(claimsSource),
+		changed:       make(chan struct{}, 1),
+		podChanged:    make(chan struct{}, 1),
+		index:         newPodIndex(),
+		claims:        newClaimCache(watch.Jitter),
+		devices:       newDevicePools(watch.Jitter),
 	}
-	n.book.differs = n.claimDiffers
-	n.follow(options)
-	n.claimReader = &reader{parallel: 4, pace: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
-	n.poolReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
-	n.hiddenReader = &reader{parallel: 1, pace: time.Second, wake: make(chan struct{}, 1), next: n.nextHidden}
+	n.claimReader = &worker{parallel: 4, interval: 25 * time.Millisecond, wake: make(chan struct{}, 1), next: n.nextClaim}
+	n.poolReader = &worker{parallel: 1, interval: time.Second, wake: make(chan struct{}, 1), next: n.nextPool}
+	n.unlistedRead = &worker{parallel: 1, interval: time.Second, wake: make(chan struct{}, 1), next: n.nextUnlisted}
+	strip := func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
+	n.pods = watch.NewStore(&n.mu, watch.Decoder[*corev1.Pod, decode.PodRecord]{
+		Strip:  strip,
+		Decode: func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod, options.PodLabels...) },
+		Apply:  n.applyPod,
+		Flush:  n.resolveReferences,
+	})
+	n.slices = watch.NewStore(&n.mu, watch.Decoder[*resourcev1.ResourceSlice, decode.SliceRecord]{
+		Strip: decode.StripNodeSlice,
+		Decode: func(slice *resourcev1.ResourceSlice) (decode.SliceRecord, bool) {
+			return decode.NewSliceRecord(slice), true
+		},
+		Apply: func(watch.Event[*resourcev1.ResourceSlice, decode.SliceRecord]) {},
+		Flush: n.applySlices,
+	})
+	if options.PodsFed {
+		n.feed = &PodFeed{node: n, pods: newFedPods(options.PodLabels), unlisted: newUnlistedClaims()}
+	} else {
+		n.podWatch = watch.New(options.watching("pods", n.setPodsFresh), &watch.Source{
+			Client: client, Resource: "pods", Versions: podVersions(),
+			Selector: fields.OneTermEqualSelector("spec.nodeName", options.Node).String(),
+		}, n.pods)
+	}
+	n.sliceWatch = watch.New(options.watching("resourceslices", n.setSlicesFresh), &watch.Source{
+		Client: client, Resource: "resourceslices", Versions: sliceVersions(),
+		Selector: fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node).String(),
+	}, n.slices)
 	return n
 }
 
-func (o Options) tracker(name string) *source.Tracker {
-	return source.NewTracker(name, o.Log, o.Clock, o.observer(name))
-}
-
-// spread is a random time below the limit.
-func spread(limit time.Duration) time.Duration {
-	if limit <= 0 {
-		return 0
-	}
-	return rand.N(limit)
-}
-
-// follow has pods and slices watched by the names of their node, but for pods
-// that are fed.
-func (n *Node) follow(options Options) {
-	if options.PodsFed {
-		n.fed = newPodFeed(n, options.PodLabels)
-	} else {
-		pods := fields.OneTermEqualSelector("spec.nodeName", options.Node)
-		n.podWatch = n.newWatched(options, n.client.core, "pods", pods, func() runtime.Object { return &corev1.PodList{} })
-		n.podWatch.list = light(n.podWatch.list, func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) })
-		n.podWatch.turned = n.podsTurned
-	}
-	n.pods = newCollection[*corev1.Pod, decode.PodRecord](&n.mu, n.podWatch)
-	n.pods.strip = func(pod *corev1.Pod) *corev1.Pod { return decode.StripPod(pod, options.PodLabels...) }
-	n.pods.decode = func(pod *corev1.Pod) (decode.PodRecord, bool) { return decode.NewPodRecord(pod, options.PodLabels...) }
-	n.pods.changed, n.pods.handed, n.pods.settled = n.podDiffers, n.podChangedTo, n.wantClaims
-
-	ofNode := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node)
-	n.sliceWatch = n.newWatched(options, n.client.resource, "resourceslices", ofNode, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
-	n.sliceWatch.list = light(n.sliceWatch.list, decode.StripNodeSlice)
-	n.sliceWatch.turned = n.slicesTurned
-	n.slices = newCollection[*resourcev1.ResourceSlice, decode.SliceRecord](&n.mu, n.sliceWatch)
-	n.slices.strip, n.slices.decode = decode.StripNodeSlice, func(slice *resourcev1.ResourceSlice) (decode.SliceRecord, bool) {
-		return decode.NewSliceRecord(slice), true
-	}
-	n.slices.changed, n.slices.settled = func(_, _ *decode.SliceRecord) {}, n.slicesDiffer
-}
-
-// newWatched is the part of a collection that the selector picks.
-func (n *Node) newWatched(options Options, group rest.Interface, resource string, selector fields.Selector, empty func() runtime.Object) *watched {
-	from := place{group: group, resource: resource}
-	return &watched{
-		resource: resource,
-		tracker:  options.tracker(resource),
-		now:      options.Clock,
-		limits:   options.Limits.orDefault(),
-		list: func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-			query.FieldSelector = selector.String()
-			list := empty()
-			return list, n.client.list(ctx, from, query, list)
-		},
-		watch: func(ctx context.Context, query metav1.ListOptions) (watch.Interface, error) {
-			query.FieldSelector = selector.String()
-			return n.client.watch(ctx, from, query)
-		},
-	}
-}
-
-// light is a list of which no page is held whole until the last has come.
-func light[O runtime.Object](list lister, strip func(O) O) lister {
-	return func(ctx context.Context, query metav1.ListOptions) (runtime.Object, error) {
-		page, err := list(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return nil, fmt.Errorf("understand a list: %w", err)
-		}
-		stripped := &metainternalversion.List{ListMeta: metav1.ListMeta{
-			ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue(), RemainingItemCount: about.GetRemainingItemCount(),
-		}}
-		err = meta.EachListItem(page, func(object runtime.Object) error {
-			if typed, ok := object.(O); ok {
-				stripped.Items = append(stripped.Items, strip(typed))
-			}
-			return nil
-		})
-		return stripped, err
-	}
-}
-
-// lister reads a list or a page of it.
-type lister = func(context.Context, metav1.ListOptions) (runtime.Object, error)
-
-// Run reads until ctx ends. What fails meanwhile is told by Statuses, and
-// tried again.
+// Run watches and reads until ctx ends. Failures are reported by Statuses and
+// retried.
 func (n *Node) Run(ctx context.Context) {
-	defer n.client.close()
+	defer n.client.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
-	if n.fed != nil {
-		running.Go(func() { n.hiddenReader.run(ctx) })
+	if n.feed != nil {
+		running.Go(func() { n.unlistedRead.run(ctx) })
 	} else {
-		running.Go(func() { n.podWatch.run(ctx, &corev1.Pod{}, n.pods) })
+		running.Go(func() { n.podWatch.Run(ctx) })
 	}
-	running.Go(func() { n.sliceWatch.run(ctx, &resourcev1.ResourceSlice{}, n.slices) })
+	running.Go(func() { n.sliceWatch.Run(ctx) })
 	running.Go(func() { n.claimReader.run(ctx) })
 	running.Go(func() { n.poolReader.run(ctx) })
 }
 
-// Changed receives after Latest has something new to tell. It never holds
-// more than one word, however much has changed.
+// Changed receives when Latest has changed. Its capacity is one.
 func (n *Node) Changed() <-chan struct{} { return n.changed }
 
-// PodChanged receives after something happened to a pod of the node that may
-// hold devices, by claims or by device plugins: reason to ask the kubelet.
+// PodChanged receives when a pod of the node that may hold devices, by claims or
+// by device plugins, has changed: a reason to query the kubelet.
 func (n *Node) PodChanged() <-chan struct{} { return n.podChanged }
 
-// PodFeed is where the pods of the node have to be told; nil unless the options
-// say that they are.
-func (n *Node) PodFeed() *PodFeed { return n.fed }
+// PodFeed receives the pods of the node; nil unless the options say so.
+func (n *Node) PodFeed() *PodFeed { return n.feed }
 
-// Statuses says how each source is: pods unless they are fed, resourceclaims,
-// resourceslices.
+// Statuses returns the status of each source: pods unless they are fed,
+// resourceclaims, resourceslices.
 func (n *Node) Statuses() []source.Status {
 	now := n.now()
 	n.mu.Lock()
-	pending := n.staleSince
+	pending := n.outdatedSince
 	n.mu.Unlock()
-	statuses := []source.Status{n.claims.Status(), n.sliceWatch.status(now, pending)}
+	ofSlices, _ := n.sliceWatch.Status(now, pending)
+	statuses := []source.Status{n.claimTracker.Status(), ofSlices}
 	if n.podWatch != nil {
-		statuses = slices.Insert(statuses, 0, n.podWatch.status(now, pending))
+		ofPods, _ := n.podWatch.Status(now, pending)
+		statuses = slices.Insert(statuses, 0, ofPods)
 	}
 	return statuses
+}
+
+// Latest returns what is known now.
+func (n *Node) Latest() Facts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.outdatedSince = clock.Instant{}
+	if n.outdated {
+		n.outdated = false
+		n.facts.Pods = sortedPods(n.index.withClaims)
+		n.facts.Claims = n.claims.claims()
+		n.facts.Unread = n.claims.unread()
+		n.facts.Published = n.devices.devices()
+	}
+	if n.outdatedPlugins {
+		n.outdatedPlugins = false
+		n.facts.PluginPods = sortedPods(n.index.withPlugins)
+	}
+	return n.facts
+}
+
+// outdate notes, under the lock, that what is known has changed.
+func (n *Node) outdate() {
+	n.outdated = true
+	n.signalOutdated()
+}
+
+func (n *Node) signalOutdated() {
+	if n.outdatedSince.IsZero() {
+		n.outdatedSince = n.now()
+	}
+	signal(n.changed)
+}
+
+// applyPod applies, under the lock, the change of a pod. The kubelet need not be
+// queried about what it has itself reported. Pods with device plugins alone have
+// facts of their own: those of all others stay the same slices, so that nobody
+// compares them again.
+func (n *Node) applyPod(event watch.Event[*corev1.Pod, decode.PodRecord]) {
+	before, after := event.Before, event.After
+	if !decode.SameToKubelet(before, after) {
+		signal(n.podChanged)
+	}
+	if !reflect.DeepEqual(before.UsingClaims(), after.UsingClaims()) {
+		n.outdate()
+	}
+	if !reflect.DeepEqual(before.UsingPlugins(), after.UsingPlugins()) {
+		n.outdatedPlugins = true
+		n.signalOutdated()
+	}
+	n.index.apply(event.Name, after)
+}
+
+// resolveReferences resolves, under the lock, the claims that pods reference
+// which have changed. While the pods are not known to be fresh, all nodes may be
+// starting at once: the reads are spread over a time.
+func (n *Node) resolveReferences() {
+	changed := make(map[dra.ClaimRef]bool)
+	for name := range n.index.takeChanged() {
+		after := n.referencesOf(name)
+		before := n.index.setReferences(name, after, changed)
+		if n.feed != nil {
+			n.feed.unlisted.want(n.now(), name.Namespace, before.unlisted, after.unlisted)
+		}
+	}
+	within := time.Duration(0)
+	if !n.facts.PodsFresh {
+		within = min(startSpread, time.Duration(len(n.index.consumers))*n.claimReader.interval)
+	}
+	for ref := range changed {
+		if n.claims.setConsumers(n.now(), ref, n.index.consumersOf(ref), within) {
+			n.outdate()
+		}
+	}
+	n.applyClaimChanges()
+	signal(n.claimReader.wake)
+	if n.feed != nil {
+		signal(n.unlistedRead.wake)
+	}
+	n.reportClaims(false)
+}
+
+// referencesOf returns the references that a pod has now.
+func (n *Node) referencesOf(name watch.ObjectName) references {
+	record, known := n.pods.Get(name)
+	if !known || record.Pod.Terminal {
+		return references{}
+	}
+	found := references{uid: record.Pod.UID}
+	for _, claim := range record.Pod.Claims {
+		if claim.Claim != "" {
+			found.claims = append(found.claims, dra.ClaimRef{Namespace: record.Pod.Ref.Namespace, Name: claim.Claim})
+		}
+	}
+	if n.feed != nil {
+		found.claims = append(found.claims, n.feed.pods.candidates(&record.Pod)...)
+		found.unlisted = n.feed.pods.withUnlisted(name)
+	}
+	return found
+}
+
+// applyClaimChanges applies, under the lock, the allocations of claims that have
+// changed.
+func (n *Node) applyClaimChanges() {
+	for _, change := range n.claims.takeChanges() {
+		if n.devices.applyClaim(n.now(), change) {
+			n.outdate()
+		}
+		signal(n.poolReader.wake)
+	}
+}
+
+// reportClaims reports, under the lock, the status of the claims as a whole.
+func (n *Node) reportClaims(always bool) {
+	var unlisted error
+	if n.feed != nil {
+		unlisted = n.feed.unlisted.failure()
+	}
+	n.claims.report(n.claimTracker, n.facts.PodsFresh, unlisted, always)
+}
+
+// applySlices applies, under the lock, slices that have changed.
+func (n *Node) applySlices() {
+	if n.devices.applySlices(n.now(), slices.Collect(n.slices.Values())) {
+		n.outdate()
+	}
+	signal(n.poolReader.wake)
+}
+
+// setPodsFresh says that the watch of pods, or the feed, works, or fails.
+func (n *Node) setPodsFresh(fresh bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if fresh == n.facts.PodsFresh {
+		return
+	}
+	n.facts.PodsFresh = fresh
+	n.outdate()
+	if fresh {
+		n.claims.retryFailed(n.now())
+		signal(n.claimReader.wake)
+		n.reportClaims(false)
+	}
+}
+
+// setSlicesFresh says that the watch of slices works, or fails.
+func (n *Node) setSlicesFresh(fresh bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if fresh != n.facts.SlicesFresh {
+		n.facts.SlicesFresh = fresh
+		n.outdate()
+		if fresh && n.feed != nil { // otherwise the watch of pods shows that the API server can be reached again
+			n.claims.retryFailed(n.now())
+			signal(n.claimReader.wake)
+			n.feed.unlisted.retryFailed(n.now())
+			signal(n.unlistedRead.wake)
+		}
+	}
+	if fresh {
+		if n.devices.setListed(n.now()) {
+			n.outdate()
+		}
+		signal(n.poolReader.wake)
+	}
+}
+
+// nextClaim returns the read of the claim that is due.
+func (n *Node) nextClaim() (read func(context.Context), wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ref, item, wait := n.claims.queue.begin(n.now())
+	if item == nil {
+		return nil, wait
+	}
+	version := n.claims.version(ref)
+	return func(ctx context.Context) { n.readClaim(ctx, ref, item, version) }, 0
+}
+
+func (n *Node) readClaim(ctx context.Context, ref dra.ClaimRef, item *queuedItem, version string) {
+	began := n.now()
+	claim := &resourcev1.ResourceClaim{}
+	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: ref.Namespace, Resource: claimsSource}
+	err := n.client.Get(ctx, from, ref.Name, version, claim)
+	if err != nil {
+		err = fmt.Errorf("get resourceclaim %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wanted := n.claims.queue.done(ref, item)
+	if ctx.Err() != nil {
+		return
+	}
+	n.claimDuration(n.now().Since(began).Seconds())
+	if !wanted {
+		return
+	}
+	if n.claims.apply(n.now(), ref, claim, err) {
+		n.outdate()
+	}
+	n.applyClaimChanges()
+	n.reportClaims(n.claims.records[ref].failure != nil || len(n.claims.outcomes.failed) == 0)
+	if n.feed != nil && err == nil {
+		n.feed.learn(claim)
+	}
+}
+
+// nextPool returns the list of the pool that is due.
+func (n *Node) nextPool() (read func(context.Context), wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pool, item, wait := n.devices.remote.queue.begin(n.now())
+	if item == nil {
+		return nil, wait
+	}
+	return func(ctx context.Context) { n.readPool(ctx, pool, item) }, 0
+}
+
+func (n *Node) readPool(ctx context.Context, pool decode.PoolID, item *queuedItem) {
+	present, err := listPool(ctx, n.client, pool)
+	if ctx.Err() == nil {
+		n.sliceWatch.Aside(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.devices.remote.queue.done(pool, item):
+	case err != nil:
+		n.devices.remote.retry(n.now(), pool)
+	case n.devices.remote.apply(n.now(), pool, present):
+		n.outdate()
+	}
+}
+
+func listPool(ctx context.Context, client *watch.Client, pool decode.PoolID) (present []decode.SliceRecord, err error) {
+	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Resource: "resourceslices"}
+	options := metav1.ListOptions{
+		ResourceVersion: "0",
+		FieldSelector: fields.AndSelectors(
+			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorDriver, pool.Driver),
+			fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorPoolName, pool.Name),
+		).String(),
+	}
+	empty := func() *resourcev1.ResourceSliceList { return &resourcev1.ResourceSliceList{} }
+	err = watch.ListPages(ctx, client, from, options, empty, func(page *resourcev1.ResourceSliceList) {
+		for i := range page.Items {
+			present = append(present, decode.NewSliceRecord(&page.Items[i]))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read pool %s of %s: %w", pool.Name, pool.Driver, err)
+	}
+	return present, nil
+}
+
+// nextUnlisted returns the list of the claims of the namespace that is due.
+func (n *Node) nextUnlisted() (read func(context.Context), wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	namespace, item, wait := n.feed.unlisted.queue.begin(n.now())
+	if item == nil {
+		return nil, wait
+	}
+	return func(ctx context.Context) { n.readUnlisted(ctx, namespace, item) }, 0
+}
+
+// readUnlisted has the feed learn from all claims of a namespace.
+func (n *Node) readUnlisted(ctx context.Context, namespace string, item *queuedItem) {
+	from := watch.Collection{Group: resourcev1.SchemeGroupVersion, Namespace: namespace, Resource: claimsSource}
+	empty := func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} }
+	err := watch.ListPages(ctx, n.client, from, metav1.ListOptions{Limit: watch.PageObjects}, empty, func(page *resourcev1.ResourceClaimList) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for i := range page.Items {
+			n.feed.learn(&page.Items[i])
+		}
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.feed.unlisted.queue.done(namespace, item) && ctx.Err() == nil {
+		n.feed.unlisted.listed(n.now(), namespace, err)
+		n.reportClaims(false)
+	}
 }

@@ -5,30 +5,41 @@ import (
 	"fmt"
 	"log/slog"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Options say what to read and whom to tell. Config, Node, Log
-// and Clock are needed.
+// Limits bound what is accepted from an API server.
+type Limits = watch.Limits
+
+// LimitAnswers returns a copy of the configuration whose answers fail beyond the
+// default limits.
+func LimitAnswers(config *rest.Config) *rest.Config { return watch.LimitAnswers(config) }
+
+// Options are the options of a Node. Config, Node, Log and Clock are required.
 type Options struct {
 	Config *rest.Config
 	Node   string // name of the node
 	Log    *slog.Logger
 	Clock  clock.Clock
 
-	// PodLabels are the labels of pods whose values are wanted, by their keys.
+	// PodLabels are the keys of the labels of pods whose values are read.
 	PodLabels []string
 
-	// PodsFed says that pods are not watched: somebody tells them to the
-	// PodFeed, as the kubelet knows them.
+	// PodsFed says that pods are not watched: the PodFeed receives them, as the
+	// kubelet knows them.
 	PodsFed bool
 
-	// Observe returns what is told how long each request of the named
-	// source took, in seconds.
+	// Observe returns what observes the duration of each request of the named
+	// source, in seconds.
 	Observe func(source string) func(seconds float64)
 
 	Limits Limits
@@ -60,25 +71,43 @@ func (o Options) observer(source string) func(seconds float64) {
 	return o.Observe(source)
 }
 
-// Facts are what the API server is known to have said of the node. They are
-// shared between all who ask and must not be changed.
+// watching are the options of the watch of a source.
+func (o Options) watching(name string, changed func(alive bool)) watch.Options {
+	return watch.Options{Clock: o.Clock, Changed: changed, Tracker: source.NewTracker(name, o.Log, o.Clock, o.observer(name))}
+}
+
+// Facts are what is known of the node from the API server. They are shared and
+// must not be changed.
 type Facts struct {
 	Pods       []dra.Pod             // that use claims and have not ended, sorted by namespace and name
-	PluginPods []dra.Pod             // that use device plugins and no claims, and have not ended: who they are and their labels, sorted likewise
-	Claims     []dra.Claim           // that pods name which have not ended, sorted likewise
+	PluginPods []dra.Pod             // that use device plugins and no claims, and have not ended: their identity and labels, sorted likewise
+	Claims     []dra.Claim           // that pods reference which have not ended, sorted likewise
 	Published  []dra.PublishedDevice // for this node, sorted by driver, pool and name
 
-	// PodsFresh reports that the watch of pods is synced and alive: Pods
-	// is all there is, and as new as can be.
+	// PodsFresh reports whether the watch of pods is synced and alive: Pods are
+	// complete and up to date.
 	PodsFresh bool
 
-	// SlicesFresh reports the same of the watch of slices, and so of
-	// Published.
+	// SlicesFresh reports the same of the watch of slices, and so of Published.
 	SlicesFresh bool
 
-	// Unread are the claims that pods name which have not ended and of
-	// which nothing is known: they have not been answered yet, or could
-	// not be read. A claim that is known not to exist is not among them.
-	// Sorted by namespace and name.
+	// Unread are the claims that pods reference which have not ended and of which
+	// nothing is known: they were not read yet, or could not be. A claim that is
+	// known not to exist is not among them. Sorted by namespace and name.
 	Unread []dra.ClaimRef
+}
+
+// claimsSource is the name of the source that claims are read from.
+const claimsSource = "resourceclaims"
+
+func podVersions() []watch.Version {
+	return []watch.Version{{Group: corev1.SchemeGroupVersion, Empty: func() runtime.Object { return &corev1.PodList{} }}}
+}
+
+func claimVersions() []watch.Version {
+	return []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceClaimList{} }}}
+}
+
+func sliceVersions() []watch.Version {
+	return []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.ResourceSliceList{} }}}
 }

@@ -10,12 +10,13 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// FuzzPodFeed tells any pods, listings and claims in any order. What comes of it
-// is text, one pod a name, and nothing at all once every pod has ended.
+// FuzzPodFeed feeds any pods, listings and claims in any order. The facts are valid
+// UTF-8, with one pod of each name, and nothing once every pod has ended.
 func FuzzPodFeed(f *testing.F) {
 	pod := ofTemplate(user("train", "pod-1", ""), "gpu", "train-gpu-x7xvp")
 	made := ownedBy(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"), "Pod", "train", "pod-1", "gpu")
@@ -31,7 +32,7 @@ func FuzzPodFeed(f *testing.F) {
 		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), PodsFed: true,
 		Log: slog.New(slog.DiscardHandler), PodLabels: []string{"team"},
 	}
-	connection, err := newClient(options.Config, Limits{}.orDefault()) // its scheme takes longer to make than all the rest
+	connection, err := watch.NewClient(options.Config, Limits{}) // building its scheme takes longer than all the rest
 	if err != nil {
 		f.Fatal(err)
 	}

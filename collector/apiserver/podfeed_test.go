@@ -88,7 +88,7 @@ func TestFindsClaimsThatOnlyInitContainersUse(t *testing.T) {
 	}
 	w.fed.mu.Lock()
 	defer w.fed.mu.Unlock()
-	if open := len(w.fed.fed.hidden.pods); open != 0 {
+	if open := len(w.fed.feed.unlisted.pods); open != 0 {
 		t.Errorf("the claim is known, and %d namespaces are still asked for", open)
 	}
 }

@@ -144,7 +144,7 @@ func TestNamesClaimsByWhatIsListed(t *testing.T) {
 		"the other's name begins with it": {pod("gpu-more"), listedClaims{"train-gpu-more-1": main, "train-gpu-1": main}, ""},
 		"one that is not the pod's":       {pod(), listedClaims{"a": main, "train-gpu-1": main}, "train-gpu-1"},
 	} {
-		if got, known := test.listed.of(test.pod, "gpu"); got != test.want || known != (test.want != "") {
+		if got, known := test.listed.takeClaim(test.pod, "gpu"); got != test.want || known != (test.want != "") {
 			t.Errorf("%s: %q, %v", name, got, known)
 		}
 	}

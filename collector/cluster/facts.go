@@ -33,27 +33,11 @@ type Facts struct {
 	Costs []dra.DiagnosisCost // of diagnoses since the exporter started, by namespace
 }
 
-// Synced says of which collections everything is known. What has been known
-// once stays so while its watch is interrupted; a collection that cannot be
-// read (for want of permission, or because it is not served) never is.
-type Synced struct {
-	Claims, Pods, Slices, Classes, Nodes, Events bool
-}
+// Synced says which collections were known as a whole.
+type Synced = dra.Synced
 
-// Change is one thing that the API server told of: an object that is new or
-// different, or one that is gone. Exactly one of the pairs is set; with Gone
-// it is the object as it was last known.
-type Change struct {
-	At   clock.Instant // when it was told
-	Live bool          // told by a watch as it happened; false: found in a list
-	Gone bool
-
-	Claim   *dra.ClaimLife
-	Pod     *dra.PodLife
-	Group   *dra.Group
-	Node    *dra.NodeLife
-	Trouble *dra.Trouble
-}
+// Change is one event of the API server.
+type Change = dra.Change
 
 // Config is what does not change while the cluster role runs.
 type Config struct {
@@ -99,9 +83,6 @@ type Observation struct {
 	Took        time.Duration
 	Trace       trace.Point // the span that took so long; zero: there is none
 }
-
-// diagnosable reports whether diagnoses have everything that they need.
-func (s Synced) diagnosable() bool { return s.Claims && s.Slices && s.Classes }
 
 // Event is something that changed and belongs into the log, once.
 type Event struct {

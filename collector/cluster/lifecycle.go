@@ -60,8 +60,12 @@ type claimProgress struct {
 	created, allocated, conditions observed       // conditions: all binding conditions are true
 
 	allocationDone, bindingDone bool   // measured, or never will be
-	waiter                      string // UID of the pod whose wait for the allocation was measured
+	waiter                      waiter // the pod whose wait for the allocation was measured
 }
+
+// waiter names a pod in the namespace of the claim. It is not a pointer, so that
+// a claim does not keep a removed pod in memory.
+type waiter struct{ name, uid string }
 
 // allocation is one allocation of a claim for a pod.
 type allocation struct {
@@ -303,7 +307,7 @@ func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
 		return
 	}
 	if begin, p := l.longestWait(c, pods); p != nil {
-		c.allocationDone, c.waiter = true, p.pod.object.UID
+		c.allocationDone, c.waiter = true, waiter{p.pod.ref.Name, p.pod.object.UID}
 		l.endPhase(event{phase: phaseAllocation, class: c.object.Class(), pod: p, claim: c}, begin, c.allocatedAt())
 	}
 }
@@ -312,7 +316,7 @@ func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
 // allocated, and since when: it is alive, references the claim and existed
 // then. A pod that had the claim before and lost it waits since. A gated pod
 // does not count.
-func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest timestamp, waiter *podProgress) {
+func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest timestamp, waiting *podProgress) {
 	var first time.Duration
 	for _, pod := range pods {
 		p := l.pods[pod]
@@ -327,12 +331,12 @@ func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest tim
 			if lost, had := p.reservationLost[c.object.UID]; had {
 				wait = timestamp{observed: lost}
 			}
-			if at, known := l.clocks.steady(wait, c.allocated.at); known && (waiter == nil || at < first) {
-				longest, waiter, first = wait, p, at
+			if at, known := l.clocks.steady(wait, c.allocated.at); known && (waiting == nil || at < first) {
+				longest, waiting, first = wait, p, at
 			}
 		}
 	}
-	return longest, waiter
+	return longest, waiting
 }
 
 // existedAtAllocation reports whether the pod may have waited when the claim

@@ -126,7 +126,7 @@ func (s *saga) tell(change Change) *saga {
 }
 
 func (s *saga) step() {
-	state, snapshot, _ := Step(s.state, Facts{Changes: s.changes, Synced: Synced{true, true, true, true, true, true}}, s.now)
+	state, snapshot, _ := Step(s.state, Facts{Changes: s.changes, Synced: Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}}, s.now)
 	s.state, s.last, s.changes = state, snapshot, nil
 	s.observed = append(s.observed, snapshot.Observations...)
 	s.traced = append(s.traced, snapshot.Traces...)

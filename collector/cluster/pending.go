@@ -204,23 +204,21 @@ func (p *pending) update(facts Facts, now clock.Instant) pendingUpdate {
 }
 
 // updateSharedSince determines since when pods that may be scheduled have been
-// pending for a claim that is not allocated, or have used it: the claim's
-// creation, or that of the oldest of them if it came later. Gated pods do not
-// count. It reports whether that has changed.
+// pending for a claim, or have used it: the claim's creation, or that of the
+// oldest of them if it came later. Gated pods do not count. It reports whether
+// that has changed.
 func (p *pending) updateSharedSince(c *claimEntry) bool {
 	var oldest time.Time
-	if c.object != nil && !c.object.Allocated {
-		for _, user := range c.users {
-			if !user.alive() || user.object.Gated {
-				continue
-			}
-			if oldest.IsZero() || user.object.Created.Before(oldest) {
-				oldest = user.object.Created
-			}
+	for _, user := range c.users {
+		if !user.alive() || user.object.Gated {
+			continue
 		}
-		if !oldest.IsZero() && oldest.Before(c.object.Created) {
-			oldest = c.object.Created
+		if oldest.IsZero() || user.object.Created.Before(oldest) {
+			oldest = user.object.Created
 		}
+	}
+	if c.object != nil && !oldest.IsZero() && oldest.Before(c.object.Created) {
+		oldest = c.object.Created
 	}
 	switch before := p.sharedSince[c]; {
 	case oldest.Equal(before):
@@ -283,7 +281,7 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	}
 	if r.exists() && r.extended == 0 {
 		class = r.claim.object.Class()
-		if shared, known := p.sharedSince[r.claim]; known && shared.Before(since) {
+		if shared, known := p.sharedSince[r.claim]; known && !r.claim.object.Allocated && shared.Before(since) {
 			since = shared
 		}
 	}
@@ -314,7 +312,7 @@ func (p *pending) remove(ref *pendingRef) {
 // classes cannot be read, the diagnoses used an empty inventory, and are
 // ignored.
 func (p *pending) applyVerdicts(facts Facts) {
-	if !facts.Synced.diagnosable() {
+	if !facts.Synced.Diagnosable() {
 		return
 	}
 	for i := range facts.Verdicts {
@@ -364,7 +362,7 @@ func (p *pending) updateReasons(synced Synced, now clock.Instant) {
 			if ref.removed {
 				continue
 			}
-			if !synced.diagnosable() {
+			if !synced.Diagnosable() {
 				ref.dropVerdict()
 			}
 			p.outdated[ref] = struct{}{}
@@ -400,7 +398,7 @@ func (p *pending) evidenceFor(ref *pendingRef) evidence {
 		reference: ref.reference, pod: ref.pod.podEntry, verdict: ref.verdict,
 		scheduler: p.parser.parse(message, extended), message: message,
 		creation: p.index.creationWarning(ref.pod.podEntry, ref.name), nodesUnknown: !p.synced.Nodes,
-		queued: !p.once && ref.diagnosable() && p.synced.diagnosable(),
+		queued: !p.once && ref.diagnosable() && p.synced.Diagnosable(),
 	}
 }
 
@@ -490,7 +488,7 @@ func merge[T any](a, b []T, compare func(T, T) int) []T {
 // would use an empty inventory.
 func (p *pending) list() {
 	p.refs, p.questions, p.listed = make([]Waiting, len(p.order)), nil, true
-	diagnosable := p.synced.diagnosable()
+	diagnosable := p.synced.Diagnosable()
 	for i, ref := range p.order {
 		p.refs[i] = ref.value()
 		if diagnosable && !ref.pod.asked && ref.diagnosable() {

@@ -26,7 +26,7 @@ func newTracedCrowd(claims, pods int, traces bool) *crowd {
 		state: NewState(Config{Interval: 10 * time.Second, MaxSeries: 10000, Traces: traces}),
 		now:   clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour},
 	}
-	c.facts.Synced = Synced{true, true, true, true, true, true}
+	c.facts.Synced = Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
 	c.tell(false, Change{Node: &dra.NodeLife{Name: "node", SandboxPrompt: true}})
 	for i := range claims {
 		claim := crowdClaim(i, i < pods*9/10)

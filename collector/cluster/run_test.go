@@ -44,7 +44,9 @@ func (f *feed) inputs() Inputs {
 			f.takes = append(f.takes, time.Now())
 			return taken
 		},
-		Synced:   func() Synced { return Synced{true, true, true, true, true, true} },
+		Synced: func() Synced {
+			return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
+		},
 		Supply:   func() *dra.Supply { time.Sleep(f.slow); return nil },
 		Verdicts: func() []dra.Verdict { return nil },
 		Ask:      func(q []dra.Question) { f.mu.Lock(); f.asked++; f.questions = q; f.mu.Unlock() },

@@ -178,7 +178,7 @@ func (b *traceBuilder) waited(allocated timestamp) bool {
 		return true
 	default:
 		pod, first := b.pod.pod, b.claim.object.ReservedFor
-		allocatedFor := b.claim.waiter == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
+		allocatedFor := b.claim.waiter.uid == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
 		return allocatedFor && b.clocks.ordered(b.wait, allocated, end-begin) >= 0
 	}
 }

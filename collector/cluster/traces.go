@@ -317,16 +317,12 @@ func (t *traces) point(e *event) trace.Point {
 // for which the claim was allocated, else the first by name of those for which
 // it is reserved.
 func (t *traces) bindingHistory(c *claimProgress) *podHistory {
+	if p := t.index.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.waiter.name}, c.waiter.uid); p != nil && p.has(c.object) {
+		return t.histories[p]
+	}
 	var first *podHistory
 	for _, p := range c.entry.users {
-		if !p.has(c.object) {
-			continue
-		}
-		h := t.histories[p]
-		if p.object.UID == c.waiter {
-			return h
-		}
-		if h != nil && (first == nil || p.ref.Name < first.pod.pod.ref.Name) {
+		if h := t.histories[p]; h != nil && p.has(c.object) && (first == nil || p.ref.Name < first.pod.pod.ref.Name) {
 			first = h
 		}
 	}

@@ -1,7 +1,7 @@
 // Package dra is the vocabulary of Dynamic Resource Allocation: plain values
 // that the kubelet client, the API server's client and the reducers exchange.
 // It follows resource.k8s.io/v1 and the kubelet's PodResources API, and
-// imports nothing of ours and nothing of Kubernetes. All strings are valid
+// imports nothing of ours but the clock, and nothing of Kubernetes. All strings are valid
 // UTF-8: whoever decodes foreign bytes sees to it.
 package dra
 

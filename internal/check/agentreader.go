@@ -177,7 +177,7 @@ func (r *AgentReader) readPage(ctx context.Context, agent *Agent) Answer {
 	answer := Answer{At: began.Wall}
 	answer.Error = r.fetch(ctx, client, agent.Asked, func(body io.Reader) error {
 		var err error
-		answer.Page, err = DecodePage(body)
+		answer.Page, err = decodePage(body)
 		return err
 	})
 	answer.Took = r.Clock().Since(began)
@@ -208,14 +208,14 @@ func (r *AgentReader) client(agent *Agent) (*http.Client, error) {
 func (r *AgentReader) adviseMetricsPath(ctx context.Context, client *http.Client, asked string, err error) error {
 	refused := (*refusedError)(nil)
 	address, wrong := url.Parse(asked)
-	noPage := errors.Is(err, ErrNoExporter) || errors.As(err, &refused) && refused.code == http.StatusNotFound
+	noPage := errors.Is(err, errNoExporter) || errors.As(err, &refused) && refused.code == http.StatusNotFound
 	if wrong != nil || address.Path == "/metrics" || !noPage {
 		return err
 	}
 	address.Path, address.RawPath, address.RawQuery = "/metrics", "", ""
 	var page Page
 	read := func(body io.Reader) (err error) {
-		page, err = DecodePage(body)
+		page, err = decodePage(body)
 		return err
 	}
 	if r.fetch(ctx, client, address.String(), read) != nil {

@@ -181,8 +181,8 @@ type NodeName struct {
 	Slices        int  // published devices of the node; -1: unknown
 }
 
-// NodeNameFindings reports whether the name is this node's.
-func NodeNameFindings(n NodeName) []Finding {
+// nodeNameFindings reports whether the name is this node's.
+func nodeNameFindings(n NodeName) []Finding {
 	in := area{apiRole, "docs/check.md#node-name"}
 	remedy := "Give --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."
 	switch {

@@ -47,7 +47,7 @@ func TestContradictions(t *testing.T) {
 		a := Agent{URL: "u", At: start, Again: Answer{At: start.Add(10 * time.Second)}}
 		for page, text := range map[*Page]string{&a.Page: first, &a.Again.Page: second} {
 			var err error
-			if *page, err = DecodePage(strings.NewReader(text)); err != nil {
+			if *page, err = decodePage(strings.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestContradictions(t *testing.T) {
 // A page that is too large is not kept, and its other findings are there.
 func TestNumbersAreBounded(t *testing.T) {
 	line := `dra_claim_held{resourceclaim="` + strings.Repeat("a", 1000) + "\"} 1\n"
-	page, err := DecodePage(strings.NewReader(sharedPage("n", 1) + strings.Repeat(line, mostNumbers/len(line)+1)))
+	page, err := decodePage(strings.NewReader(sharedPage("n", 1) + strings.Repeat(line, mostNumbers/len(line)+1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Sources is what the device sources have found.
-type Sources struct {
+// sources is what the device sources have found.
+type sources struct {
 	Statuses  []source.Status
 	Optional  map[string]bool // those that may well not exist here
 	OpenError error           // the flags name one that cannot be opened
@@ -30,8 +30,8 @@ const (
 	accessPage  = "docs/access.md"
 )
 
-// SourceFindings reports on what each source sees, and on what none does.
-func SourceFindings(s Sources) []Finding {
+// sourceFindings reports on what each source sees, and on what none does.
+func sourceFindings(s sources) []Finding {
 	in := area{"devices", devicesPage}
 	if s.OpenError != nil {
 		return []Finding{in.failure("Put the flag right; `dra-exporter node --help` lists what it takes.", "flags", "%v", s.OpenError)}
@@ -48,7 +48,7 @@ func SourceFindings(s Sources) []Finding {
 	return findings
 }
 
-func (s Sources) source(in area, status source.Status) []Finding {
+func (s sources) source(in area, status source.Status) []Finding {
 	devices := s.seenBy(status.Name)
 	switch {
 	case s.Optional[status.Name] && status.NeverFound():
@@ -86,7 +86,7 @@ func sourceRemedy(status source.Status) string {
 }
 
 // seenBy are the devices that the source saw first.
-func (s Sources) seenBy(name string) []device.Device {
+func (s sources) seenBy(name string) []device.Device {
 	var devices []device.Device
 	for _, sample := range s.Samples {
 		if sample.Source == name {
@@ -127,7 +127,7 @@ func kindOf(d device.Device) string {
 
 // unseen is hardware on the PCI bus that no source sees: the commonest thing
 // to go wrong.
-func (s Sources) unseen(in area) []Finding {
+func (s sources) unseen(in area) []Finding {
 	var findings []Finding
 	for _, vendor := range []string{"nvidia", "amd"} {
 		findings = append(findings, s.unseenOf(in, vendor)...)
@@ -143,7 +143,7 @@ func (s Sources) unseen(in area) []Finding {
 }
 
 // unseenOf is that of one vendor. What vfio-pci has belongs to a virtual machine.
-func (s Sources) unseenOf(in area, vendor string) []Finding {
+func (s sources) unseenOf(in area, vendor string) []Finding {
 	var driven []string
 	bare := 0
 	for _, function := range s.PCI {
@@ -173,7 +173,7 @@ func (s Sources) unseenOf(in area, vendor string) []Finding {
 
 // lost are the addresses of which no source has a device; nil where the address
 // of some device is not known, since it might be one of them.
-func (s Sources) lost(vendor string, addresses []string) []string {
+func (s sources) lost(vendor string, addresses []string) []string {
 	seen := map[string]bool{}
 	for _, sample := range s.Samples {
 		d := sample.Device
@@ -189,7 +189,7 @@ func (s Sources) lost(vendor string, addresses []string) []string {
 }
 
 // located reports whether the address of the device with the UUID is known.
-func (s Sources) located(uuid string) bool {
+func (s sources) located(uuid string) bool {
 	return slices.ContainsFunc(s.Samples, func(sample device.Sample) bool {
 		return uuid != "" && sample.Device.UUID == uuid && sample.Device.PCIBusID != ""
 	})

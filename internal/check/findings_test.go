@@ -73,7 +73,7 @@ func checkFindings(t *testing.T, cases []findingsCase) {
 func id(driver, name string) dra.DeviceID { return dra.DeviceID{Driver: driver, Pool: "n", Name: name} }
 
 func TestKubelet(t *testing.T) {
-	well := Kubelet{Socket: "/s/kubelet.sock", IsSocket: true, Answered: true, Status: source.Status{Up: true}}
+	well := kubelet{Socket: "/s/kubelet.sock", IsSocket: true, Answered: true, Status: source.Status{Up: true}}
 	listing := dra.PodResources{
 		Pods: []dra.PodRef{{Namespace: "a", Name: "p"}},
 		Assignments: []dra.Assignment{
@@ -81,31 +81,31 @@ func TestKubelet(t *testing.T) {
 			{Claim: dra.ClaimRef{Namespace: "a", Name: "c"}, Device: id("d", "gpu-0"), Container: "y"},
 		},
 	}
-	but := func(change func(*Kubelet)) []Finding {
+	but := func(change func(*kubelet)) []Finding {
 		k := well
 		change(&k)
-		return KubeletFindings(k)
+		return kubeletFindings(k)
 	}
-	failed := func(reason source.Reason) func(*Kubelet) {
-		return func(k *Kubelet) {
+	failed := func(reason source.Reason) func(*kubelet) {
+		return func(k *kubelet) {
 			k.Answered, k.Status = false, source.Status{Reason: reason, Message: "told", Errors: 1}
 		}
 	}
 	checkFindings(t, []findingsCase{
-		{"one claim of two containers", but(func(k *Kubelet) { k.Listing = listing }), []want{{OK, "PodResources", "1 pod, 1 claim with 1 device,"}}},
-		{"no folder in a container", but(func(k *Kubelet) { k.FolderError, k.Container = fs.ErrNotExist, true }), []want{{Failure, "socket", "Mount"}}},
-		{"no folder on a host", but(func(k *Kubelet) { k.FolderError = fs.ErrNotExist }), []want{{Failure, "socket", "--kubelet.pod-resources-socket"}}},
-		{"an empty folder", but(func(k *Kubelet) { k.SocketError = fs.ErrNotExist }), []want{{Failure, "socket", "is not in it"}}},
-		{"not root", but(func(k *Kubelet) { k.UID, k.SocketError = 65532, fs.ErrPermission }), []want{{Failure, "socket", "Run as root"}}},
-		{"root, and refused", but(func(k *Kubelet) { failed(source.ReasonPermission)(k) }), []want{{Failure, "socket", "security module"}}},
-		{"a file", but(func(k *Kubelet) { k.IsSocket = false }), []want{{Failure, "socket", "is no socket"}}},
+		{"one claim of two containers", but(func(k *kubelet) { k.Listing = listing }), []want{{OK, "PodResources", "1 pod, 1 claim with 1 device,"}}},
+		{"no folder in a container", but(func(k *kubelet) { k.FolderError, k.Container = fs.ErrNotExist, true }), []want{{Failure, "socket", "Mount"}}},
+		{"no folder on a host", but(func(k *kubelet) { k.FolderError = fs.ErrNotExist }), []want{{Failure, "socket", "--kubelet.pod-resources-socket"}}},
+		{"an empty folder", but(func(k *kubelet) { k.SocketError = fs.ErrNotExist }), []want{{Failure, "socket", "is not in it"}}},
+		{"not root", but(func(k *kubelet) { k.UID, k.SocketError = 65532, fs.ErrPermission }), []want{{Failure, "socket", "Run as root"}}},
+		{"root, and refused", but(func(k *kubelet) { failed(source.ReasonPermission)(k) }), []want{{Failure, "socket", "security module"}}},
+		{"a file", but(func(k *kubelet) { k.IsSocket = false }), []want{{Failure, "socket", "is no socket"}}},
 		{"hung", but(failed(source.ReasonTimeout)), []want{{Failure, "PodResources", "does not answer"}}},
-		{"not asked in time", but(func(k *Kubelet) { k.Answered, k.Status = false, source.Status{} }), []want{{Failure, "PodResources", "does not answer"}}},
+		{"not asked in time", but(func(k *kubelet) { k.Answered, k.Status = false, source.Status{} }), []want{{Failure, "PodResources", "does not answer"}}},
 		{"nobody listens", but(failed(source.ReasonUnavailable)), []want{{Failure, "PodResources", "Nobody listens"}}},
 		{"another answer", but(failed(source.ReasonInvalid)), []want{{Failure, "PodResources", "told"}}},
-		{"it lists no claims", but(func(k *Kubelet) { k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}} }),
+		{"it lists no claims", but(func(k *kubelet) { k.Using = []dra.PodRef{{Namespace: "a", Name: "p"}} }),
 			[]want{{Warning, "claims", "a/p"}}},
-		{"it lists those that are used", but(func(k *Kubelet) { k.Using, k.Listing = []dra.PodRef{{Namespace: "a", Name: "p"}}, listing }), []want{{OK, "PodResources", ""}}},
+		{"it lists those that are used", but(func(k *kubelet) { k.Using, k.Listing = []dra.PodRef{{Namespace: "a", Name: "p"}}, listing }), []want{{OK, "PodResources", ""}}},
 	})
 }
 
@@ -155,7 +155,7 @@ func TestAPIServer(t *testing.T) {
 		"a node without pods":    {NodeName{Name: "n", APIPods: 0, KubeletPods: 0}, OK},
 		"the kubelet is unknown": {NodeName{Name: "n", APIPods: 0, KubeletPods: -1}, OK},
 	} {
-		if got := NodeNameFindings(c.n); len(got) != 1 || got[0].Outcome != c.want {
+		if got := nodeNameFindings(c.n); len(got) != 1 || got[0].Outcome != c.want {
 			t.Errorf("%s: %swant %s", name, spelled(got), c.want)
 		}
 	}
@@ -184,37 +184,37 @@ func TestSources(t *testing.T) {
 	part.Device.ParentUUID, part.Device.Profile = "GPU-0", "1g.10gb"
 	quiet := gpu("nvml", "MIG-2", "", device.Utilization, device.MemoryUsed, device.MemorySize)
 	quiet.Device.ParentUUID, quiet.Device.Profile = "GPU-0", "1g.10gb"
-	report := func(s Sources) []Finding { return SourceFindings(s) }
+	report := func(s sources) []Finding { return sourceFindings(s) }
 	checkFindings(t, []findingsCase{
-		{"well", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
+		{"well", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: bus}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100 (driver 580.65.06)"}, {OK, "quantities", "6"}}},
-		{"nothing here", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
+		{"nothing here", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}}),
 			[]want{{Skipped, "nvml", "not here"}, {Skipped, "hardware", "none"}}},
-		{"missed by name", report(Sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
-		{"GPUs that nobody sees", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
+		{"missed by name", report(sources{Statuses: []source.Status{gone}}), []want{{Failure, "nvml", "no library"}}},
+		{"GPUs that nobody sees", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: bus}),
 			[]want{{Failure, "nvidia", "1 GPU is on the PCI bus"}}},
-		{"those of a virtual machine are not missed", report(Sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
+		{"those of a virtual machine are not missed", report(sources{Statuses: []source.Status{up}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "vfio-pci", GPU: true}}}),
 			[]want{{Skipped, "hardware", "none"}}},
-		{"a GPU without a kernel driver", report(Sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
+		{"a GPU without a kernel driver", report(sources{Statuses: []source.Status{gone}, Optional: map[string]bool{"nvml": true}, PCI: []PCIFunction{{Vendor: "nvidia", GPU: true}}}),
 			[]want{{Warning, "nvidia", "1 GPU is on the PCI bus without a kernel driver"}, {Skipped, "nvml", "not here"}}},
-		{"one of two fell off the bus", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
+		{"one of two fell off the bus", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), quiet}, PCI: two}),
 			[]want{{Warning, "nvidia", "no source sees 1 of 2 GPUs on the PCI bus: 0000:20:00.0"}}},
-		{"both are seen", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
+		{"both are seen", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "0000:20:00.0", whole()...), quiet}, PCI: two}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
-		{"one whose address is not known may be the other", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
+		{"one whose address is not known may be the other", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0", whole()...), gpu("nvml", "GPU-1", "", whole()...)}, PCI: two}),
 			[]want{{OK, "nvml", "2 × NVIDIA H100"}}},
-		{"a second source of the same", report(Sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
+		{"a second source of the same", report(sources{Statuses: []source.Status{up, {Name: "dcgm", Up: true, LastSuccess: clock.Instant{Elapsed: 1}}}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}),
 			[]want{{Skipped, "dcgm", "that a source before it does not see"}}},
-		{"published, and nobody sees any", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
-		{"devices that no source reads are not missed", report(Sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
-		{"hung", report(Sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
-		{"never came back", report(Sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
-		{"partitions without utilization", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{part}}), []want{{Warning, "quantities", "--device.profiling"}}},
-		{"no energy", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", device.Utilization, device.MemoryUsed, device.MemorySize, device.Power, device.Temperature)}}),
+		{"published, and nobody sees any", report(sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("gpu.amd.com", "a")}, {ID: id("d", "b")}}}), []want{{Failure, "hardware", "drivers publish 2 devices"}}},
+		{"devices that no source reads are not missed", report(sources{Statuses: []source.Status{up}, Published: []dra.PublishedDevice{{ID: id("d", "b")}}}), []want{{Skipped, "hardware", "none"}}},
+		{"hung", report(sources{Statuses: []source.Status{hung}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...)}}), []want{{Failure, "nvml", "does not answer"}}},
+		{"never came back", report(sources{Statuses: []source.Status{{Name: "dcgm"}}}), []want{{Failure, "dcgm", "does not answer"}}},
+		{"partitions without utilization", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{part}}), []want{{Warning, "quantities", "--device.profiling"}}},
+		{"no energy", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", device.Utilization, device.MemoryUsed, device.MemorySize, device.Power, device.Temperature)}}),
 			[]want{{Skipped, "quantities", "does not tell energy"}}},
-		{"some of them", report(Sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
+		{"some of them", report(sources{Statuses: []source.Status{up}, Samples: []device.Sample{gpu("nvml", "GPU-0", "", whole()...), gpu("nvml", "GPU-1", "", whole()[1:]...)}}),
 			[]want{{Warning, "quantities", "utilization (of 1 of 2)"}}},
-		{"flags", report(Sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
+		{"flags", report(sources{OpenError: errors.New("--dcgm.host-engine=x")}), []want{{Failure, "flags", "--dcgm.host-engine=x"}}},
 	})
 }
 
@@ -222,30 +222,30 @@ func TestMatching(t *testing.T) {
 	published := func(name, uuid, profile string) dra.PublishedDevice {
 		return dra.PublishedDevice{ID: id("gpu.nvidia.com", name), UUID: uuid, Profile: profile, Placement: dra.PlacementUnknown}
 	}
-	match := func(name, uuid string) Match {
-		return Match{Device: id("gpu.nvidia.com", name), Rule: "uuid", UUID: uuid}
+	match := func(name, uuid string) deviceMatch {
+		return deviceMatch{Device: id("gpu.nvidia.com", name), Rule: "uuid", UUID: uuid}
 	}
 	two := []device.Sample{gpu("nvml", "GPU-0", "0000:10:00.0"), gpu("nvml", "GPU-1", "0000:20:00.0")}
 	both := []dra.PublishedDevice{published("gpu-0", "GPU-0", ""), published("gpu-1", "GPU-1", "")}
 	later := published("gpu-0-mig-1g", "", "1g.10gb")
 	checkFindings(t, []findingsCase{
-		{"well", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two, Matches: []Match{match("gpu-0", "GPU-0"), match("gpu-1", "GPU-1")}}),
+		{"well", matchingFindings(matching{SlicesKnown: true, Published: both, Samples: two, Matches: []deviceMatch{match("gpu-0", "GPU-0"), match("gpu-1", "GPU-1")}}),
 			[]want{{OK, "gpu.nvidia.com", "2 of 2 devices matched by uuid"}}},
-		{"one that nobody holds", MatchingFindings(Matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+		{"one that nobody holds", matchingFindings(matching{SlicesKnown: true, Published: both, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Warning, "gpu.nvidia.com", "no hardware is known for gpu-1"}}},
-		{"one that a claim holds", MatchingFindings(Matching{SlicesKnown: true, Published: both, Allocated: []dra.DeviceID{id("gpu.nvidia.com", "gpu-1")}, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+		{"one that a claim holds", matchingFindings(matching{SlicesKnown: true, Published: both, Allocated: []dra.DeviceID{id("gpu.nvidia.com", "gpu-1")}, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Failure, "gpu.nvidia.com", "of which claims hold 1"}}},
-		{"one that no source reads", MatchingFindings(Matching{SlicesKnown: true, Published: []dra.PublishedDevice{{ID: id("d", "b")}}, Allocated: []dra.DeviceID{id("d", "b")}}),
+		{"one that no source reads", matchingFindings(matching{SlicesKnown: true, Published: []dra.PublishedDevice{{ID: id("d", "b")}}, Allocated: []dra.DeviceID{id("d", "b")}}),
 			[]want{{Warning, "d", "0 of 1 device matched; no hardware is known for b"}}},
-		{"partitions to come", MatchingFindings(Matching{SlicesKnown: true, Published: append(both[:1:1], later), Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+		{"partitions to come", matchingFindings(matching{SlicesKnown: true, Published: append(both[:1:1], later), Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{OK, "gpu.nvidia.com", "1 of 1 device matched by uuid; 1 partition is not made yet"}}},
-		{"a partition that is held must be there", MatchingFindings(Matching{SlicesKnown: true, Published: append(both[:1:1], later), Allocated: []dra.DeviceID{later.ID}, Samples: two[:1], Matches: []Match{match("gpu-0", "GPU-0")}}),
+		{"a partition that is held must be there", matchingFindings(matching{SlicesKnown: true, Published: append(both[:1:1], later), Allocated: []dra.DeviceID{later.ID}, Samples: two[:1], Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Failure, "gpu.nvidia.com", "gpu-0-mig-1g"}}},
-		{"hardware that is left out", MatchingFindings(Matching{SlicesKnown: true, Published: both[:1], Samples: two, Matches: []Match{match("gpu-0", "GPU-0")}}),
+		{"hardware that is left out", matchingFindings(matching{SlicesKnown: true, Published: both[:1], Samples: two, Matches: []deviceMatch{match("gpu-0", "GPU-0")}}),
 			[]want{{Skipped, "hardware", "GPU-1"}}},
-		{"no driver", MatchingFindings(Matching{SlicesKnown: true, Samples: two}), []want{{Warning, "published devices", "kubectl get resourceslices"}}},
-		{"nothing", MatchingFindings(Matching{SlicesKnown: true}), []want{{Skipped, "published devices", "none"}}},
-		{"not known", MatchingFindings(Matching{Samples: two}), []want{{Skipped, "published devices", "cannot be read"}}},
+		{"no driver", matchingFindings(matching{SlicesKnown: true, Samples: two}), []want{{Warning, "published devices", "kubectl get resourceslices"}}},
+		{"nothing", matchingFindings(matching{SlicesKnown: true}), []want{{Skipped, "published devices", "none"}}},
+		{"not known", matchingFindings(matching{Samples: two}), []want{{Skipped, "published devices", "cannot be read"}}},
 	})
 }
 
@@ -260,12 +260,12 @@ func TestOtherJudges(t *testing.T) {
 		{"flags with a password", InheritedFindings([]string{"--otlp.endpoint=https://me:secret@collector:4317"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317"}}},
 		{"flags with an odd password", InheritedFindings([]string{"--otlp.endpoint=https://me:sec@ret@collector:4317", "--x=y@z"}, nil), []want{{OK, "flags", "--otlp.endpoint=https://xxxxx@collector:4317 --x=y@z"}}},
 		{"flags not taken over", InheritedFindings(nil, errors.New("--new")), []want{{Warning, "flags", "--new"}}},
-		{"no CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", fs.ErrNotExist}}}), []want{{Skipped, "specifications", "none"}}},
-		{"CDI", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", nil}}, Devices: 2, Held: 2, Known: 1}), []want{{OK, "specifications", "2 devices"}}},
-		{"another CDI folder", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", nil}}, Held: 2}), []want{{Warning, "allocated devices", "not mounted"}}},
-		{"an unreadable folder", CDIFindings(CDI{Folders: []Folder{{"/etc/cdi", fs.ErrPermission}}}), []want{{Warning, "/etc/cdi", "cannot be read"}}},
-		{"Pods API", PodsAPIFindings("/s", source.Status{Up: true}), []want{{OK, "Pods API", "/s"}}},
-		{"no Pods API", PodsAPIFindings("/s", source.Status{Message: "no socket"}), []want{{Failure, "Pods API", "1.37"}}},
+		{"no CDI", cdiFindings(cdi{Folders: []cdiFolder{{"/etc/cdi", fs.ErrNotExist}}}), []want{{Skipped, "specifications", "none"}}},
+		{"CDI", cdiFindings(cdi{Folders: []cdiFolder{{"/etc/cdi", nil}}, Devices: 2, Held: 2, Known: 1}), []want{{OK, "specifications", "2 devices"}}},
+		{"another CDI folder", cdiFindings(cdi{Folders: []cdiFolder{{"/etc/cdi", nil}}, Held: 2}), []want{{Warning, "allocated devices", "not mounted"}}},
+		{"an unreadable folder", cdiFindings(cdi{Folders: []cdiFolder{{"/etc/cdi", fs.ErrPermission}}}), []want{{Warning, "/etc/cdi", "cannot be read"}}},
+		{"Pods API", podsAPIFindings("/s", source.Status{Up: true}), []want{{OK, "Pods API", "/s"}}},
+		{"no Pods API", podsAPIFindings("/s", source.Status{Message: "no socket"}), []want{{Failure, "Pods API", "1.37"}}},
 		{"settings", SettingsFindings(Settings{FlagsError: errors.New("--x"), Prices: "p", PricesError: errors.New("broken"), WebConfig: "w", WebConfigError: errors.New("no key"), Pushes: []Push{{"metrics", "c:1", errors.New("refused")}}}),
 			[]want{{Failure, "flags", "--x"}, {Failure, "price list", "broken"}, {Failure, "web configuration", "no key"}, {Failure, "metrics", "c:1"}}},
 		{"good settings", SettingsFindings(Settings{Prices: "p", WebConfig: "w", Pushes: []Push{{"metrics", "c:1", nil}}}), []want{{OK, "price list", "p"}, {OK, "metrics", "c:1"}}},
@@ -278,7 +278,7 @@ func TestOtherJudges(t *testing.T) {
 		}}), []want{{Warning, "d", "3 devices in 2 pools on 2 nodes, of which incomplete: b"}, {Warning, "e", "no such attribute"}, {Skipped, "device classes", "c"}}},
 	})
 	for state, outcome := range map[string]Outcome{"ok": OK, "disabled": Skipped, "pid_namespace": Skipped, "no_procfs": Skipped, "no_pods": Skipped, "unsupported": Skipped} {
-		if got := SharingFindings(Sharing{state}); len(got) != 1 || got[0].Outcome != outcome || outcome == Skipped && got[0].Remedy == "" {
+		if got := sharingFindings(state); len(got) != 1 || got[0].Outcome != outcome || outcome == Skipped && got[0].Remedy == "" {
 			t.Errorf("sharing %s: %s", state, spelled(got))
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Kubelet is what was found of the kubelet's PodResources API.
-type Kubelet struct {
+// kubelet is what was found of the kubelet's PodResources API.
+type kubelet struct {
 	Socket      string
 	FolderError error // of the socket's folder
 	SocketError error
@@ -28,8 +28,8 @@ type Kubelet struct {
 
 const kubeletPage = "docs/check.md#kubelet"
 
-// KubeletFindings reports on the kubelet's socket and its answer.
-func KubeletFindings(k Kubelet) []Finding {
+// kubeletFindings reports on the kubelet's socket and its answer.
+func kubeletFindings(k kubelet) []Finding {
 	in := area{"kubelet", kubeletPage}
 	if finding, wrong := k.socket(in); wrong {
 		return []Finding{finding}
@@ -56,7 +56,7 @@ func KubeletFindings(k Kubelet) []Finding {
 }
 
 // socket reports whether there is no socket, or one that cannot be reached.
-func (k Kubelet) socket(in area) (Finding, bool) {
+func (k kubelet) socket(in area) (Finding, bool) {
 	mount := "No kubelet runs here, or its root folder is another: give --kubelet.pod-resources-socket."
 	if k.Container {
 		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; where the kubelet has another root folder, the volume's path is another (the chart's node.kubeletDir)."
@@ -82,7 +82,7 @@ func (k Kubelet) socket(in area) (Finding, bool) {
 }
 
 // noAnswer reports on a socket without a good answer.
-func (k Kubelet) noAnswer(in area) Finding {
+func (k kubelet) noAnswer(in area) Finding {
 	switch {
 	case k.Status.Reason == source.ReasonTimeout || !k.Status.HungSince.IsZero() || k.Status.Message == "":
 		return in.failure("See the kubelet's log on the node; the agent goes on asking, and shows what it knew before.", "PodResources", "the kubelet takes the call and does not answer")
@@ -93,26 +93,26 @@ func (k Kubelet) noAnswer(in area) Finding {
 	}
 }
 
-// CDI is what was found of the folders of CDI specifications.
-type CDI struct {
-	Folders []Folder
+// cdi is what was found of the folders of CDI specifications.
+type cdi struct {
+	Folders []cdiFolder
 	Status  source.Status
 	Devices int // of all specifications
 	Held    int // allocated devices that the kubelet names with a CDI device
 	Known   int // of them, those that a specification here has
 }
 
-// Folder is a folder that was looked into.
-type Folder struct {
+// cdiFolder is a folder that was looked into.
+type cdiFolder struct {
 	Path  string
 	Error error
 }
 
 const cdiPage = "docs/check.md#cdi"
 
-// CDIFindings reports on the specifications. They are one way of several to find
+// cdiFindings reports on the specifications. They are one way of several to find
 // the hardware of a device, and so never a failure.
-func CDIFindings(c CDI) []Finding {
+func cdiFindings(c cdi) []Finding {
 	in := area{"CDI", cdiPage}
 	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir names others (chart: node.cdiDirs)."
 	var findings []Finding
@@ -138,8 +138,8 @@ func CDIFindings(c CDI) []Finding {
 	return findings
 }
 
-// PodsAPIFindings reports on the kubelet's Pods API, which a flag names.
-func PodsAPIFindings(socket string, status source.Status) []Finding {
+// podsAPIFindings reports on the kubelet's Pods API, which a flag names.
+func podsAPIFindings(socket string, status source.Status) []Finding {
 	in := area{"kubelet", "docs/check.md#pods-api"}
 	switch {
 	case status.Up && status.Reason == source.ReasonNone:

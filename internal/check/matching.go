@@ -11,19 +11,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Matching is what drivers publish or claims hold on this node, beside the
+// matching is what drivers publish or claims hold on this node, beside the
 // hardware.
-type Matching struct {
+type matching struct {
 	Published []dra.PublishedDevice
 	Allocated []dra.DeviceID // by claims of this node's pods, published or not
 	Samples   []device.Sample
-	Matches   []Match
+	Matches   []deviceMatch
 	// SlicesKnown says that Published is all there is.
 	SlicesKnown bool
 }
 
-// Match is the hardware that a rule found for a device.
-type Match struct {
+// deviceMatch is the hardware that a rule found for a device.
+type deviceMatch struct {
 	Device dra.DeviceID
 	Rule   string
 	UUID   string // of the hardware; empty where it has none
@@ -36,8 +36,8 @@ const (
 	mostNamed    = 4 // of devices in one line
 )
 
-// MatchingFindings reports, driver by driver, which devices have hardware.
-func MatchingFindings(m Matching) []Finding {
+// matchingFindings reports, driver by driver, which devices have hardware.
+func matchingFindings(m matching) []Finding {
 	in := area{"matching", matchingPage}
 	drivers := m.byDriver()
 	if len(drivers) == 0 {
@@ -62,10 +62,10 @@ type subject struct {
 	id        dra.DeviceID
 	published dra.PublishedDevice // its ID is empty where it is not published
 	allocated bool
-	match     *Match
+	match     *deviceMatch
 }
 
-func (m Matching) byDriver() map[string][]subject {
+func (m matching) byDriver() map[string][]subject {
 	known := map[dra.DeviceID]*subject{}
 	at := func(id dra.DeviceID) *subject {
 		if known[id] == nil {
@@ -98,7 +98,7 @@ func (m Matching) byDriver() map[string][]subject {
 
 // driver reports on one driver. A partition that is not allocated may not exist yet:
 // it needs no hardware.
-func (m Matching) driver(in area, driver string, subjects []subject) Finding {
+func (m matching) driver(in area, driver string, subjects []subject) Finding {
 	var lost []string
 	rules, matched, later, allocated := map[string]int{}, 0, 0, 0
 	for _, s := range subjects {
@@ -139,7 +139,7 @@ func measured(driver string) bool {
 	return driver == "gpu.nvidia.com" || driver == "gpu.amd.com" || driver == "dra.net"
 }
 
-func (m Matching) lostRemedy() string {
+func (m matching) lostRemedy() string {
 	if len(m.Samples) == 0 {
 		return "No source sees a device: see the lines about devices above."
 	}
@@ -165,7 +165,7 @@ func named(all []string) string {
 }
 
 // unpublished reports hardware that no published device has.
-func (m Matching) unpublished(in area) []Finding {
+func (m matching) unpublished(in area) []Finding {
 	taken, cut := map[string]bool{}, map[string]bool{}
 	for _, match := range m.Matches {
 		taken[match.UUID] = true

@@ -48,29 +48,29 @@ func FolderMissing(socket string) bool {
 // NodeFindings reports on what the node role reads. It stats the kubelet's socket
 // and the CDI folders, and reads nothing else.
 func NodeFindings(n Node) []Finding {
-	findings := KubeletFindings(n.kubelet())
+	findings := kubeletFindings(n.kubelet())
 	if n.PodsAPI != nil {
-		findings = append(findings, PodsAPIFindings(n.PodsSocket, *n.PodsAPI)...)
+		findings = append(findings, podsAPIFindings(n.PodsSocket, *n.PodsAPI)...)
 	}
-	findings = append(findings, CDIFindings(n.cdi())...)
+	findings = append(findings, cdiFindings(n.cdi())...)
 	findings = append(findings, APIFindings(n.API, NodeRole)...)
 	if n.Name != nil {
 		name := *n.Name
 		if n.Listed {
 			name.KubeletPods = len(n.Facts.Listing.Pods)
 		}
-		findings = append(findings, NodeNameFindings(name)...)
+		findings = append(findings, nodeNameFindings(name)...)
 	}
-	findings = append(findings, SourceFindings(Sources{
+	findings = append(findings, sourceFindings(sources{
 		Statuses: n.Devices, Optional: n.Optional, OpenError: n.OpenError, Samples: n.Facts.Samples,
 		PCI: n.Host.PCI, Published: n.Facts.Cluster.Published, Profiling: n.Profiling, Withheld: n.Withheld,
 	})...)
-	findings = append(findings, MatchingFindings(matchingOf(n.Facts))...)
-	return append(findings, SharingFindings(Sharing{State: n.Sharing})...)
+	findings = append(findings, matchingFindings(matchingOf(n.Facts))...)
+	return append(findings, sharingFindings(n.Sharing)...)
 }
 
-func (n Node) kubelet() Kubelet {
-	k := Kubelet{
+func (n Node) kubelet() kubelet {
+	k := kubelet{
 		Socket: n.Socket, UID: n.Host.UID, Container: n.Host.Container, Status: n.Kubelet,
 		Answered: n.Listed, Listing: n.Facts.Listing, Using: podsUsingClaims(n.Facts.Cluster),
 	}
@@ -96,11 +96,11 @@ func podsUsingClaims(cluster node.Cluster) []dra.PodRef {
 	return using
 }
 
-func (n Node) cdi() CDI {
-	c := CDI{Status: n.CDI, Devices: len(n.Facts.CDI)}
+func (n Node) cdi() cdi {
+	c := cdi{Status: n.CDI, Devices: len(n.Facts.CDI)}
 	for _, dir := range n.CDIDirs {
 		_, err := os.ReadDir(dir)
-		c.Folders = append(c.Folders, Folder{Path: dir, Error: withoutPath(err)})
+		c.Folders = append(c.Folders, cdiFolder{Path: dir, Error: withoutPath(err)})
 	}
 	specified := make(map[string]bool, len(n.Facts.CDI))
 	for _, device := range n.Facts.CDI {
@@ -120,8 +120,8 @@ func (n Node) cdi() CDI {
 
 // matchingOf returns the devices that are published or allocated on the node, and
 // the matches that the rules of the node role find for them.
-func matchingOf(facts node.Facts) Matching {
-	matching := Matching{Published: facts.Cluster.Published, Samples: facts.Samples, SlicesKnown: facts.Cluster.SlicesFresh}
+func matchingOf(facts node.Facts) matching {
+	matching := matching{Published: facts.Cluster.Published, Samples: facts.Samples, SlicesKnown: facts.Cluster.SlicesFresh}
 	allocated := map[dra.DeviceID]bool{}
 	for _, claim := range facts.Cluster.Claims {
 		for _, result := range claim.Results {
@@ -135,7 +135,7 @@ func matchingOf(facts node.Facts) Matching {
 		matching.Allocated = append(matching.Allocated, id)
 	}
 	for _, match := range node.Matches(facts) {
-		matching.Matches = append(matching.Matches, Match{Device: match.Device, Rule: match.Rule, UUID: match.Hardware.UUID, PCI: match.Hardware.PCIBusID, Part: match.Hardware.IsPartition()})
+		matching.Matches = append(matching.Matches, deviceMatch{Device: match.Device, Rule: match.Rule, UUID: match.Hardware.UUID, PCI: match.Hardware.PCIBusID, Part: match.Hardware.IsPartition()})
 	}
 	return matching
 }

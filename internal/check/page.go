@@ -40,17 +40,17 @@ type PageSource struct {
 	Reasons []string // why it is down, or what is amiss though it is up
 }
 
-// ErrNoExporter says that a page is somebody else's, or another one of an exporter.
-var ErrNoExporter = errors.New("the page has no dra_exporter_build_info: it is no exporter's page of metrics")
+// errNoExporter says that a page is somebody else's, or another one of an exporter.
+var errNoExporter = errors.New("the page has no dra_exporter_build_info: it is no exporter's page of metrics")
 
 // longestLine bounds what one line of a foreign page may take.
 const longestLine = 1 << 20
 
-// DecodePage reads Prometheus' text format. Of a large page only the lines
+// decodePage reads Prometheus' text format. Of a large page only the lines
 // that say something of the exporter are parsed; those whose numbers are held
 // against each other are kept as they are. A page that is broken off, or
 // is not in the format, is an error, and so is another program's.
-func DecodePage(from io.Reader) (Page, error) {
+func decodePage(from io.Reader) (Page, error) {
 	var own bytes.Buffer
 	var kept numbers
 	lines := bufio.NewScanner(from)
@@ -75,7 +75,7 @@ func DecodePage(from io.Reader) (Page, error) {
 	page.fill(families)
 	page.numbers, page.tooLarge = kept.text.Bytes(), kept.tooLarge
 	if families["dra_exporter_build_info"] == nil {
-		return Page{}, ErrNoExporter
+		return Page{}, errNoExporter
 	}
 	return page, nil
 }

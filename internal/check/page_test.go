@@ -29,7 +29,7 @@ process_cpu_seconds_total 1
 `
 
 func TestDecodePage(t *testing.T) {
-	page, err := DecodePage(strings.NewReader(nodePage))
+	page, err := decodePage(strings.NewReader(nodePage))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,17 +48,17 @@ func TestDecodePage(t *testing.T) {
 		"no number":         "dra_exporter_build_info{version=\"1\"} one\n",
 		"an endless line":   "dra_exporter_build_info 1\n" + strings.Repeat("x", longestLine+1),
 	} {
-		if page, err := DecodePage(strings.NewReader(text)); err == nil {
+		if page, err := decodePage(strings.NewReader(text)); err == nil {
 			t.Errorf("%s passes for %+v", name, page)
 		}
 	}
-	if _, err := DecodePage(strings.NewReader("go_goroutines 7\n")); !errors.Is(err, ErrNoExporter) {
+	if _, err := decodePage(strings.NewReader("go_goroutines 7\n")); !errors.Is(err, errNoExporter) {
 		t.Errorf("another program's page: %v", err)
 	}
 }
 
 func TestAgents(t *testing.T) {
-	page, err := DecodePage(strings.NewReader(nodePage))
+	page, err := decodePage(strings.NewReader(nodePage))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte("dra_exporter_build_info 1\ndra_exporter_sample_timestamp_seconds NaN\n"))
 	f.Add([]byte("dra_exporter_build_info{version=\"\\n\xff\"} 1\ndra_exporter_unmatched_devices{side=\"published\"} -Inf"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		page, err := DecodePage(bytes.NewReader(data))
+		page, err := decodePage(bytes.NewReader(data))
 		if err != nil {
 			return
 		}

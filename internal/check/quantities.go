@@ -25,7 +25,7 @@ func adapter(sample device.Sample) bool {
 	})
 }
 
-func (s Sources) missingRemedy(d device.Device, missing map[device.Quantity]int) string {
+func (s sources) missingRemedy(d device.Device, missing map[device.Quantity]int) string {
 	switch {
 	case d.IsPartition() && missing[device.Utilization] > 0 && !s.Profiling:
 		return "The driver has no utilization of partitions but by the profiling counters: --device.profiling."
@@ -47,7 +47,7 @@ type kind struct {
 
 // kinds groups the samples of what does work. A device that was never read
 // says nothing of what it lacks.
-func (s Sources) kinds() []*kind {
+func (s sources) kinds() []*kind {
 	var kinds []*kind
 	for _, sample := range s.Samples {
 		if sample.Device.Vendor == "" || sample.At.IsZero() || adapter(sample) {
@@ -94,7 +94,7 @@ func (k *kind) absent() string {
 
 // quantities reports for each model which quantities cannot be read. Utilization and
 // memory are needed most.
-func (s Sources) quantities(in area) []Finding {
+func (s sources) quantities(in area) []Finding {
 	var findings []Finding
 	for _, k := range s.kinds() {
 		absent := k.absent()

@@ -110,19 +110,17 @@ func (s Settings) pushes() []Finding {
 	return findings
 }
 
-// Sharing is whether shared devices are split by processes; State is one of
-// the reasons of dra_exporter_process_attribution, empty: not known.
-type Sharing struct{ State string }
-
-// SharingFindings reports on it. Not splitting is a choice, so that it is no warning.
-func SharingFindings(s Sharing) []Finding {
+// sharingFindings reports whether shared devices are split by processes. state is a
+// reason of dra_exporter_process_attribution; empty: unknown. Not splitting is a
+// choice, so that it is no warning.
+func sharingFindings(state string) []Finding {
 	in := area{"sharing", "docs/sharing.md"}
 	skipped := func(text, remedy string) []Finding {
 		finding := in.skipped("processes", "%s", "shared devices are not split: "+text)
 		finding.Remedy, finding.Page = remedy, repository+in.page
 		return []Finding{finding}
 	}
-	switch s.State {
+	switch state {
 	case "ok":
 		return []Finding{in.ok("processes", "shared devices are split by what each claim's processes do")}
 	case "disabled":

@@ -144,23 +144,8 @@ func (p *printer) finding(f Finding) {
 
 func (p *printer) wrapped(first, rest, text string) { p.text.WriteString(p.lines(first, rest, text)) }
 
-// lines breaks a text between words; a word that is too long for a line stays
-// whole, so that it can be copied.
+// lines breaks a text between words.
 func (p *printer) lines(first, rest, text string) string {
-	var all strings.Builder
-	line, fresh := first, true
-	for _, word := range strings.Fields(terminal.Printable(text)) {
-		switch {
-		case fresh:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > p.style.Columns:
-			all.WriteString(line + "\n")
-			line = rest + word
-		default:
-			line += " " + word
-		}
-		fresh = false
-	}
-	all.WriteString(strings.TrimRight(line, " ") + "\n")
-	return all.String()
+	lines := terminal.Wrap(first, rest, strings.Fields(terminal.Printable(text)), p.style.Columns)
+	return strings.Join(lines, "\n") + "\n"
 }

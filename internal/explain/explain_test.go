@@ -80,8 +80,8 @@ func TestJSON(t *testing.T) {
 // Pods that wait for one claim are told of together only where it is for the
 // same reason.
 func TestPodsThatWaitForDifferentReasons(t *testing.T) {
-	first := waits(dra.ReasonGated, "", nil)
-	second, third := waits(dra.ReasonUnknown, "", nil), first
+	first := pendingRef(dra.ReasonGated, "", nil)
+	second, third := pendingRef(dra.ReasonUnknown, "", nil), first
 	second.Pod.Name, third.Pod.Name = "train-1", "train-2"
 	report, err := explain.Explain(facts(2, first, second, third), claim)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 			t.Errorf("%s: %s, %q, %v", name, report.State, report.Summary, err)
 		}
 	}
-	grouped := waits(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
+	grouped := pendingRef(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
 	grouped.Claim = ""
 	f := facts(2, grouped)
 	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)

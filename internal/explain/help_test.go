@@ -40,7 +40,7 @@ func TestAdviceThatCanHelp(t *testing.T) {
 			[]string{"add 1 device that matches", "one node must be able to use all of them: at present none can use more than 2"}, []string{release, "has a taint", "have a taint"}},
 		"too few, and on one node": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(5), nil, []string{"add 1 device that matches"}, []string{"one node must"}},
 	} {
-		w := waits(test.reason, "as judged", verdict(test.reason, 6, test.left, test.detail))
+		w := pendingRef(test.reason, "as judged", verdict(test.reason, 6, test.left, test.detail))
 		f := facts(6, w)
 		f.Gaps = test.gaps
 		text := told(t, f, pod)
@@ -60,7 +60,7 @@ func TestAdviceThatCanHelp(t *testing.T) {
 // What others hold is told only where it is in the way.
 func TestHoldersThatAreNotInTheWay(t *testing.T) {
 	for _, reason := range dra.PendingReasons() {
-		f := facts(2, waits(reason, "as judged", verdict(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
+		f := facts(2, pendingRef(reason, "as judged", verdict(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
 		text := told(t, f, pod)
 		inTheWay := reason == dra.ReasonInsufficient || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints || reason == dra.ReasonPoolIncomplete
 		if strings.Contains(text, "Held by") != inTheWay || strings.Contains(text, "and 3 more") != inTheWay {
@@ -80,7 +80,7 @@ func TestAdviceComesFirst(t *testing.T) {
 
 // More devices than a claim may have are no matter of constraints.
 func TestMoreThanAClaimMayHave(t *testing.T) {
-	text := told(t, facts(33, waits(dra.ReasonConstraints, "it asks for 33 devices, and a claim cannot be given more than 32", nil)), pod)
+	text := told(t, facts(33, pendingRef(dra.ReasonConstraints, "it asks for 33 devices, and a claim cannot be given more than 32", nil)), pod)
 	if !strings.Contains(text, "more devices are asked for than a claim may have") || !strings.Contains(text, "ask for at most 32 devices in one claim") || strings.Contains(text, "relax") {
 		t.Error(text)
 	}
@@ -88,7 +88,7 @@ func TestMoreThanAClaimMayHave(t *testing.T) {
 
 // What has no namespace is not to be listed in all of them.
 func TestWhatToListIsNamedRightly(t *testing.T) {
-	f := facts(2, waits(dra.ReasonUnknown, "", nil))
+	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
 	f.Gaps = explain.GapsOf([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
 	if text := told(t, f, pod); !strings.Contains(text, "may list resourceslices and nodes, and events in all namespaces") {
 		t.Error(text)

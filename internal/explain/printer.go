@@ -48,20 +48,9 @@ func (p *printer) item(indent int, mark, text string) {
 
 // wrapped breaks a text between words.
 func (p *printer) wrapped(first, rest, text, style string) {
-	line, begun := first, false
-	for _, word := range words(terminal.Printable(text)) {
-		switch {
-		case !begun:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			p.line(line, style)
-			line = rest + word
-		default:
-			line += " " + word
-		}
-		begun = true
+	for _, line := range terminal.Wrap(first, rest, words(terminal.Printable(text)), width) {
+		p.line(line, style)
 	}
-	p.line(line, style)
 }
 
 func (p *printer) line(text, style string) {

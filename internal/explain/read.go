@@ -85,10 +85,8 @@ func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*r
 	read := &reading{statuses: reader.Statuses(), inventory: kept, specs: specs}
 	stop()
 	run.Wait()
-	for _, change := range reader.Take() {
-		read.changes = append(read.changes, cluster.Change(change))
-	}
-	read.synced = cluster.Synced(reader.Synced()) // of what has been taken
+	read.changes = reader.Take()
+	read.synced = reader.Synced() // of what has been taken
 	return read, ctx.Err()
 }
 

@@ -18,9 +18,9 @@ func gpu(node, name string) dra.DeviceID {
 	return dra.DeviceID{Driver: "gpu.example.com", Pool: node, Name: name}
 }
 
-// world is a namespace with a pod that waits for a claim of a template, and
+// objects is a namespace with a pod that waits for a claim of a template, and
 // another namespace whose pod holds devices.
-func world() *explain.Objects {
+func objects() *explain.Objects {
 	w := explain.NewObjects()
 	w.Claim(madeClaim(), false)
 	w.Pod(&dra.PodLife{
@@ -64,15 +64,15 @@ func spec(count int64) explain.Spec {
 	}}}
 }
 
-// waits is the reference of the world's waiting pod.
-func waits(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.Waiting {
+// pendingRef is the reference of the pending pod.
+func pendingRef(reason dra.PendingReason, message string, verdict *dra.Verdict) cluster.Waiting {
 	return cluster.Waiting{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Claim: "train-0-gpus-x7k2p",
 		DeviceClass: "gpu.example.com", Since: ago(4 * time.Minute), Reason: reason, Message: message, Verdict: verdict,
 	}
 }
 
-// verdict is what the judge says of the waiting pod's only request.
+// verdict is the diagnosis of the pending pod's only request.
 func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail dra.Detail) *dra.Verdict {
 	return &dra.Verdict{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, PodUID: "train-0", PodClaim: "gpus", Reason: reason,
@@ -80,10 +80,10 @@ func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail
 	}
 }
 
-// facts are the world with one reference that waits.
+// facts are the objects with one pending reference.
 func facts(count int64, waiting ...cluster.Waiting) explain.Facts {
 	return explain.Facts{
-		Now: now, Objects: world(), Pending: waiting,
+		Now: now, Objects: objects(), Pending: waiting,
 		Claims: map[dra.ClaimRef]explain.Spec{
 			{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}: spec(count),
 		},

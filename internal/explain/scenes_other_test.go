@@ -10,11 +10,11 @@ import (
 
 // otherScenes wait for something else than devices.
 func otherScenes() map[string]scene {
-	missing := waits(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
+	missing := pendingRef(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
 	missing.Claim = ""
 	missingFacts := facts(2, missing)
 	missingFacts.Objects.Pod(&dra.PodLife{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
-	notMade := waits(dra.ReasonClaimNotCreated, "", nil)
+	notMade := pendingRef(dra.ReasonClaimNotCreated, "", nil)
 	notMade.Claim, notMade.DeviceClass = "", ""
 	noTemplate := unmade(facts(2, notMade))
 	noTemplate.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
@@ -25,12 +25,12 @@ func otherScenes() map[string]scene {
 	notMadeYet.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
-	quota := waits(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
+	quota := pendingRef(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
 	quotaFacts := unmade(facts(2, quota))
 	quotaFacts.Objects.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
 	quotaFacts.Objects.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-	binding := facts(2, waits(dra.ReasonBinding, "", nil))
+	binding := facts(2, pendingRef(dra.ReasonBinding, "", nil))
 	binding.Objects.Claim(&dra.ClaimLife{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(3 * time.Minute), Node: "node-a", Binding: dra.BindingWaiting,
@@ -38,19 +38,19 @@ func otherScenes() map[string]scene {
 		ReservedFor: []dra.Consumer{{Resource: "pods", Name: "train-0", UID: "train-0"}},
 	}, false)
 	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
-	other := facts(2, waits(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
+	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
 		verdict(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
 	return map[string]scene{
 		"claim-missing":      {pod, missingFacts},
 		"template-missing":   {pod, noTemplate},
 		"claim-not-created":  {pod, notMadeYet},
 		"quota":              {pod, quotaFacts},
-		"gated":              {pod, facts(2, waits(dra.ReasonGated, "", nil))},
+		"gated":              {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions": {pod, binding},
 		"other-constraints":  {pod, other},
-		"undetermined": {pod, facts(2, waits(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
+		"undetermined": {pod, facts(2, pendingRef(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
 			verdict(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
-		"cut-short": {pod, facts(2, waits(dra.ReasonPendingDiagnosis, "the diagnosis was cut short",
+		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cut short",
 			verdict(dra.ReasonPendingDiagnosis, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"unknown-forbidden":    {claim, forbidden()},
 		"unknown-silent":       {pod, silent()},
@@ -68,7 +68,7 @@ func unmade(f explain.Facts) explain.Facts {
 
 // forbidden is what somebody sees who may read one namespace alone.
 func forbidden() explain.Facts {
-	f := facts(2, waits(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free",
+	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free",
 		verdict(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
 	deny := func(name string) source.Status {
 		return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: "list " + name + ": " + name + " is forbidden: User \"jane\" cannot list resource \"" + name + "\" at the cluster scope"}
@@ -79,14 +79,14 @@ func forbidden() explain.Facts {
 }
 
 func silent() explain.Facts {
-	f := facts(2, waits(dra.ReasonUnknown, "", nil))
+	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
 	f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}}}, false)
 	return f
 }
 
 // nodesForbidden leaves open which devices one node can reach.
 func nodesForbidden() explain.Facts {
-	f := facts(4, waits(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
+	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
 		verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeVerdict{{Node: "node-a"}}})))
 	f.Gaps = explain.GapsOf([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
 	return f
@@ -95,7 +95,7 @@ func nodesForbidden() explain.Facts {
 // twoPods share one claim that is not allocated; one of them is gated.
 func twoPods() explain.Facts {
 	v := verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
-	first := waits(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated", v)
+	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated", v)
 	second, third := first, first
 	second.Pod.Name, second.PodUID, second.Since = "train-1", "train-1", ago(5*time.Minute)
 	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Verdict = "train-2", "train-2", dra.ReasonGated, "", nil
@@ -108,7 +108,7 @@ func twoPods() explain.Facts {
 
 // hostile has text that would draw over the terminal.
 func hostile() explain.Facts {
-	f := facts(2, waits(dra.ReasonOther, "0/2 nodes\x1b[2J are available:\r\n\tno\u202e room\x07.", nil))
+	f := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes\x1b[2J are available:\r\n\tno\u202e room\x07.", nil))
 	ugly := spec(2)
 	ugly.Requests[0].Selectors = []string{"device.driver == \"gpu.example.com\" // this is a comment\n&&\n  device.attributes[\"gpu.example.com\"].model.matches(\"^NVIDIA (H100|H200|B200|GB200)( NVL| SXM)?$\")"}
 	f.Claims[dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}] = ugly

@@ -25,7 +25,7 @@ func deviceScenes() map[string]scene {
 	took := func(stage dra.Stage, count int, because string, examples ...dra.DeviceID) dra.Removal {
 		return dra.Removal{Request: "gpus", Stage: stage, Count: count, Because: because, Examples: examples}
 	}
-	tainted := facts(2, waits(dra.ReasonTainted, "request gpus asks for 2 devices; 4 of 4 devices that match have taints which it does not tolerate",
+	tainted := facts(2, pendingRef(dra.ReasonTainted, "request gpus asks for 2 devices; 4 of 4 devices that match have taints which it does not tolerate",
 		verdict(dra.ReasonTainted, 2, [dra.Stages]int{12, 8, 4}, dra.Detail{Removed: []dra.Removal{
 			took(dra.StageClass, 4, "class gpu.example.com", dra.DeviceID{Driver: "nic.example.com", Pool: "node-a", Name: "nic-0"}),
 			took(dra.StageSelectors, 4, `device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0`, gpu("node-b", "gpu-0")),
@@ -34,13 +34,13 @@ func deviceScenes() map[string]scene {
 			{Request: "gpus", Stage: dra.StageUntainted, Count: 1, Because: "taint lost:NoExecute of the driver",
 				Taint: &dra.Taint{Key: "lost", Effect: "NoExecute"}, Examples: []dra.DeviceID{gpu("node-a", "gpu-1")}},
 		}})))
-	incomplete := facts(4, waits(dra.ReasonPoolIncomplete, "request gpus asks for 4 devices; 2 can be allocated, and 4 more once all slices of their pools are published",
+	incomplete := facts(4, pendingRef(dra.ReasonPoolIncomplete, "request gpus asks for 4 devices; 2 can be allocated, and 4 more once all slices of their pools are published",
 		verdict(dra.ReasonPoolIncomplete, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{})))
 	incomplete.Supply = &dra.Supply{Pools: []*dra.PoolSupply{
 		{Driver: "gpu.example.com", Pool: "node-a", Node: "node-a", Generation: 3, Slices: 1, Complete: true},
 		{Driver: "gpu.example.com", Pool: "node-b", Node: "node-b", Generation: 7, Slices: 1},
 	}}
-	constrained := facts(2, waits(dra.ReasonConstraints, "the claim's constraints leave no node on which its requests can be allocated together",
+	constrained := facts(2, pendingRef(dra.ReasonConstraints, "the claim's constraints leave no node on which its requests can be allocated together",
 		verdict(dra.ReasonConstraints, 2, [dra.Stages]int{8, 8, 8, 8, 4, 2}, dra.Detail{Holders: []dra.Holder{serve}, Nodes: []dra.NodeVerdict{{Node: "node-b", Free: map[string]int{"gpus": 2}, Message: "cannot allocate all claims"}}})))
 	constrainedSpec := spec(2)
 	constrainedSpec.Constraints = []explain.Constraint{{Requests: []string{"gpus"}, MatchAttribute: "resource.kubernetes.io/pcieRoot"}, {DistinctAttribute: "gpu.example.com/socket"}}
@@ -50,7 +50,7 @@ func deviceScenes() map[string]scene {
 		{Where: "class gpu.example.com", Expression: `device.attributes["gpu.example.com"].model == "H100"`, Device: "gpu.example.com/node-b/gpu-0", Message: "no such key: model"},
 	}})
 	return map[string]scene{
-		"insufficient-devices": {claim, facts(4, waits(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
+		"insufficient-devices": {claim, facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
 			verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{12, 8, 4, 4, 2, 2}, dra.Detail{
 				Removed: []dra.Removal{
 					took(dra.StageClass, 4, "class gpu.example.com", dra.DeviceID{Driver: "nic.example.com", Pool: "node-a", Name: "nic-0"}),
@@ -59,9 +59,9 @@ func deviceScenes() map[string]scene {
 				Holders: []dra.Holder{leftover, serve}, HoldersInAll: 37, OnOneNode: map[string]int{"gpus": 4},
 				Nodes: []dra.NodeVerdict{{Node: "node-a", Free: map[string]int{"gpus": 2}, Message: "2 of 4 devices are free"}},
 			})))},
-		"too-few-published": {pod, facts(9, waits(dra.ReasonInsufficient, "request gpus asks for 9 devices, and only 8 of the 8 published match",
+		"too-few-published": {pod, facts(9, pendingRef(dra.ReasonInsufficient, "request gpus asks for 9 devices, and only 8 of the 8 published match",
 			verdict(dra.ReasonInsufficient, 9, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}})))},
-		"fragmented": {pod, facts(4, waits(dra.ReasonFragmented, "request gpus asks for 4 devices; 5 are free, but no node has more than 3 of them",
+		"fragmented": {pod, facts(4, pendingRef(dra.ReasonFragmented, "request gpus asks for 4 devices; 5 are free, but no node has more than 3 of them",
 			verdict(dra.ReasonFragmented, 4, [dra.Stages]int{12, 12, 8, 8, 5, 3}, dra.Detail{
 				Holders: []dra.Holder{serve},
 				Nodes:   []dra.NodeVerdict{{Node: "node-a", Free: map[string]int{"gpus": 3}}, {Node: "node-b", Free: map[string]int{"gpus": 2}}},
@@ -69,12 +69,12 @@ func deviceScenes() map[string]scene {
 		"tainted":                   {pod, tainted},
 		"pool-incomplete":           {pod, incomplete},
 		"constraints-unsatisfiable": {pod, constrained},
-		"broken-selector":           {pod, facts(2, waits(dra.ReasonNoMatchingDevice, "request gpus: the selector of request gpus does not compile: found no matching overload for '_>_'", broken))},
-		"no-matching-device": {claim, facts(2, waits(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and its selectors match none of 8 devices of class gpu.example.com",
+		"broken-selector":           {pod, facts(2, pendingRef(dra.ReasonNoMatchingDevice, "request gpus: the selector of request gpus does not compile: found no matching overload for '_>_'", broken))},
+		"no-matching-device": {claim, facts(2, pendingRef(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and its selectors match none of 8 devices of class gpu.example.com",
 			verdict(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12, 8}, dra.Detail{})))},
-		"class-selects-nothing": {pod, facts(2, waits(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and class gpu.example.com selects none of 12 devices",
+		"class-selects-nothing": {pod, facts(2, pendingRef(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and class gpu.example.com selects none of 12 devices",
 			verdict(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{12}, dra.Detail{})))},
-		"nothing-published": {pod, facts(2, waits(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and no device is published",
+		"nothing-published": {pod, facts(2, pendingRef(dra.ReasonNoMatchingDevice, "request gpus asks for 2 devices, and no device is published",
 			verdict(dra.ReasonNoMatchingDevice, 2, [dra.Stages]int{}, dra.Detail{})))},
 		"no-device-class": {pod, noClass()},
 		"prioritized":     {pod, prioritized()},
@@ -83,7 +83,7 @@ func deviceScenes() map[string]scene {
 }
 
 func noClass() explain.Facts {
-	w := waits(dra.ReasonNoDeviceClass, "request gpus: device class gpus.example.com does not exist",
+	w := pendingRef(dra.ReasonNoDeviceClass, "request gpus: device class gpus.example.com does not exist",
 		verdict(dra.ReasonNoDeviceClass, 2, [dra.Stages]int{12}, dra.Detail{}))
 	w.DeviceClass, w.Verdict.Funnel[0].Class = "gpus.example.com", "gpus.example.com"
 	f := facts(2, w)
@@ -95,7 +95,7 @@ func noClass() explain.Facts {
 
 // prioritized asks for two large devices or else four small ones.
 func prioritized() explain.Facts {
-	w := waits(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated", nil)
+	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
 	w.Verdict = &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{
 		{Request: "gpus/large", Class: "large.example.com", Asked: 2, Left: [dra.Stages]int{12, 4, 4, 4, 0, 0}},

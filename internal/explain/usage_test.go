@@ -66,7 +66,7 @@ func TestAdviceToDelete(t *testing.T) {
 			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "who uses it is not known", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts(4, waits(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
+			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
 			f.Gaps = test.gaps
 			left(&f, test.change)
 			text := told(t, f, pod)

@@ -23,7 +23,7 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site[ClusterView]{config: config, html: parsed, view: ClusterFromRows, source: func(v *ClusterView) []Source { return v.Sources }}
+	s := &site[ClusterView]{config: config, html: parsed, view: clusterViewOf, source: func(v *ClusterView) []Source { return v.Sources }}
 	s.page = func(view ClusterView, ready bool) any {
 		return struct {
 			ClusterView

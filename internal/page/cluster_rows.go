@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// ClusterFromRows makes the view of a snapshot's rows at a time, as FromRows does for
+// clusterViewOf makes the view of a snapshot's rows at a time, as viewOf does for
 // a node.
-func ClusterFromRows(rows []metric.Row, at time.Time) ClusterView {
+func clusterViewOf(rows []metric.Row, at time.Time) ClusterView {
 	r := newClusterReader(at)
 	readRows(rows, r, clusterFamilies())
 	return r.assemble()

@@ -33,7 +33,7 @@ func TestNamespacesThatAreAskedFor(t *testing.T) {
 
 // What has no price is told, and not taken for free.
 func TestTotalsByNamespace(t *testing.T) {
-	view := FromRows(sharing(t), noon)
+	view := viewOf(sharing(t), noon)
 	got := map[string]NamespaceUse{}
 	for _, use := range view.ByNamespace() {
 		got[use.Namespace] = use
@@ -54,7 +54,7 @@ func TestTotalsByNamespace(t *testing.T) {
 
 func TestSinceWhenIsCounted(t *testing.T) {
 	rows := sharing(t)
-	if _, known := FromRows(rows, noon).Counted(); known {
+	if _, known := viewOf(rows, noon).Counted(); known {
 		t.Error("since when is counted is made up")
 	}
 	for i, r := range rows {
@@ -68,13 +68,13 @@ func TestSinceWhenIsCounted(t *testing.T) {
 			last = i
 		}
 	}
-	if age, known := FromRows(rows, noon).Counted(); !known || age != time.Duration(last)*time.Minute {
+	if age, known := viewOf(rows, noon).Counted(); !known || age != time.Duration(last)*time.Minute {
 		t.Errorf("counted for %v, want %d min", age, last)
 	}
 }
 
 func TestPricesOfADevice(t *testing.T) {
-	view := FromRows(sharing(t), noon)
+	view := viewOf(sharing(t), noon)
 	for uuid, want := range map[string]string{
 		"GPU-6f1b2a90-0b2d-4a57-9d3e-000000000004": "2.40 USD/h", "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006": "2.40–2.50 USD/h",
 		"GPU-6f1b2a90-0b2d-4a57-9d3e-000000000002": "",
@@ -87,7 +87,7 @@ func TestPricesOfADevice(t *testing.T) {
 	for i, r := range rows { // nobody holds it through this class any more
 		rows[i].Past = r.Family.Name == "dra_device_price_per_hour" && r.Value == 2.5
 	}
-	if got := prices(device(t, FromRows(rows, noon).Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Prices); got != "2.40 USD/h" {
+	if got := prices(device(t, viewOf(rows, noon).Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Prices); got != "2.40 USD/h" {
 		t.Errorf("what it cost before is still its price: %q", got)
 	}
 	if price := claimOn(t, view, "rerank").Price; price == nil || *price != (Price{2.5, "USD"}) {
@@ -107,11 +107,11 @@ func TestPriceOfADeviceThroughSeveralClasses(t *testing.T) {
 		rows = append(rows, row("dra_claim_device_info", 1, append(claim, "request", class, "deviceclass", class)...))
 	}
 	rows = append(rows, row("dra_device_price_per_hour", 72, "uuid", "a", "deviceclass", "gold", "currency", "EUR"))
-	if price := FromRows(rows, noon).Claims[0].Devices[0].Price; price != nil {
+	if price := viewOf(rows, noon).Claims[0].Devices[0].Price; price != nil {
 		t.Errorf("the price of another claim is shown: %v", price)
 	}
 	rows = append(rows, row("dra_device_price_per_hour", 7, "uuid", "a", "deviceclass", "multiple", "currency", "EUR"))
-	if price := FromRows(rows, noon).Claims[0].Devices[0].Price; price == nil || *price != (Price{7, "EUR"}) {
+	if price := viewOf(rows, noon).Claims[0].Devices[0].Price; price == nil || *price != (Price{7, "EUR"}) {
 		t.Errorf("it pays %v", price)
 	}
 }

@@ -56,7 +56,7 @@ func TestHealth(t *testing.T) {
 	} {
 		// The order of the families is of no account.
 		for range 2 {
-			health := device(t, FromRows(test.rows, noon).Devices, "a").Health
+			health := device(t, viewOf(test.rows, noon).Devices, "a").Health
 			if got := written(health); got != test.want {
 				t.Errorf("%s: %s, want %s", name, got, test.want)
 			}
@@ -93,7 +93,7 @@ func sickPartition() []metric.Row {
 
 // A sick partition does not make its device sick, but is where to look first.
 func TestSickPartition(t *testing.T) {
-	view := FromRows(sickPartition(), noon)
+	view := viewOf(sickPartition(), noon)
 	if view.Summary().Unhealthy != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Healthy {
 		t.Errorf("%d devices are sick, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
 	}
@@ -115,7 +115,7 @@ func TestSickPartition(t *testing.T) {
 // not told beside it.
 func TestSickDeviceWithPartitions(t *testing.T) {
 	rows := append(sickPartition(), healthy("gpu", "driver", 0))
-	sick := FromRows(rows, noon).Unhealthy()
+	sick := viewOf(rows, noon).Unhealthy()
 	if len(sick) != 1 || sick[0].UUID != "gpu" || len(sick[0].Affected) != 2 {
 		t.Errorf("sick are %+v", sick)
 	}
@@ -129,7 +129,7 @@ func TestClaimThatHasLetGo(t *testing.T) {
 			rows[i].Value = 0
 		}
 	}
-	view := FromRows(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b")), noon)
+	view := viewOf(append(rows, row("dra_claim_held_seconds_total", 1, "uuid", "b", "namespace", "lab", "resourceclaim", "of-b")), noon)
 	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Unhealthy {
 		t.Errorf("the claim is %+v", claim)
 	}
@@ -162,7 +162,7 @@ func TestXIDsWithoutAVerdict(t *testing.T) {
 	rows := slices.Concat(xids("a", "48", 0, 0), xids("a", "13", 1, time.Minute), []metric.Row{
 		row("dra_claim_held", 1, "uuid", "a", "namespace", "lab", "resourceclaim", "c"),
 	})
-	health := FromRows(rows, noon).Claims[0].Devices[0].Health
+	health := viewOf(rows, noon).Claims[0].Devices[0].Health
 	if health == nil || len(health.XIDs) != 1 || health.XIDs[0].Code != "13" {
 		t.Errorf("the device's health is %+v", health)
 	}

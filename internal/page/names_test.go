@@ -39,7 +39,7 @@ func TestAGPUInMIGModeKeepsItsName(t *testing.T) {
 		"names of another kind":      {partitioned("gpu.nvidia.com", "slice-0"), "NVIDIA H100 80GB HBM3", "slice-0"},
 		"nothing has been published": {partitioned("gpu.nvidia.com", ""), "NVIDIA H100 80GB HBM3", "1g.10gb of NVIDIA H100 80GB HBM3"},
 	} {
-		view := FromRows(test.rows, noon)
+		view := viewOf(test.rows, noon)
 		whole := device(t, view.Devices, "gpu")
 		part := device(t, whole.Partitions, "mig-0")
 		if whole.Title() != test.whole || part.Title() != test.part || part.ParentName != test.whole || view.Claims[0].Devices[0].ParentName != test.whole {

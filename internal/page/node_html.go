@@ -26,7 +26,7 @@ func Handlers(config Config) (map[string]http.Handler, error) {
 	}
 	s := &site[View]{config: config, html: parsed, source: func(v *View) []Source { return v.Sources }}
 	s.view = func(rows []metric.Row, at time.Time) View {
-		view := FromRows(rows, at)
+		view := viewOf(rows, at)
 		view.Node = cmp.Or(view.Node, config.Node)
 		return view
 	}

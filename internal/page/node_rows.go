@@ -9,10 +9,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// FromRows makes the view of a snapshot's rows at a time. It goes by the names of
+// viewOf makes the view of a snapshot's rows at a time. It goes by the names of
 // the families and their labels, as any reader of a scrape does; families that it
 // does not know are ignored.
-func FromRows(rows []metric.Row, at time.Time) View {
+func viewOf(rows []metric.Row, at time.Time) View {
 	r := newNodeReader(at)
 	readRows(rows, r, nodeFamilies())
 	return assemble(r)

@@ -50,7 +50,7 @@ func claimOn(t *testing.T, view View, name string) ClaimDevice {
 // Each of the two quantities is split by itself, and what is not split is not
 // taken for the claim's own.
 func TestEachQuantityHasItsAttribution(t *testing.T) {
-	view := FromRows(sharing(t), noon)
+	view := viewOf(sharing(t), noon)
 	for name, want := range map[string][4]string{ // held, utilization, memory, what a reader is told
 		"draft":    {"shared", "process", "process", "process"},
 		"embedder": {"shared", "shared", "process", "process"},
@@ -75,12 +75,12 @@ func TestPowerIsNotSplit(t *testing.T) {
 		row("dra_claim_utilization_ratio", 0.5, append(claim, "process")...),
 	}
 	for range 2 {
-		if d := FromRows(rows, noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.UseAttribution() != "process" {
+		if d := viewOf(rows, noon).Claims[0].Devices[0]; d.Attribution != "shared" || d.UseAttribution() != "process" {
 			t.Errorf("held as %q, shown as %q", d.Attribution, d.UseAttribution())
 		}
 		slices.Reverse(rows)
 	}
-	if d := FromRows(rows[:0:0], noon); len(d.Claims) != 0 {
+	if d := viewOf(rows[:0:0], noon); len(d.Claims) != 0 {
 		t.Errorf("of nothing there are %v", d.Claims)
 	}
 }
@@ -91,7 +91,7 @@ func TestHowADeviceIsHeldWithoutAGaugeOfIt(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) string {
 		rows = append(rows, row("dra_claim_held", 1, claim...))
-		return FromRows(rows, noon).Claims[0].Devices[0].Attribution
+		return viewOf(rows, noon).Claims[0].Devices[0].Attribution
 	}
 	with := func(family, attribution string) metric.Row {
 		return row(family, 1, append(slices.Clip(claim), "attribution", attribution)...)
@@ -110,7 +110,7 @@ func TestHowADeviceIsHeldWithoutAGaugeOfIt(t *testing.T) {
 }
 
 func TestHoldersOfASharedDevice(t *testing.T) {
-	view := FromRows(sharing(t), noon)
+	view := viewOf(sharing(t), noon)
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
 		devices[d.Title()] = d
@@ -160,7 +160,7 @@ func TestWhoHasLeftHoldsNothing(t *testing.T) {
 		of := r.Labels.Get("pod")
 		rows[i].Past = strings.HasSuffix(r.Family.Name, "_consumer_info") && (of == "draft-1" || of == "notebook-0")
 	}
-	view := FromRows(rows, noon)
+	view := viewOf(rows, noon)
 	if pods := device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Holders[0].Pods; len(pods) != 1 || pods[0].Name != "draft-0" {
 		t.Errorf("draft is used by %+v", pods)
 	}
@@ -182,7 +182,7 @@ func TestWhoHasLeftHoldsNothing(t *testing.T) {
 }
 
 func TestLabelsOfTheClaimsPods(t *testing.T) {
-	for _, claim := range FromRows(sharing(t), noon).Claims {
+	for _, claim := range viewOf(sharing(t), noon).Claims {
 		labels := claim.Labels()
 		team := slices.ContainsFunc(labels, func(l Label) bool { return l.Name == "team" })
 		if team == (claim.Name == "trial") || len(labels) == 0 || labels[0].Name != "app_kubernetes_io_name" {
@@ -216,7 +216,7 @@ func TestWhatToDoForTheSplit(t *testing.T) {
 }
 
 func TestBarsAreDividedAmongHolders(t *testing.T) {
-	view := FromRows(sharing(t), noon)
+	view := viewOf(sharing(t), noon)
 	got := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006"))
 	want := []part{{"p0", "0.0%", "48.0%"}, {"p1", "48.0%", "20.0%"}, {"stray", "68.0%", "12.0%"}}
 	if got.Width != "80.0%" || !slices.Equal(got.Parts, want) {

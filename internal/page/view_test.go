@@ -21,7 +21,7 @@ func device(t *testing.T, devices []Device, uuid string) Device {
 }
 
 func TestDevices(t *testing.T) {
-	view := FromRows(scene(t), noon)
+	view := viewOf(scene(t), noon)
 	var order []string
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
@@ -61,7 +61,7 @@ func TestDevices(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	for _, source := range FromRows(scene(t), noon).Sources {
+	for _, source := range viewOf(scene(t), noon).Sources {
 		switch source.Name {
 		case "nvml":
 			if !source.Up || source.Reason != "device_timeout" || source.Age != 750*time.Millisecond {
@@ -76,7 +76,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	view := FromRows(scene(t), noon)
+	view := viewOf(scene(t), noon)
 	s := view.Summary()
 	if count := view.Count(); count != (DeviceCount{Devices: 11, Whole: 8, Partitions: 3, Held: 6}) {
 		t.Errorf("counted %+v", count)
@@ -102,7 +102,7 @@ func row(family string, value float64, labels ...string) metric.Row {
 }
 
 func TestNothingIsKnown(t *testing.T) {
-	view := FromRows(nil, noon)
+	view := viewOf(nil, noon)
 	if _, known := view.Age(); known || view.Node != "" || len(view.Devices)+len(view.Claims)+len(view.Sources) != 0 {
 		t.Errorf("of no rows the view is %+v", view)
 	}
@@ -113,7 +113,7 @@ func TestNothingIsKnown(t *testing.T) {
 
 // A number that is none is as good as absent.
 func TestNotANumber(t *testing.T) {
-	view := FromRows([]metric.Row{
+	view := viewOf([]metric.Row{
 		row("dra_device_utilization_ratio", math.NaN(), "uuid", "a"),
 		row("dra_device_power_watts", math.Inf(1), "uuid", "a"),
 		row("dra_exporter_sample_timestamp_seconds", math.NaN()),
@@ -125,7 +125,7 @@ func TestNotANumber(t *testing.T) {
 
 // No device may get lost, whatever the parents are.
 func TestStrangeParents(t *testing.T) {
-	view := FromRows([]metric.Row{
+	view := viewOf([]metric.Row{
 		row("dra_device_info", 1, "uuid", "orphan", "parent_uuid", "unknown"),
 		row("dra_device_info", 1, "uuid", "self", "parent_uuid", "self"),
 		row("dra_device_info", 1, "uuid", "whole", "parent_uuid", ""),
@@ -147,7 +147,7 @@ func TestAttributionWithoutGauges(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) ClaimDevice {
 		rows = append(rows, row("dra_claim_held", 1, claim...))
-		return FromRows(rows, noon).Claims[0].Devices[0]
+		return viewOf(rows, noon).Claims[0].Devices[0]
 	}
 	exclusive := row("dra_claim_busy_seconds_total", 1, append(claim, "attribution", "exclusive")...)
 	shared := row("dra_claim_busy_seconds_total", 2, append(claim, "attribution", "shared")...)
@@ -162,7 +162,7 @@ func TestAttributionWithoutGauges(t *testing.T) {
 // One claim may hold one device twice: its quantities are there once.
 func TestDeviceHeldTwice(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a", "driver", "d", "pool", "p", "device", "x"}
-	view := FromRows([]metric.Row{
+	view := viewOf([]metric.Row{
 		row("dra_claim_device_info", 1, append(claim, "request", "one", "share_id", "1")...),
 		row("dra_claim_device_info", 1, append(claim, "request", "two", "share_id", "2")...),
 		row("dra_claim_held", 1, "namespace", "n", "resourceclaim", "c", "uuid", "a"),

@@ -77,7 +77,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 	c.runner, err = cluster.NewRunner(
 		cluster.Config{Version: options.Version, Interval: restInterval, MaxSeries: options.MaxSeries, Traces: options.Push.Traces.On},
 		cluster.Inputs{
-			Take: c.take, Synced: func() cluster.Synced { return cluster.Synced(c.cluster.Synced()) },
+			Take: c.cluster.Take, Synced: c.cluster.Synced,
 			Supply: c.inventory.Supply, Verdicts: c.diagnoser.Verdicts, Costs: c.diagnoser.Costs, Ask: c.diagnoser.Ask,
 			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, Traced: c.traced, Sampled: c.sampled,
 		}, registry, options.Clock, log)
@@ -104,16 +104,6 @@ func (c *Cluster) shown() ([]metric.Row, time.Time) {
 		return latest.Rows, latest.At.Wall
 	}
 	return nil, time.Time{}
-}
-
-// take returns the changes since the last call.
-func (c *Cluster) take() []cluster.Change {
-	taken := c.cluster.Take()
-	changes := make([]cluster.Change, len(taken))
-	for i := range taken {
-		changes[i] = cluster.Change(taken[i])
-	}
-	return changes
 }
 
 // Run serves until the context ends.

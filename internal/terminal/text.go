@@ -92,3 +92,23 @@ func Printable(text string) string {
 		}
 	}, text)
 }
+
+// Wrap breaks words into lines of at most so many columns: the first begins with
+// first, others with rest. A word that is too long for a line stays whole, so that
+// it can be copied.
+func Wrap(first, rest string, words []string, columns int) []string {
+	var lines []string
+	line := first
+	for i, word := range words {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = rest + word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, strings.TrimRight(line, " "))
+}

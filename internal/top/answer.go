@@ -48,9 +48,9 @@ type ReasonCount struct {
 	Count  int    `json:"count"`
 }
 
-// DecodeClaims reads the document of /api/v1/claims that was answered at a
+// decodeClaims reads the document of /api/v1/claims that was answered at a
 // moment of the agent's clock.
-func DecodeClaims(body []byte, at time.Time) (Answer, error) {
+func decodeClaims(body []byte, at time.Time) (Answer, error) {
 	var document page.ClaimsAnswer
 	if err := decode(body, &document); err != nil {
 		return Answer{}, err
@@ -65,8 +65,8 @@ func DecodeClaims(body []byte, at time.Time) (Answer, error) {
 	return answer, nil
 }
 
-// DecodePending reads the document of /api/v1/pending.
-func DecodePending(body []byte) (PendingSummary, error) {
+// decodePending reads the document of /api/v1/pending.
+func decodePending(body []byte) (PendingSummary, error) {
 	var document page.PendingAnswer
 	if err := decode(body, &document); err != nil {
 		return PendingSummary{}, err
@@ -98,7 +98,7 @@ func checkVersion(version string) error {
 	case "":
 		return fmt.Errorf("its answer is no document of dra-exporter: it has no apiVersion")
 	default:
-		return fmt.Errorf("it answers by API %q, and this program knows %s: use a newer one", Clean(version), page.APIVersion)
+		return fmt.Errorf("it answers by API %q, and this program knows %s: use a newer one", clean(version), page.APIVersion)
 	}
 }
 

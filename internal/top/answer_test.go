@@ -45,7 +45,7 @@ func TestRowsAreOfHeldDevices(t *testing.T) {
 // Idle time is by the agent's clock, not by ours.
 func TestIdleIsByTheAgentsClock(t *testing.T) {
 	body := []byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "idleSince": "2026-11-20T09:00:00Z"}]}]}`)
-	answer, err := DecodeClaims(body, time.Date(2026, 11, 20, 9, 0, 30, 0, time.UTC))
+	answer, err := decodeClaims(body, time.Date(2026, 11, 20, 9, 0, 30, 0, time.UTC))
 	if err != nil || len(answer.Rows) != 1 || answer.Rows[0].Idle == nil || *answer.Rows[0].Idle != 30 {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -64,7 +64,7 @@ func TestCost(t *testing.T) {
 		{`"heldSeconds": 100, "deviceSeconds": 100`, "unknown"},
 	} {
 		body := `{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, ` + test.device + `}]}]}`
-		answer, err := DecodeClaims([]byte(body), noon)
+		answer, err := decodeClaims([]byte(body), noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,11 +90,11 @@ func TestWhatIsNoDocument(t *testing.T) {
 		`[` + strings.Repeat(`null,`, maxValues+1) + `null]`:                   "200000 values",
 		`{"apiVersion": "v1", "node": "` + strings.Repeat("x", MaxBody) + `"}`: "larger than 4 MiB",
 	} {
-		_, err := DecodeClaims([]byte(body), noon)
+		_, err := decodeClaims([]byte(body), noon)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v, want %s", body, err, want)
 		}
-		if _, err = DecodePending([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err = decodePending([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("pending, %.40s: %v, want %s", body, err, want)
 		}
 	}
@@ -109,13 +109,13 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		fleet, agent := NewFleet(), Agent{Name: "a"}
 		fleet.Expect([]Agent{agent})
-		answer, err := DecodeClaims(body, noon)
+		answer, err := decodeClaims(body, noon)
 		fleet.Set(Reply{Agent: agent, Answer: answer, Err: err})
-		if waiting, err := DecodePending(body); err == nil {
+		if waiting, err := decodePending(body); err == nil {
 			fleet.SetPending(&waiting, nil)
 		}
 		reading := fleet.Reading(noon, Wanted{})
-		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: Unicode()}).Lines {
+		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}).Lines {
 			if at := strings.IndexFunc(line, acts); at >= 0 || len([]rune(line)) > 100 {
 				t.Fatalf("%q", line)
 			}
@@ -162,7 +162,7 @@ func fleetBodies(t testing.TB, nodes int) [][]byte {
 
 // What a device recovers from, and how long ago it was, is decoded beside it.
 func TestARecoveringDevice(t *testing.T) {
-	answer, err := DecodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
+	answer, err := decodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
 		"hardware": true, "xids": [{"code": "79", "count": 1, "last": "2026-11-20T09:58:00Z"}],
 		"recovering": {"xid": "79", "meaning": "GPU fell off the bus", "last": "2026-11-20T09:58:00Z"}}}]}]}`), noon)
 	if err != nil {

@@ -31,7 +31,7 @@ func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err err
 	if err != nil {
 		return Answer{}, a.mistaken(ctx, agent, err, pendingPath, ErrClusterRole)
 	}
-	return DecodeClaims(body, at)
+	return decodeClaims(body, at)
 }
 
 // Pending asks the cluster role.
@@ -41,7 +41,7 @@ func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummar
 	if err != nil {
 		return PendingSummary{}, a.mistaken(ctx, agent, err, claimsPath, ErrNodeAgent)
 	}
-	return DecodePending(body)
+	return decodePending(body)
 }
 
 // Round asks all of a listing once and reports each answer as it comes; report is
@@ -242,5 +242,5 @@ func refusal(code int, body []byte) error {
 	if letters := []rune(message); len(letters) > maxMessage {
 		message = string(letters[:maxMessage])
 	}
-	return &StatusError{Code: code, Message: Clean(message)}
+	return &StatusError{Code: code, Message: clean(message)}
 }

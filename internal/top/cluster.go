@@ -122,7 +122,7 @@ func (c *Cluster) agent(of *pod, port int) Agent {
 		Base: c.Server.JoinPath("api/v1/namespaces", of.Metadata.Namespace, "pods", target, "proxy"),
 	}
 	if of.Status.Phase != "Running" {
-		agent.Trouble = fmt.Errorf("its pod is %s", cmp.Or(Clean(of.Status.Phase), "of no phase"))
+		agent.Trouble = fmt.Errorf("its pod is %s", cmp.Or(clean(of.Status.Phase), "of no phase"))
 	}
 	return agent
 }

@@ -36,7 +36,7 @@ const barWidth = 6
 func columns() []column {
 	text := func(title string, rank, least, most int, of func(*Row) string) column {
 		return column{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, r *Row, _ bool) string {
-			return cmp.Or(Clean(of(r)), g.Absent)
+			return cmp.Or(clean(of(r)), g.Absent)
 		}}
 	}
 	place := func(c column) column { c.place = true; return c }
@@ -135,7 +135,7 @@ func costCell(g Glyphs, r *Row) string {
 	if r.Cost == nil {
 		return g.Absent
 	}
-	return g.number(r.Cost, money) + " " + Clean(r.Currency)
+	return g.number(r.Cost, money) + " " + clean(r.Currency)
 }
 
 // The styles in use.

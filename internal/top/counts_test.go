@@ -111,14 +111,14 @@ func TestPendingClaimsAreTheSameEverywhere(t *testing.T) {
 	if got := fmt.Sprintf("%d pending, %d gated", len(document.Pending), len(document.Gated)); got != want {
 		t.Errorf("the JSON has %s, want %s", got, want)
 	}
-	waiting, err := DecodePending(body)
+	waiting, err := decodePending(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprintf("%d pending, %d gated", waiting.Count, waiting.Gated); got != want {
 		t.Errorf("top reads %s, want %s", got, want)
 	}
-	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
+	header := strings.Join(Draw(Reading{At: noon, Pending: &waiting}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
 	if want := fmt.Sprintf("pending claims: %d (and %d gated)", all-gated, gated); !strings.Contains(header, want) || strings.Contains(header, "scheduling_gated") {
 		t.Errorf("top does not write %q:\n%s", want, header)
 	}
@@ -147,7 +147,7 @@ func TestDevicesAreTheSameEverywhere(t *testing.T) {
 		if got := (page.DeviceCount{Devices: field(t, html, "devices"), Whole: field(t, html, "whole"), Partitions: field(t, html, "partitions"), Held: field(t, html, "held")}); got != want {
 			t.Errorf("%s: the page has %+v, want %+v", name, got, want)
 		}
-		answer, err := DecodeClaims([]byte(served(t, page.Handlers, rows, "/api/v1/claims")), noon)
+		answer, err := decodeClaims([]byte(served(t, page.Handlers, rows, "/api/v1/claims")), noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestDevicesAreTheSameEverywhere(t *testing.T) {
 		fleet := NewFleet()
 		fleet.Expect([]Agent{{Name: "a"}})
 		fleet.Set(Reply{Agent: Agent{Name: "a"}, Answer: answer})
-		header := Draw(fleet.Reading(noon, Wanted{}), State{}, Look{Glyphs: ASCII()}).Lines[0]
+		header := Draw(fleet.Reading(noon, Wanted{}), State{}, Look{Glyphs: asciiGlyphs()}).Lines[0]
 		if want := fmt.Sprintf(" hold %d of %d devices, on 1 node", want.Held, want.Devices); !strings.Contains(header, want) {
 			t.Errorf("%s: top does not write %q: %s", name, want, header)
 		}
@@ -173,7 +173,7 @@ func TestDevicesOfAnAgentThatDoesNotCount(t *testing.T) {
 	fleet.Set(Reply{Agent: Agent{Name: "new"}, Answer: Answer{Node: "a", At: noon, Devices: &page.DeviceCount{Devices: 4, Whole: 4, Held: 1}, Rows: row("a")}})
 	fleet.Set(Reply{Agent: Agent{Name: "old"}, Answer: Answer{Node: "b", At: noon, Rows: row("b")}})
 	header := func(wanted Wanted) string {
-		return Draw(fleet.Reading(noon, wanted), State{}, Look{Glyphs: ASCII()}).Lines[0]
+		return Draw(fleet.Reading(noon, wanted), State{}, Look{Glyphs: asciiGlyphs()}).Lines[0]
 	}
 	if got := header(Wanted{}); !strings.Contains(got, " holds 2 devices, on 2 nodes") {
 		t.Errorf("top writes %q", got)
@@ -186,7 +186,7 @@ func TestDevicesOfAnAgentThatDoesNotCount(t *testing.T) {
 // A cluster role of before gated references had a list of their own has them
 // among the others.
 func TestGatedAmongThePendingOfAnOlderClusterRole(t *testing.T) {
-	waiting, err := DecodePending([]byte(`{"apiVersion": "v1", "pending": [
+	waiting, err := decodePending([]byte(`{"apiVersion": "v1", "pending": [
 		{"pod": "a", "reason": "scheduling_gated", "since": "2026-11-20T08:00:00Z"}, {"pod": "b", "reason": "quota", "since": "2026-11-20T09:00:00Z"}, {"pod": "c"}]}`))
 	if err != nil {
 		t.Fatal(err)

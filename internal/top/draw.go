@@ -98,13 +98,13 @@ func (d drawing) nothing(reading Reading) string {
 	case reading.Answered == 0:
 		return "No agent could be read, so it is not known which claims hold devices."
 	case len(reading.Silent) > 0:
-		return "No agent of " + Clean(strings.Join(reading.Silent, ", ")) + " has answered, so it is not known which claims hold devices there."
+		return "No agent of " + clean(strings.Join(reading.Silent, ", ")) + " has answered, so it is not known which claims hold devices there."
 	case d.state.Filter != "" && len(reading.Rows) > 0:
-		return "Nothing matches " + Clean(d.state.Filter) + "."
+		return "Nothing matches " + clean(d.state.Filter) + "."
 	}
 	text := "No claim"
 	if of := reading.Wanted.Namespaces; len(of) > 0 {
-		text += " of the namespace " + Clean(strings.Join(of, ", "))
+		text += " of the namespace " + clean(strings.Join(of, ", "))
 	}
 	text += " holds a device here"
 	if missing > 0 {
@@ -157,11 +157,11 @@ func (d drawing) above(reading Reading, rows []*Row) []string {
 func (d drawing) pending(reading Reading) string {
 	switch of := reading.Pending; {
 	case reading.PendingError != "":
-		return "pending claims: not known: " + Clean(reading.PendingError)
+		return "pending claims: not known: " + clean(reading.PendingError)
 	case of == nil:
 		return ""
 	case len(of.Unread) > 0:
-		return "pending claims: not known: the cluster role cannot read " + Clean(strings.Join(of.Unread, ", "))
+		return "pending claims: not known: the cluster role cannot read " + clean(strings.Join(of.Unread, ", "))
 	case of.Count == 0:
 		return "pending claims: none" + gated(of)
 	default:
@@ -189,7 +189,7 @@ func (d drawing) reasons(reading Reading, of *PendingSummary) string {
 	}
 	var reasons []string
 	for _, reason := range of.Reasons {
-		reasons = append(reasons, fmt.Sprintf("%s %d", Clean(reason.Reason), reason.Count))
+		reasons = append(reasons, fmt.Sprintf("%s %d", clean(reason.Reason), reason.Count))
 	}
 	return text + ": " + strings.Join(reasons, ", ")
 }
@@ -251,7 +251,7 @@ func (d drawing) failures(reading Reading) []string {
 		if failure.Node != "" && failure.Node != failure.Agent {
 			who = failure.Node + " (" + failure.Agent + ")"
 		}
-		lines = append(lines, d.line(styleWarned, Clean(who+": "+failure.Error)))
+		lines = append(lines, d.line(styleWarned, clean(who+": "+failure.Error)))
 	}
 	return lines
 }
@@ -259,14 +259,14 @@ func (d drawing) failures(reading Reading) []string {
 // prompt is the last line: the filter while it is written, else the keys.
 func (d drawing) prompt() string {
 	if d.state.Typing {
-		return d.line("", "filter: "+Clean(d.state.Filter)+"_")
+		return d.line("", "filter: "+clean(d.state.Filter)+"_")
 	}
 	sorted := "sorted by " + string(cmp.Or(d.state.Order.Key, ByName))
 	if d.state.Order.Reversed {
 		sorted += ", reversed"
 	}
 	if d.state.Filter != "" {
-		sorted += " · filter " + Clean(d.state.Filter)
+		sorted += " · filter " + clean(d.state.Filter)
 	}
 	return d.line(styleDim, sorted+" · u m p i a c h n sort · r reverse · / filter · q quit")
 }

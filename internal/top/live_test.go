@@ -61,7 +61,7 @@ func watch(t *testing.T, watch *Watch) (screen *otherSide, resized chan os.Signa
 	screen, resized = &otherSide{input: make(chan []byte)}, make(chan os.Signal, 1)
 	screen.width.Store(220)
 	live := &Live{
-		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: ASCII()},
+		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: asciiGlyphs()},
 		Input: screen.input, Resized: resized, Size: func() (int, int) { return int(screen.width.Load()), 30 }, Output: screen,
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -27,7 +27,7 @@ func answered(t testing.TB, name string) []byte {
 // claims is what an agent says at noon.
 func claims(t testing.TB, name string) Answer {
 	t.Helper()
-	answer, err := DecodeClaims(answered(t, name), noon)
+	answer, err := decodeClaims(answered(t, name), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func scene(t testing.TB) Reading {
 	sharing.SampledAt = noon.Add(-5 * time.Minute)
 	fleet.Set(Reply{Agent: b, Answer: sharing})
 	fleet.Set(Reply{Agent: c, Err: errTimeout})
-	waiting, err := DecodePending(answered(t, "pending.json"))
+	waiting, err := decodePending(answered(t, "pending.json"))
 	fleet.SetPending(&waiting, err)
 	return fleet.Reading(noon, Wanted{})
 }

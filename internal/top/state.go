@@ -126,7 +126,7 @@ func (s State) Chosen(rows []*Row) []*Row {
 			chosen = append(chosen, row)
 		}
 	}
-	Sort(chosen, s.Order)
+	sortRows(chosen, s.Order)
 	return chosen
 }
 
@@ -156,9 +156,9 @@ func Keys() []Key {
 	return []Key{ByUtilization, ByMemory, ByPower, ByIdle, ByHeld, ByCost, ByHealth, ByName}
 }
 
-// Sort orders the rows. Rows whose value is unknown come last either way, and
+// sortRows orders the rows. Rows whose value is unknown come last either way, and
 // rows that are equal are in the order of their names.
-func Sort(rows []*Row, order Order) {
+func sortRows(rows []*Row, order Order) {
 	value := order.Key.value()
 	slices.SortFunc(rows, func(a, b *Row) int {
 		if value == nil {

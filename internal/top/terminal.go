@@ -44,9 +44,9 @@ func LookOf(out io.Writer) Look {
 func localeGlyphs() Glyphs {
 	locale := strings.ToUpper(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
 	if strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") {
-		return Unicode()
+		return unicodeGlyphs()
 	}
-	return ASCII()
+	return asciiGlyphs()
 }
 
 // sizeOf returns the size of the terminal; 80 by 24 if that is unknown.

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes foreign text harmless for a terminal and one column wide a rune:
+// clean makes foreign text harmless for a terminal and one column wide a rune:
 // white space becomes a blank, and whatever is no letter of a script that
 // is written so, no currency and not ASCII becomes a question mark. Nothing can
 // move the cursor, change colours or turn the direction of the line.
-func Clean(text string) string {
+func clean(text string) string {
 	harmless := func(r rune) bool { return r >= ' ' && r < 0x7f }
 	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
 		return text
@@ -44,12 +44,11 @@ type Glyphs struct {
 	Blocks []rune // parts of a bar's cell, from almost empty to full
 }
 
-// Unicode and ASCII are for terminals that can show more, and for those that
-// cannot.
-func Unicode() Glyphs { return Glyphs{"–", "…", []rune("▏▎▍▌▋▊▉█")} }
+// unicodeGlyphs is for terminals that can show more than ASCII.
+func unicodeGlyphs() Glyphs { return Glyphs{"–", "…", []rune("▏▎▍▌▋▊▉█")} }
 
-// ASCII is for terminals that show nothing else.
-func ASCII() Glyphs { return Glyphs{"-", "~", []rune("#")} }
+// asciiGlyphs is for other terminals.
+func asciiGlyphs() Glyphs { return Glyphs{"-", "~", []rune("#")} }
 
 // width is how many columns clean text takes.
 func width(text string) int { return utf8.RuneCountInString(text) }

@@ -18,14 +18,14 @@ func TestFrames(t *testing.T) {
 		state State
 		look  Look
 	}{
-		"file":     {byUtilization(), Look{Glyphs: ASCII()}},
-		"80x24":    {byUtilization(), Look{Width: 80, Height: 24, Bars: true, Glyphs: Unicode()}},
-		"132x20":   {State{Order: Order{Key: ByName}}, Look{Width: 132, Height: 20, Bars: true, Glyphs: Unicode()}},
-		"220x30":   {State{Order: Order{Key: ByHealth}}, Look{Width: 220, Height: 30, Bars: true, Glyphs: Unicode()}},
-		"filter":   {State{Order: Order{Key: ByName}, Filter: "team-ml gpu", Typing: true}, Look{Width: 80, Height: 16, Bars: true, Glyphs: ASCII()}},
-		"nothing":  {State{Filter: "nobody has this"}, Look{Width: 80, Height: 10, Glyphs: ASCII()}},
-		"coloured": {byUtilization(), Look{Width: 100, Height: 12, Bars: true, Styled: true, Glyphs: Unicode()}},
-		"scrolled": {State{Order: Order{Key: ByName}, Offset: 5}, Look{Width: 80, Height: 14, Bars: true, Glyphs: Unicode()}},
+		"file":     {byUtilization(), Look{Glyphs: asciiGlyphs()}},
+		"80x24":    {byUtilization(), Look{Width: 80, Height: 24, Bars: true, Glyphs: unicodeGlyphs()}},
+		"132x20":   {State{Order: Order{Key: ByName}}, Look{Width: 132, Height: 20, Bars: true, Glyphs: unicodeGlyphs()}},
+		"220x30":   {State{Order: Order{Key: ByHealth}}, Look{Width: 220, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}},
+		"filter":   {State{Order: Order{Key: ByName}, Filter: "team-ml gpu", Typing: true}, Look{Width: 80, Height: 16, Bars: true, Glyphs: asciiGlyphs()}},
+		"nothing":  {State{Filter: "nobody has this"}, Look{Width: 80, Height: 10, Glyphs: asciiGlyphs()}},
+		"coloured": {byUtilization(), Look{Width: 100, Height: 12, Bars: true, Styled: true, Glyphs: unicodeGlyphs()}},
+		"scrolled": {State{Order: Order{Key: ByName}, Offset: 5}, Look{Width: 80, Height: 14, Bars: true, Glyphs: unicodeGlyphs()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			screen := Draw(scene(t), test.state, test.look)
@@ -40,7 +40,7 @@ func TestFramesFit(t *testing.T) {
 	reading := scene(t)
 	for height := 1; height <= 40; height++ {
 		for w := 1; w <= 230; w += 3 {
-			screen := Draw(reading, byUtilization(), Look{Width: w, Height: height, Bars: true, Glyphs: Unicode()})
+			screen := Draw(reading, byUtilization(), Look{Width: w, Height: height, Bars: true, Glyphs: unicodeGlyphs()})
 			if len(screen.Lines) > height {
 				t.Fatalf("%d lines on a terminal of %d (width %d)", len(screen.Lines), height, w)
 			}
@@ -58,7 +58,7 @@ func TestFramesFit(t *testing.T) {
 
 // Every row can be scrolled to, and none is shown twice.
 func TestScrollingShowsEachRowOnce(t *testing.T) {
-	reading, look := scene(t), Look{Width: 200, Height: 12, Glyphs: ASCII()}
+	reading, look := scene(t), Look{Width: 200, Height: 12, Glyphs: asciiGlyphs()}
 	state, seen := State{Order: Order{Key: ByName}}, map[string]int{}
 	for range 50 {
 		screen := Draw(reading, state, look)
@@ -71,7 +71,7 @@ func TestScrollingShowsEachRowOnce(t *testing.T) {
 		}
 		state = next
 	}
-	whole := Draw(reading, state, Look{Width: 200, Height: 200, Glyphs: ASCII()})
+	whole := Draw(reading, state, Look{Width: 200, Height: 200, Glyphs: asciiGlyphs()})
 	if whole.Space.Rows != len(reading.Rows) || len(reading.Rows) < 10 {
 		t.Fatalf("%d rows of %d", whole.Space.Rows, len(reading.Rows))
 	}
@@ -95,7 +95,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 	}
 	for _, reading := range []Reading{reading, {At: noon, PendingError: evil}, {At: noon, Pending: &PendingSummary{Unread: []string{evil}}}} {
 		for _, state := range []State{{Filter: evil}, {Filter: evil, Typing: true}, {}} {
-			for _, look := range []Look{{Glyphs: Unicode()}, {Width: 80, Height: 24, Glyphs: Unicode()}} {
+			for _, look := range []Look{{Glyphs: unicodeGlyphs()}, {Width: 80, Height: 24, Glyphs: unicodeGlyphs()}} {
 				for _, line := range Draw(reading, state, look).Lines {
 					if at := strings.IndexFunc(line, acts); at >= 0 {
 						t.Fatalf("%q reaches the terminal in %q", line[at:], line)
@@ -126,12 +126,12 @@ func acts(r rune) bool {
 
 // What is not known is drawn so, and not as nothing.
 func TestUnknownIsNotNothing(t *testing.T) {
-	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
+	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
 	if strings.Contains(lines, "0") && strings.Contains(lines, "0%") {
 		t.Errorf("there is a zero:\n%s", lines)
 	}
 	zero := 0.0
-	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, State{}, Look{Glyphs: ASCII()}).Lines, "\n")
+	lines = strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c", ClaimGauges: page.ClaimGauges{Utilization: &zero}}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
 	if !strings.Contains(lines, "0%") {
 		t.Errorf("the zero is not there:\n%s", lines)
 	}
@@ -146,7 +146,7 @@ func BenchmarkFrame(b *testing.B) {
 	fleet.Expect(agents)
 	decode := func() {
 		for i, body := range bodies {
-			answer, err := DecodeClaims(body, noon)
+			answer, err := decodeClaims(body, noon)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func BenchmarkFrame(b *testing.B) {
 		}
 		b.ReportMetric(float64(len(bodies)*len(bodies[0]))/1e6, "MB")
 	})
-	look := Look{Width: 160, Height: 50, Bars: true, Styled: true, Glyphs: Unicode()}
+	look := Look{Width: 160, Height: 50, Bars: true, Styled: true, Glyphs: unicodeGlyphs()}
 	b.Run("draw", func(b *testing.B) {
 		for b.Loop() {
 			reading := fleet.Reading(noon, Wanted{})

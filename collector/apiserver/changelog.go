@@ -1,0 +1,110 @@
+package apiserver
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// changelog has the changes that nobody has taken yet. It is safe for concurrent
+// use.
+type changelog struct {
+	now     clock.Clock
+	changed chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	changes []dra.Change
+}
+
+func newChangelog(now clock.Clock) *changelog {
+	return &changelog{now: now, changed: make(chan struct{}, 1)}
+}
+
+// record appends a change, received now.
+func (c *changelog) record(change dra.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change.At = c.now()
+	c.changes = append(c.changes, change)
+}
+
+// oldest is when the first change was recorded that nobody has taken; zero: there
+// is none.
+func (c *changelog) oldest() clock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.changes) == 0 {
+		return clock.Instant{}
+	}
+	return c.changes[0].At
+}
+
+func (c *changelog) take() []dra.Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.changes
+	c.changes = nil
+	return taken
+}
+
+// recorder records the changes of values of one type. A value with another UID
+// under the same name replaces one that is gone. Values that are equal are no
+// change.
+type recorder[T any] struct {
+	log    *changelog
+	uid    func(*T) string
+	change func(*T) dra.Change
+}
+
+// record returns what to keep in place of after: the value before, if they are
+// equal.
+func (r recorder[T]) record(before, after *T, live bool) *T {
+	same := before != nil && after != nil && r.uid(before) == r.uid(after)
+	if same && reflect.DeepEqual(before, after) {
+		return before
+	}
+	if before != nil && !same {
+		gone := r.change(before)
+		gone.Gone, gone.Live = true, live
+		r.log.record(gone)
+	}
+	if after != nil {
+		change := r.change(after)
+		change.Live = live
+		r.log.record(change)
+	}
+	return after
+}
+
+// item is what is kept of an object: what it was decoded to, shared with the
+// changes that were recorded, and its version.
+type item[T any] struct {
+	version string // resource version, or another text that is equal if nothing has changed
+	value   *T     // nil: nothing but the version is kept
+}
+
+// sameVersion reports whether an object is as it was when it was decoded.
+func sameVersion[O watch.Object, T any](before item[T], object O) bool {
+	return before.version != "" && before.version == object.GetResourceVersion()
+}
+
+// valueOf is the value of an item; nil: there is no item.
+func valueOf[T any](i *item[T]) *T {
+	if i == nil {
+		return nil
+	}
+	return i.value
+}
+
+// recording returns what applies the changes of items to the changelog.
+func recording[O watch.Object, T any](r recorder[T]) func(watch.Event[O, item[T]]) {
+	return func(event watch.Event[O, item[T]]) {
+		kept := r.record(valueOf(event.Before), valueOf(event.After), event.Live)
+		if event.After != nil {
+			event.After.value = kept
+		}
+	}
+}

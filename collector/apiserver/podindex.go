@@ -1,0 +1,107 @@
+package apiserver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/decode"
+	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// podIndex has the pods of the node that have not ended, and which claims they
+// reference. Its work for a change does not depend on how many pods there are: a
+// node may have tens of thousands that have ended. It is not safe for concurrent
+// use.
+type podIndex struct {
+	withClaims  map[watch.ObjectName]dra.Pod
+	withPlugins map[watch.ObjectName]dra.Pod
+
+	changed    map[watch.ObjectName]bool       // pods whose references have to be resolved again
+	references map[watch.ObjectName]references // of pods that have some
+	consumers  map[dra.ClaimRef]map[string]int // UIDs of the pods that reference a claim, with how many references
+
+	resolved int // how many times the references of a pod were resolved
+}
+
+// references of one pod.
+type references struct {
+	uid      string
+	claims   []dra.ClaimRef
+	unlisted []types.UID // pods of the name that have unlisted claims
+}
+
+func newPodIndex() *podIndex {
+	return &podIndex{
+		withClaims: make(map[watch.ObjectName]dra.Pod), withPlugins: make(map[watch.ObjectName]dra.Pod),
+		changed: make(map[watch.ObjectName]bool), references: make(map[watch.ObjectName]references),
+		consumers: make(map[dra.ClaimRef]map[string]int),
+	}
+}
+
+// apply applies a pod that has changed; nil: it is gone.
+func (i *podIndex) apply(name watch.ObjectName, record *decode.PodRecord) {
+	i.changed[name] = true
+	delete(i.withClaims, name)
+	delete(i.withPlugins, name)
+	if pod := record.UsingClaims(); pod != nil {
+		i.withClaims[name] = *pod
+	}
+	if pod := record.UsingPlugins(); pod != nil {
+		i.withPlugins[name] = *pod
+	}
+}
+
+// takeChanged returns the pods whose references have to be resolved again.
+func (i *podIndex) takeChanged() map[watch.ObjectName]bool {
+	changed := i.changed
+	i.changed = make(map[watch.ObjectName]bool) // iterating over a map that was large is slow: it is not reused
+	return changed
+}
+
+// setReferences replaces the references of a pod, and returns those before. It
+// adds the claims whose consumers may have changed to a set.
+func (i *podIndex) setReferences(name watch.ObjectName, after references, changed map[dra.ClaimRef]bool) (before references) {
+	i.resolved++
+	before = i.references[name]
+	i.count(after, 1, changed)
+	i.count(before, -1, changed)
+	if delete(i.references, name); len(after.claims) > 0 || len(after.unlisted) > 0 {
+		i.references[name] = after
+	}
+	return before
+}
+
+// count adds the references of a pod to the consumers of claims, or removes them.
+func (i *podIndex) count(of references, by int, changed map[dra.ClaimRef]bool) {
+	for _, ref := range of.claims {
+		consumers := i.consumers[ref]
+		if consumers == nil {
+			consumers = make(map[string]int)
+			i.consumers[ref] = consumers
+		}
+		consumers[of.uid] += by
+		if consumers[of.uid] == 0 {
+			delete(consumers, of.uid)
+		}
+		if len(consumers) == 0 {
+			delete(i.consumers, ref)
+		}
+		changed[ref] = true
+	}
+}
+
+// consumersOf are the UIDs of the pods that reference a claim, sorted.
+func (i *podIndex) consumersOf(ref dra.ClaimRef) []string {
+	return slices.Sorted(maps.Keys(i.consumers[ref]))
+}
+
+// sortedPods returns the pods by namespace and name; nil for none.
+func sortedPods(pods map[watch.ObjectName]dra.Pod) []dra.Pod {
+	return slices.SortedFunc(maps.Values(pods), func(a, b dra.Pod) int {
+		return cmp.Or(cmp.Compare(a.Ref.Namespace, b.Ref.Namespace), cmp.Compare(a.Ref.Name, b.Ref.Name))
+	})
+}

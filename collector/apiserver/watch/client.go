@@ -1,0 +1,208 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	dialTimeout    = 5 * time.Second  // to open a connection
+	requestTimeout = 15 * time.Second // of a get or a list; watches have none
+)
+
+// Client sends requests for the API groups that are read here. It registers
+// the types of these groups alone: a generated client would link those of
+// every group of Kubernetes. It sends every request once: its callers decide
+// when to retry. It is safe for concurrent use.
+type Client struct {
+	groups     map[schema.GroupVersion]rest.Interface
+	http       *http.Client
+	parameters runtime.ParameterCodec
+	limits     Limits
+
+	mu    sync.Mutex
+	pages map[string]*pageSize // by resource
+}
+
+// Collection names what is listed and watched: all objects of a resource, or
+// those of one namespace.
+type Collection struct {
+	Group     schema.GroupVersion
+	Namespace string // empty: all
+	Resource  string
+}
+
+// NewClient returns a client with these limits. It sends nothing.
+func NewClient(config *rest.Config, limits Limits) (*Client, error) {
+	limits = limits.orDefault()
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	shared := limited(config, limits)
+	shared.ContentType = runtime.ContentTypeProtobuf
+	shared.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	shared.WarningHandler = rest.NoWarnings{}
+	shared.QPS = -1 // the callers limit the rate of their requests
+	if shared.Dial == nil {
+		shared.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	transport, err := rest.HTTPClientFor(shared)
+	if err != nil {
+		return nil, fmt.Errorf("prepare connections to the API server: %w", err)
+	}
+	c := &Client{
+		groups: make(map[schema.GroupVersion]rest.Interface), http: transport,
+		parameters: runtime.NewParameterCodec(scheme), pages: make(map[string]*pageSize), limits: limits,
+	}
+	for group := range groups() {
+		config := rest.CopyConfig(shared)
+		config.APIPath, config.GroupVersion = "/apis", &group
+		if group.Group == "" {
+			config.APIPath = "/api"
+		}
+		if c.groups[group], err = rest.RESTClientForConfigAndClient(config, transport); err != nil {
+			return nil, fmt.Errorf("make client of %s: %w", group, err)
+		}
+	}
+	return c, nil
+}
+
+// groups are the API groups that are read, each with what registers its types.
+// The older versions are those of DeviceTaintRule and of PodGroup.
+func groups() map[schema.GroupVersion]func(*runtime.Scheme) error {
+	return map[schema.GroupVersion]func(*runtime.Scheme) error{
+		corev1.SchemeGroupVersion:             corev1.AddToScheme,
+		resourcev1.SchemeGroupVersion:         resourcev1.AddToScheme,
+		resourcev1beta2.SchemeGroupVersion:    resourcev1beta2.AddToScheme,
+		resourcev1alpha3.SchemeGroupVersion:   resourcev1alpha3.AddToScheme,
+		schedulingv1beta1.SchemeGroupVersion:  schedulingv1beta1.AddToScheme,
+		schedulingv1alpha3.SchemeGroupVersion: schedulingv1alpha3.AddToScheme,
+	}
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for group, add := range groups() {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register %s: %w", group, err)
+		}
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return scheme, nil
+}
+
+// Close closes the connections that no request uses.
+func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+func (c *Client) get(from Collection) *rest.Request {
+	return c.groups[from.Group].Get().MaxRetries(0).NamespaceIfScoped(from.Namespace, from.Namespace != "").Resource(from.Resource)
+}
+
+// Get reads one object, at least as new as the resource version: "0" is
+// whatever the API server has in its cache, empty the newest.
+func (c *Client) Get(ctx context.Context, from Collection, name, version string, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(withRequest(ctx, request{kind: requestObject}), requestTimeout)
+	defer cancel()
+	options := metav1.GetOptions{ResourceVersion: version}
+	return checkServed(from.Group, c.get(from).Name(name).VersionedParams(&options, c.parameters).Do(ctx).Into(into))
+}
+
+// List reads a collection, or a page of it, into the given list. Of a
+// collection whose objects are large it reads a page of the newest state, and
+// a smaller one than was asked for: the caller continues where the list says.
+func (c *Client) List(ctx context.Context, from Collection, options metav1.ListOptions, into runtime.Object) error {
+	pages := c.pageSize(from.Resource)
+	for {
+		if page := pages.limit(); page < PageObjects && (options.Limit == 0 || options.Limit > page) {
+			options.Limit = page
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // from its cache the API server may send all
+		}
+		bytes, err := c.listOnce(ctx, from, options, into)
+		switch asked := cmp.Or(options.Limit, PageObjects); {
+		case err == nil && options.ResourceVersion == "":
+			pages.learn(asked, int64(meta.LenList(into)), bytes, c.limits.List)
+			return nil
+		case !isLimitExceeded(err) || ctx.Err() != nil || !pages.shrink(asked):
+			return err
+		}
+	}
+}
+
+// listOnce returns the number of bytes of the answer, too.
+func (c *Client) listOnce(ctx context.Context, from Collection, options metav1.ListOptions, into runtime.Object) (int64, error) {
+	var bytes atomic.Int64
+	ctx, cancel := context.WithTimeout(withRequest(ctx, request{kind: requestList, bytes: &bytes}), requestTimeout)
+	defer cancel()
+	err := c.get(from).VersionedParams(&options, c.parameters).Do(ctx).Into(into)
+	if err != nil {
+		return 0, checkServed(from.Group, err)
+	}
+	if meta.LenList(into) == 0 {
+		if list, err := meta.ListAccessor(into); err != nil || list.GetResourceVersion() == "" {
+			return 0, errNoList
+		}
+	}
+	return bytes.Load(), nil
+}
+
+// List is a list of a typed API.
+type List interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+// ListPages calls a function with each page of a collection. Pages after the
+// first are of the state that the first was of.
+func ListPages[L List](ctx context.Context, c *Client, from Collection, options metav1.ListOptions, empty func() L, each func(L)) error {
+	for {
+		page := empty()
+		if err := c.List(ctx, from, options, page); err != nil {
+			return err
+		}
+		each(page)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+		options.ResourceVersion = ""
+	}
+}
+
+// pageSize is shared by all lists of a resource.
+func (c *Client) pageSize(resource string) *pageSize {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pages[resource] == nil {
+		c.pages[resource] = &pageSize{}
+	}
+	return c.pages[resource]
+}
+
+// watch opens a watch of a collection; the end of ctx ends it.
+func (c *Client) watch(ctx context.Context, from Collection, options metav1.ListOptions) (apiwatch.Interface, error) {
+	options.Watch = true
+	opened, err := c.get(from).VersionedParams(&options, c.parameters).Watch(ctx)
+	return opened, checkServed(from.Group, err)
+}

@@ -1,0 +1,119 @@
+package watch
+
+import (
+	"sync"
+	"time"
+
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// maxQueue is how many events of a watch are received before they are processed.
+// More wait unread in the connection.
+const maxQueue = 100
+
+// immediately is the time after the queue had room again within which an event
+// is taken for one that waited in the connection.
+const immediately = 100 * time.Millisecond
+
+// backlog is what waits in a queue to be processed.
+type backlog struct {
+	events int
+	oldest clock.Instant // when the first was received; zero: there is none
+}
+
+// lag returns how far behind the watch is. pending is since when something of it
+// waits that was processed and is not exported yet; zero: nothing does.
+func (b backlog) lag(now, pending clock.Instant) source.Queue {
+	since := pending
+	if !b.oldest.IsZero() && (since.IsZero() || b.oldest.Elapsed < since.Elapsed) {
+		since = b.oldest
+	}
+	found := source.Queue{Watched: true, Events: b.events}
+	if !since.IsZero() {
+		found.Lag = max(0, now.Since(since))
+	}
+	return found
+}
+
+// queue is a watch whose events are received as soon as they arrive, so that it
+// is known how long they wait to be processed.
+type queue struct {
+	from    apiwatch.Interface
+	to      chan apiwatch.Event
+	observe func(backlog) // called at each change
+	now     clock.Clock
+
+	stop    sync.Once
+	stopped chan struct{}
+}
+
+// queuedEvent is an event that waits.
+type queuedEvent struct {
+	event    apiwatch.Event
+	received clock.Instant
+}
+
+func newQueue(from apiwatch.Interface, now clock.Clock, observe func(backlog)) *queue {
+	q := &queue{from: from, to: make(chan apiwatch.Event), observe: observe, now: now, stopped: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+// ResultChan implements apiwatch.Interface.
+func (q *queue) ResultChan() <-chan apiwatch.Event { return q.to }
+
+// Stop implements apiwatch.Interface.
+func (q *queue) Stop() {
+	q.stop.Do(func() { close(q.stopped) })
+	q.from.Stop()
+}
+
+// run passes events on until the watch has ended and all are processed, or until
+// the queue is stopped.
+func (q *queue) run() {
+	defer close(q.to)
+	defer q.observe(backlog{})
+	var waiting []queuedEvent
+	var last, room clock.Instant // when the event before was received, and when there was room again
+	full, ended := false, false
+	for !ended || len(waiting) > 0 {
+		var in <-chan apiwatch.Event
+		var out chan<- apiwatch.Event
+		var next apiwatch.Event
+		if !ended && len(waiting) < maxQueue {
+			in = q.from.ResultChan()
+		}
+		if len(waiting) > 0 {
+			out, next = q.to, waiting[0].event
+		}
+		select {
+		case <-q.stopped:
+			return
+		case event, open := <-in:
+			if ended = !open; ended {
+				continue
+			}
+			// An event that arrives as soon as there is room may have been sent
+			// right after the one before: the lag is counted from that one.
+			if now := q.now(); !full || now.Since(room) > immediately {
+				last = now
+			}
+			waiting = append(waiting, queuedEvent{event, last})
+			full = len(waiting) == maxQueue
+		case out <- next:
+			if len(waiting) == maxQueue {
+				room = q.now()
+			}
+			waiting[0] = queuedEvent{}
+			waiting = waiting[1:]
+		}
+		left := backlog{events: len(waiting)}
+		if len(waiting) > 0 {
+			left.oldest = waiting[0].received
+		}
+		q.observe(left)
+	}
+}

@@ -1,0 +1,93 @@
+package watch
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+// laggingWatch is a session that is alive, and a queue whose events the test
+// takes.
+func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *queue) {
+	tracker := source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil)
+	s := newSession("pods", Options{Clock: now, Tracker: tracker}, Limits{}.orDefault())
+	s.alive = true
+	tracker.Report(nil)
+	return s, newQueue(events, now, s.observeQueue)
+}
+
+// Events that are not processed count from when they arrived, also those for
+// which there is no room; the source is impaired while they wait for too long,
+// and up again once they are processed.
+func TestLagOfAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.System()
+		events := apiwatch.NewFakeWithChanSize(1000, false)
+		w, q := laggingWatch(now, events)
+		status := func() source.Status { synctest.Wait(); got, _ := w.Status(now(), clock.Instant{}); return got }
+		if got := status(); !got.Up || got.Queue != (source.Queue{Watched: true}) {
+			t.Errorf("with nothing to do: %+v", got)
+		}
+		for range 400 {
+			events.Add(&corev1.Pod{})
+		}
+		synctest.Wait()
+		for taken := range 400 { // one a second: it lags by as many seconds
+			got := status()
+			if want := min(maxQueue, 400-taken); got.Queue.Events != want || got.Queue.Lag != time.Duration(taken)*time.Second {
+				t.Fatalf("after %d events: %+v, want %d events", taken, got.Queue, want)
+			}
+			if late := taken > 10; late != (got.Reason == source.ReasonLagging) || late != strings.Contains(got.Message, "more than 10s") || late != (now().Since(got.LastSuccess) > 0) {
+				t.Fatalf("after %d events: %+v", taken, got)
+			}
+			<-q.ResultChan()
+			time.Sleep(time.Second)
+		}
+		if got := status(); !got.Up || got.Reason != source.ReasonNone || got.Queue.Lag != 0 || got.Errors != 1 {
+			t.Errorf("when all are processed: %+v", got)
+		}
+		events.Add(&corev1.Pod{})
+		time.Sleep(time.Second)
+		if got := status(); got.Queue.Lag != time.Second {
+			t.Errorf("one more: %+v", got.Queue)
+		}
+		// What was processed and is not exported counts likewise.
+		<-q.ResultChan()
+		synctest.Wait()
+		if got, _ := w.Status(now(), now().Add(-11*time.Second)); got.Reason != source.ReasonLagging || got.Queue.Events != 0 {
+			t.Errorf("with a page that is behind: %+v", got)
+		}
+		q.Stop()
+		q.Stop()
+		for range q.ResultChan() {
+		}
+	})
+}
+
+// A watch that ends passes on the events before its end.
+func TestQueueOfAWatchThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := apiwatch.NewFakeWithChanSize(1000, false)
+		_, q := laggingWatch(clock.System(), events)
+		for range 300 {
+			events.Add(&corev1.Pod{})
+		}
+		events.Stop()
+		passed := 0
+		for range q.ResultChan() {
+			passed++
+		}
+		if passed != 300 {
+			t.Errorf("%d events were passed on, want 300", passed)
+		}
+		q.Stop()
+	})
+}

@@ -1,0 +1,92 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// Version is one version in which API servers serve a collection.
+type Version struct {
+	Group schema.GroupVersion
+	Empty func() runtime.Object // an empty list
+}
+
+// Source reads a collection in whichever version the API server serves. It is
+// safe for concurrent use.
+type Source struct {
+	Client    *Client
+	Resource  string
+	Namespace string    // empty: all
+	Selector  string    // of fields; empty: all
+	Versions  []Version // the preferred one first
+
+	served atomic.Int32 // index of the version that was served last
+}
+
+// request calls a function with one version after the other until one is
+// served, first with the one that was served last. With a single version, the
+// error is that of the API server.
+func (s *Source) request(send func(Version, Collection) error) error {
+	first := int(s.served.Load())
+	var err error
+	for i := range s.Versions {
+		at := (first + i) % len(s.Versions)
+		version := s.Versions[at]
+		err = send(version, Collection{Group: version.Group, Namespace: s.Namespace, Resource: s.Resource})
+		if len(s.Versions) == 1 {
+			return err
+		}
+		if !isUnserved(err) {
+			s.served.Store(int32(at))
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", errNotServed, err)
+}
+
+// list reads a page and replaces each of its objects by what admit returns.
+func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(runtime.Object) runtime.Object) (runtime.Object, error) {
+	query.FieldSelector = s.Selector
+	admitted := &metainternalversion.List{}
+	err := s.request(func(version Version, from Collection) error {
+		page := version.Empty()
+		if err := s.Client.List(ctx, from, query, page); err != nil {
+			return err
+		}
+		list, err := meta.ListAccessor(page)
+		if err != nil {
+			return fmt.Errorf("understand a list of %s: %w", s.Resource, err)
+		}
+		admitted.ResourceVersion, admitted.Continue = list.GetResourceVersion(), list.GetContinue()
+		admitted.RemainingItemCount = list.GetRemainingItemCount()
+		// Each object is allocated by itself, so that none keeps the page in memory.
+		err = meta.EachListItemWithAlloc(page, func(object runtime.Object) error {
+			admitted.Items = append(admitted.Items, admit(object))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("take in a list of %s: %w", s.Resource, err)
+		}
+		return nil
+	})
+	return admitted, err
+}
+
+func (s *Source) watch(ctx context.Context, query metav1.ListOptions) (apiwatch.Interface, error) {
+	query.FieldSelector = s.Selector
+	var opened apiwatch.Interface
+	err := s.request(func(_ Version, from Collection) error {
+		var err error
+		opened, err = s.Client.watch(ctx, from, query)
+		return err
+	})
+	return opened, err
+}
