@@ -88,7 +88,7 @@ func (f *families) addClaims() {
 		"ResourceClaims by state: unused (no pod refers to it), pending, allocated (not reserved), reserved, terminating",
 		"namespace", "deviceclass", "state")
 	f.phaseSince = family(metric.Gauge, "dra_claim_phase_since_timestamp_seconds", "seconds",
-		"Unix time since which a pod with an allocated claim is in its current phase, until its first container starts",
+		"Unix time since which a pod with an allocated claim is in a phase: binding, scheduling, preparation, start, preparation_start",
 		"namespace", "pod", "resourceclaim", "phase")
 	f.terminatingSince = family(metric.Gauge, "dra_claim_terminating_since_timestamp_seconds", "seconds",
 		"Unix time since which the claim is terminating, kept by finalizers",

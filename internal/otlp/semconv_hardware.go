@@ -48,7 +48,7 @@ func hardwareTargets() []target {
 		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device"},
 		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device"},
 		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device"},
-		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time that the device, or an engine of it, was at work"},
+		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active"},
 		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use"},
 		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", gpu, "Size of the device memory"},
 		{"hw.gpu.memory.utilization", gaugeInstrument, "1", gpu, "Share of the device memory that is in use"},
