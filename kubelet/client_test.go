@@ -111,7 +111,7 @@ func TestFaults(t *testing.T) {
 		{simulated.Oversized, source.ReasonResourceExhausted, "larger than the 16 MiB", false},
 		{simulated.Hang, source.ReasonTimeout, "no answer within ", true},
 		{simulated.Deaf, source.ReasonTimeout, "no answer within ", true},
-		{simulated.Killed, source.ReasonUnavailable, "nobody answers", false},
+		{simulated.Killed, source.ReasonUnavailable, "no answer on the socket", false},
 		{simulated.SocketMissing, source.ReasonNotFound, "no such socket", false},
 		{simulated.Truncated, source.ReasonInvalid, "cannot be read", false},
 		{simulated.InvalidUTF8, source.ReasonInvalid, "cannot be read", false},

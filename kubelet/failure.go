@@ -35,7 +35,7 @@ func lateAnswer(socket string, after time.Duration) error {
 }
 
 func noAnswer(after time.Duration) string {
-	return fmt.Sprintf("no answer within %s; see in its log whether the kubelet hangs", after)
+	return fmt.Sprintf("no answer within %s; check in its log whether the kubelet hangs", after)
 }
 
 // diagnose tells what the kubelet's, or gRPC's, refusal means.
@@ -48,15 +48,15 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return source.ReasonPermission, "the kubelet refuses this client"
 	case codes.Unimplemented:
-		return source.ReasonUnsupported, "whoever answers does not serve PodResources v1; " +
+		return source.ReasonUnsupported, "the server on the socket does not serve PodResources v1; " +
 			"Kubernetes 1.34 or newer is needed, and --kubelet.pod-resources-socket must name the kubelet's own socket"
 	case codes.Unavailable:
-		return source.ReasonUnavailable, "the connection broke; it is tried again"
+		return source.ReasonUnavailable, "the connection broke; the exporter retries"
 	case codes.Internal:
 		if _, limit, found := strings.Cut(refusal.Message(), moreThan); found {
 			return source.ReasonResourceExhausted, fmt.Sprintf("%s the limit of%s; run fewer pods on this node or give each of them fewer devices", moreThan, limit)
 		}
-		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
+		return source.ReasonInvalid, "the answer cannot be read; the exporter retries"
 	default:
 		return source.ReasonOther, "the kubelet could not answer; see its log"
 	}
@@ -69,8 +69,8 @@ func exhausted(message string) string {
 		return fmt.Sprintf("the answer is larger than the %d MiB that are accepted; "+
 			"run fewer pods on this node or give each of them fewer devices", maxAnswer>>20)
 	}
-	return "the kubelet limits how often all its clients together may ask; " +
-		"asking less often by itself now, but look for another client of this socket that asks too often"
+	return "the kubelet limits the rate of requests of all its clients together; " +
+		"the exporter sends fewer requests now; look for another client of this socket that sends too many"
 }
 
 // diagnoseDial tells why the socket could not be reached.
@@ -78,15 +78,15 @@ func diagnoseDial(failure error) (source.Reason, string) {
 	switch {
 	case errors.Is(failure, fs.ErrNotExist):
 		return source.ReasonNotFound, "there is no such socket; " +
-			"mount the kubelet's pod-resources directory, or name the socket by --kubelet.pod-resources-socket; it is tried again"
+			"mount the kubelet's pod-resources directory, or set --kubelet.pod-resources-socket; the exporter retries"
 	case errors.Is(failure, fs.ErrPermission):
-		return source.ReasonPermission, "the socket may not be opened; " +
+		return source.ReasonPermission, "no permission to open the socket; " +
 			"run as root, or as a user that may write to it"
 	case errors.Is(failure, syscall.EINVAL):
 		return source.ReasonInvalid, "this cannot be a socket's path; " +
 			"it may have no more than 107 bytes"
 	default:
-		return source.ReasonUnavailable, "nobody answers on the socket; " +
-			"start the kubelet; it is tried again"
+		return source.ReasonUnavailable, "no answer on the socket; " +
+			"start the kubelet; the exporter retries"
 	}
 }

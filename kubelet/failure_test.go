@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 		{unreachable, nil, source.ReasonUnavailable, "connection broke"},
 		{status.FromContextError(context.DeadlineExceeded).Err(), nil, source.ReasonTimeout, "within 5s"},
 		{status.Error(codes.DeadlineExceeded, ""), refused(syscall.ENOENT), source.ReasonTimeout, "within 5s"},
-		{status.Error(codes.ResourceExhausted, "rejected by rate limit"), nil, source.ReasonResourceExhausted, "asks too often"},
+		{status.Error(codes.ResourceExhausted, "rejected by rate limit"), nil, source.ReasonResourceExhausted, "sends too many"},
 		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2 vs. 1)"), nil, source.ReasonResourceExhausted, "fewer pods"},
 		{status.Error(codes.PermissionDenied, ""), nil, source.ReasonPermission, "refuses"},
 		{status.Error(codes.Unimplemented, ""), nil, source.ReasonUnsupported, "1.34"},

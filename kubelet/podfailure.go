@@ -30,48 +30,48 @@ func explainPods(err, dialFailure error, socket string, patience time.Duration) 
 func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	switch {
 	case errors.Is(err, errPatience):
-		return source.ReasonTimeout, fmt.Sprintf("no full answer within %s; see in its log whether the kubelet hangs", patience)
+		return source.ReasonTimeout, fmt.Sprintf("no complete answer within %s; check in its log whether the kubelet hangs", patience)
 	case errors.Is(err, errTooMany):
-		return source.ReasonResourceExhausted, "it is opened anew, and what was known before stays"
+		return source.ReasonResourceExhausted, "it is reopened, and the previous state is kept"
 	case errors.Is(err, io.EOF):
-		return source.ReasonUnavailable, "the kubelet ended the watch; it is opened anew"
+		return source.ReasonUnavailable, "the kubelet ended the watch; it is reopened"
 	}
 	refusal := status.Convert(err)
 	switch refusal.Code() {
 	case codes.FailedPrecondition:
-		return source.ReasonUnavailable, "the kubelet is starting and does not know its pods yet; it is tried again"
+		return source.ReasonUnavailable, "the kubelet is starting and has not loaded its pods yet; the exporter retries"
 	case codes.Unimplemented:
-		return source.ReasonUnsupported, "whoever answers does not serve the Pods API v1alpha1; " + podsRemedy
+		return source.ReasonUnsupported, "the server on the socket does not serve the Pods API v1alpha1; " + podsRemedy
 	case codes.ResourceExhausted:
 		return source.ReasonResourceExhausted, podsExhausted(refusal.Message())
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return source.ReasonPermission, "the kubelet refuses this client"
 	case codes.Unavailable, codes.Canceled:
-		return source.ReasonUnavailable, "the connection broke; it is tried again"
+		return source.ReasonUnavailable, "the connection broke; the exporter retries"
 	case codes.Internal:
-		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
+		return source.ReasonInvalid, "the answer cannot be read; the exporter retries"
 	default:
 		return source.ReasonOther, "the kubelet could not answer; see its log"
 	}
 }
 
 // podsRemedy is what to do where there is no Pods API.
-const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI not turned off, and --kubelet.pods-api must name the kubelet's own socket; " +
-	"without it, leave that flag out and let the agent list and watch pods of the API server"
+const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI enabled, and --kubelet.pods-api must name the kubelet's own socket; " +
+	"otherwise remove that flag, so that the agent lists and watches pods of the API server"
 
 // podsExhausted tells apart what the one code stands for.
 func podsExhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
 		return fmt.Sprintf("a pod is larger than the %d MiB that are accepted", maxAnswer>>20)
 	}
-	return "the kubelet ended the watch, because events were not taken off as fast as they came; " +
-		"it is opened anew, but give the agent more processor time if that goes on"
+	return "the kubelet ended the watch, because events were not read fast enough; " +
+		"it is reopened; if this persists, give the agent more CPU time"
 }
 
 // diagnosePodsDial tells why the socket could not be reached.
 func diagnosePodsDial(failure error) (source.Reason, string) {
 	if errors.Is(failure, fs.ErrNotExist) {
-		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; it is tried again"
+		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; the exporter retries"
 	}
 	return diagnoseDial(failure)
 }

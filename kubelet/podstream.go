@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	errRenewal  = errors.New("the watch is opened anew")
-	errPatience = errors.New("not all pods were named in time")
-	errTooMany  = fmt.Errorf("the watch tells of more than %d pods", maxPods)
+	errRenewal  = errors.New("the watch is reopened")
+	errPatience = errors.New("not all pods were reported in time")
+	errTooMany  = fmt.Errorf("the watch has more than %d pods", maxPods)
 )
 
 // podStream is one watch.
@@ -173,7 +173,7 @@ func (s *podStream) impair() {
 		reason, remedy = source.ReasonResourceExhausted, "the first:"
 	}
 	s.watcher.tracker.Impair(&source.Failure{Reason: reason, Err: fmt.Errorf(
-		"read %d pods that the kubelet told of over %s: they are left out; %s %w", s.faults, s.watcher.socket, remedy, s.fault)})
+		"read %d pods that the kubelet reported through %s: they are ignored; %s %w", s.faults, s.watcher.socket, remedy, s.fault)})
 }
 
 func (w *PodWatcher) dialFailure() error {

@@ -45,7 +45,7 @@ type PodFollower interface {
 type PodsOptions struct {
 	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
 	Patience time.Duration // within which all pods have to be named; zero: 10 s
-	Renewal  time.Duration // after which the watch is opened anew; zero: 1 min
+	Renewal  time.Duration // after which the watch is reopened; zero: 1 min
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log

@@ -221,7 +221,7 @@ func TestPodWatcherLeavesOutWhatIsNoPod(t *testing.T) {
 func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
 	w, told := watchPods(t, PodsOptions{Socket: freshSocket(t)})
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonNotFound })
-	for _, part := range []string{"1.37", "feature gate PodsAPI", "--kubelet.pods-api", "leave that flag out", "list and watch pods", "mount"} {
+	for _, part := range []string{"1.37", "feature gate PodsAPI", "--kubelet.pods-api", "remove that flag", "lists and watches pods", "mount"} {
 		if !strings.Contains(w.Status().Message, part) {
 			t.Errorf("%q does not say %q", w.Status().Message, part)
 		}

@@ -40,10 +40,10 @@ type checkFlags struct {
 
 // addCheck adds the subcommand that says what is missing, and what to do.
 func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
-	command := c.app.Command("check", "Say what the exporter can and cannot see here, and what to do about it.")
+	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.")
 	flags := &checkFlags{}
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	command.Flag("timeout", "How long to wait for answers.").Default("20s").DurationVar(&flags.timeout)
+	command.Flag("timeout", "Time limit for all requests.").Default("20s").DurationVar(&flags.timeout)
 	addCheckNode(c, command, flags, stdout, stderr)
 	addCheckCluster(c, command, flags, stdout, stderr)
 	addCheckAgent(c, command, flags, stdout, stderr)
@@ -53,7 +53,7 @@ func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 // run makes a report and writes it. A failure in the report is an error.
 func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(context.Context) (*check.Report, error)) error {
 	if f.timeout <= 0 {
-		return fmt.Errorf("--timeout=%s is no time to check anything in", f.timeout)
+		return fmt.Errorf("--timeout=%s is too short for a check", f.timeout)
 	}
 	report, err := examine(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ type nodeCheck struct {
 
 // addCheckNode adds the check of a node, with the node role's flags.
 func addCheckNode(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("node", "Check what the node role needs, here: takes its flags, and reads what it reads. In the agent's container the running agent's flags are taken over.").Default()
+	command := parent.Command("node", "Check what the node role needs. Takes its flags; in the agent's container, those of the running agent are the default.").Default()
 	n := &nodeCheck{common: common, flags: addNodeFlags(command), agent: addAgentFlags(command), push: addPushFlags(command), progress: terminal.Progress{To: stderr}}
 	n.web = addWebFlags(command, nodeAddress, stderr)
 	n.web.access.add(command)
@@ -217,7 +217,7 @@ func (n *nodeCheck) settings(ctx context.Context) check.Settings {
 }
 
 // errPodsAPIAlone reports two flags of which one needs what the other forbids.
-var errPodsAPIAlone = errors.New("--kubelet.pods-api needs the API server: leave out --kubernetes.disable, or this flag")
+var errPodsAPIAlone = errors.New("--kubelet.pods-api needs the API server: remove --kubernetes.disable or this flag")
 
 // readAPI reads the API server's version, permissions and this node.
 func (n *nodeCheck) readAPI(ctx context.Context) {
@@ -309,7 +309,7 @@ type clusterCheck struct {
 
 // addCheckCluster adds the check of a cluster, with the cluster role's flags.
 func addCheckCluster(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("cluster", "Check what the cluster role needs: takes its flags, and reads what it reads. Outside a pod and without --kubeconfig, by your own kubeconfig.")
+	command := parent.Command("cluster", "Check what the cluster role needs. Takes its flags. Outside a pod and without --kubeconfig, it uses your own kubeconfig.")
 	k := &clusterCheck{common: common, flags: &clusterFlags{}, progress: terminal.Progress{To: stderr}}
 	k.flags.add(command)
 	k.push = addPushFlags(command)
@@ -399,8 +399,8 @@ func agentReader(settings config.HTTPClientConfig, progress terminal.Progress) *
 
 // addCheckAgent adds the check of exporters that run.
 func addCheckAgent(c *commands, parent *kingpin.CmdClause, common *checkFlags, stdout, stderr io.Writer) {
-	command := parent.Command("agent", "Ask running exporters how they are: each address that a name stands for.")
-	urls := command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; without a path /metrics is asked for. Repeatable.").Required().Strings()
+	command := parent.Command("agent", "Check running exporters: every address of each name.")
+	urls := command.Arg("URL", "Address of an exporter's metrics, such as http://localhost:9420; the default path is /metrics. Repeatable.").Required().Strings()
 	httpConfig := command.Flag("http.config.file", "HTTP client configuration of Prometheus: TLS, basic authentication, tokens.").PlaceHolder("FILE").String()
 	examine := func(ctx context.Context) (*check.Report, error) {
 		settings := config.DefaultHTTPClientConfig

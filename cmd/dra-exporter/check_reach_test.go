@@ -71,7 +71,7 @@ func TestCheckShowsNoPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
-	found.says(t, "API server", "connection", check.Failure, "http://127.0.0.1:1 does not answer")
+	found.says(t, "API server", "connection", check.Failure, "the request to http://127.0.0.1:1 failed")
 	if text := fmt.Sprint(found); strings.Contains(text, "hunter2") {
 		t.Errorf("a password is shown: %s", text)
 	}

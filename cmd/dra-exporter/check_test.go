@@ -266,7 +266,7 @@ func TestCheckOnALaptop(t *testing.T) {
 	found := runCheck(t, nil, "--kubelet.pod-resources-socket=/does/not/exist/kubelet.sock", "--cdi.dir=/does/not/exist", "--path.sysfs=/does/not/exist")
 	found.says(t, "this host", "place", check.Warning, "kubectl exec")
 	found.says(t, "this host", "sysfs", check.Warning, "--path.sysfs")
-	found.says(t, "kubelet", "socket", check.Failure, "there is no folder")
+	found.says(t, "kubelet", "socket", check.Failure, "does not exist")
 	found.says(t, "API server", "connection", check.Failure, "--kubeconfig")
 	found.says(t, "devices", "hardware", check.Skipped, "none")
 }
@@ -295,7 +295,7 @@ func TestCheckOfABrokenNode(t *testing.T) {
 		},
 		"a kubelet that is gone": {
 			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.Killed) },
-			says:   [][4]string{{"kubelet", "PodResources", "failure", "is the kubelet running"}},
+			says:   [][4]string{{"kubelet", "PodResources", "failure", "that the kubelet runs"}},
 		},
 		"no socket": {
 			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.SocketMissing) },

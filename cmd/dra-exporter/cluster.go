@@ -25,7 +25,7 @@ type clusterFlags struct {
 
 // addCluster adds the subcommand that runs once in a cluster.
 func addCluster(c *commands, stderr io.Writer) {
-	command := c.app.Command("cluster", "Run once in a cluster: how long do claims wait, why are they pending, what is left, what is stuck?")
+	command := c.app.Command("cluster", "Run the cluster role: pending claims, phases, capacity and anomalies.")
 	flags := &clusterFlags{}
 	flags.add(command)
 	push := addPushFlags(command)
@@ -38,16 +38,16 @@ func addCluster(c *commands, stderr io.Writer) {
 const clusterAddress = ":9421"
 
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
-	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&f.kubeconfig)
-	command.Flag("pending.budget", "Share of a core that finding out why claims are pending may take.").Default("0.25").Float64Var(&f.budget)
-	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("30000").IntVar(&f.maxSeries)
+	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&f.kubeconfig)
+	command.Flag("pending.budget", "Share of a core for the diagnosis of pending claims.").Default("0.25").Float64Var(&f.budget)
+	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("30000").IntVar(&f.maxSeries)
 }
 
 // check refuses what could not work. The message names the flag.
 func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
-		return fmt.Errorf("--pending.budget=%v is no share of a core: more than 0, 1 at most", f.budget)
+		return fmt.Errorf("--pending.budget=%v is not a share of a core: it must be more than 0, and at most 1", f.budget)
 	case f.maxSeries < 0:
 		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
 	default:

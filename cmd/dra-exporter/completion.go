@@ -22,7 +22,7 @@ var (
 
 // addCompletion adds the subcommand that makes shells complete the others.
 func addCompletion(c *commands, stdout io.Writer) {
-	command := c.app.Command("completion", "Print the script by which a shell completes commands, flags and their values.")
+	command := c.app.Command("completion", "Print a shell completion script.")
 	scripts := map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}
 	shells := slices.Sorted(maps.Keys(scripts))
 	shell := command.Arg("SHELL", "bash, zsh or fish.").Required().HintOptions(shells...).Enum(shells...)

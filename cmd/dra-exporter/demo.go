@@ -33,7 +33,7 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	flags := &demoFlags{}
 	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
 	addDCGMFlag(command, &flags.dcgm)
-	command.Flag("seed", "Seed of the simulation: the same seed plays the same story.").Default("1").Uint64Var(&flags.seed)
+	command.Flag("seed", "Seed of the simulation: the same seed gives the same simulation.").Default("1").Uint64Var(&flags.seed)
 	flags.push = addPushFlags(command)
 	flags.web = addWebFlags(command, "127.0.0.1:9420", stderr)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, flags, stdout) }
@@ -54,7 +54,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
-		return fmt.Errorf("--cluster.listen-address=%s is no HOST:PORT", flags.second)
+		return fmt.Errorf("--cluster.listen-address=%s is not HOST:PORT", flags.second)
 	}
 	push, err := pushSettings(flags.push)
 	if err != nil {
@@ -63,7 +63,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	log := flags.web.logger()
 	directory, err := os.MkdirTemp("", "dra-exporter-demo-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the simulated node: %w", err)
+		return fmt.Errorf("create a folder for the simulated node: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	now := clock.System()
@@ -187,7 +187,7 @@ func writeKubeconfig(path string, config *rest.Config) error {
 // printAddresses prints commands that can be copied: with the program's name as it
 // was called.
 func printAddresses(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
-	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that come, wait and go. Ctrl-C ends it.
+	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that are created, pending and deleted. Ctrl-C stops it.
 
   the node     http://%[1]s/
                curl -s %[1]s%[3]s | grep dra_claim

@@ -42,12 +42,12 @@ func arguments(commandLine []string) []string {
 
 // addExplain adds the subcommand for a person with a kubeconfig.
 func addExplain(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("explain", "Say why a claim or a pod waits for devices, and what would help.")
+	command := c.app.Command("explain", "Explain why a claim or a pod is pending, and what would help.")
 	flags := &explainFlags{}
 	flags.addTo(command)
-	command.Flag("namespace", "Namespace of a NAME alone. Without it that of the context.").Short('n').StringVar(&flags.namespace)
+	command.Flag("namespace", "Namespace of a NAME without one. Default: the namespace of the context.").Short('n').StringVar(&flags.namespace)
 	command.Flag("output", "text or json.").Short('o').Default("text").EnumVar(&flags.output, "text", "json")
-	command.Flag("timeout", "How long to wait until the cluster has been read, and how long the diagnosis may take after that.").Default("30s").DurationVar(&flags.timeout)
+	command.Flag("timeout", "Time limit for reading the cluster, and for the diagnosis after that.").Default("30s").DurationVar(&flags.timeout)
 	addExplained(c, command, explain.KindClaim, "Explain a ResourceClaim.", flags, stdout, stderr)
 	addExplained(c, command, explain.KindPod, "Explain all claims of a pod.", flags, stdout, stderr)
 }
@@ -61,7 +61,7 @@ func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, hel
 // runExplain fails if there is no such object, or if that is unknown.
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
-		return fmt.Errorf("--timeout=%s is no time to read a cluster in", flags.timeout)
+		return fmt.Errorf("--timeout=%s is too short to read a cluster", flags.timeout)
 	}
 	// A wrong name is reported before a missing kubeconfig.
 	if _, err := explain.ParseSubject(kind, flags.name, cmp.Or(flags.namespace, "default"), flags.namespace != ""); err != nil {

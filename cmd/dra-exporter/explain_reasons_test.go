@@ -104,22 +104,22 @@ func TestExplainEachReason(t *testing.T) {
 		specification string
 		want          []string
 	}{
-		"insufficient_devices": {one("count: 6"), []string{"pending since", "asks for 6 devices, and only 5 of the", "add 1 device that matches", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
+		"insufficient_devices": {one("count: 6"), []string{"pending since", "asks for 6 devices, and only 5 of the", "add 1 matching device", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
 		"fragmented":           {one("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
 		"tainted": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
 			"taint example.com/cooling=broken:NoSchedule of the driver", "`tolerations: [{key: example.com/cooling, operator: Exists, effect: NoSchedule}]`", "such as gpu.example.com/node-c/gpu-0"}},
 		"no_matching_device": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU"'}}]`), []string{
 			"widen the selectors of request gpu: they match none of 5 devices of class gpu.example.com", `selected by device.attributes["gpu.example.com"].model == "TPU"`}},
 		"no_matching_device, for CEL that does not compile": {one(`count: 1, selectors: [{cel: {expression: 'device.atributes["x"].y'}}]`), []string{
-			"CEL expressions that cannot be asked", "request gpu:", `device.atributes["x"].y`, "correct the CEL expression of request gpu: it does not compile"}},
+			"CEL expressions that fail", "request gpu:", `device.atributes["x"].y`, "correct the CEL expression of request gpu: it does not compile"}},
 		"no_matching_device, for CEL that fails": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
-			"fails for gpu.example.com/", "no such key: flavour", "ask whether there is such an attribute"}},
+			"fails for gpu.example.com/", "no such key: flavour", "check first that the attribute or capacity exists"}},
 		"undetermined": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU" // ` + strings.Repeat("long ", 1000) + `'}}]`), []string{
 			"cannot be diagnosed: one of its selectors has 5055 bytes, more than the limit of 4096", "exceeds a"}},
 		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
-			"create DeviceClass gpus.example.com", "near gpus.example.com there is gpu.example.com"}},
+			"create DeviceClass gpus.example.com", "similar to gpus.example.com: gpu.example.com"}},
 		"pool_incomplete": {"devices: {requests: [{name: nic, exactly: {deviceClassName: nic.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
-			"driver nic.example.com has published 1 slice of generation 4 of pool node-b", "see its log on node-b"}},
+			"driver nic.example.com has published 1 slice of generation 4 of pool node-b", "check its log on node-b"}},
 		"constraints_unsatisfiable": {`devices:
   requests:
   - {name: one, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 1, adminAccess: true}}
@@ -129,7 +129,7 @@ func TestExplainEachReason(t *testing.T) {
 		"insufficient_devices, of a prioritized list": {`devices: {requests: [{name: gpu, firstAvailable: [
   {name: large, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 9},
   {name: small, deviceClassName: gpu.example.com, allocationMode: ExactCount, count: 4}]}]}`, []string{
-			"gpu: the first of these that can be had", "gpu/large", "gpu/small", "one alternative is enough"}},
+			"gpu: the first of these that can be allocated", "gpu/large", "gpu/small", "one alternative of a prioritized list is enough"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kubeconfig := small(t, waiter(t, test.specification)...)
@@ -171,8 +171,8 @@ func TestExplainWhoHoldsDevices(t *testing.T) {
 		"a group":          {[]apiserver.Object{held("other", "node-a", group)}, "team-a/other (PodGroup gang)", "kubectl delete resourceclaim"},
 		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), waitingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
 		"pods that are gone": {[]apiserver.Object{held("other", "node-a", resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "gone-0", UID: "gone-0"})},
-			"the pods of team-a/other are gone: the controller manager's", "gone-0"},
-		"nobody": {[]apiserver.Object{held("other", "node-a")}, "nobody uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
+			"the pods of team-a/other no longer exist: the controller manager's", "gone-0"},
+		"nobody": {[]apiserver.Object{held("other", "node-a")}, "no pod uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
 	} {
 		_, stdout, _ := asked(small(t, append(test.more, waiter(t, one("count: 2"))...)...), "claim", "team-a/train")
 		if text := flat(stdout); !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
@@ -187,7 +187,7 @@ func TestExplainAnExtendedResource(t *testing.T) {
 	pod.Spec.ResourceClaims = nil
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}
 	_, stdout, _ := asked(small(t, pod), "pod", "team-a/infer")
-	for _, want := range []string{"Extended resource example.com/gpu: fragmented", "2 devices of class gpu.example.com", "make the pod anew"} {
+	for _, want := range []string{"Extended resource example.com/gpu: fragmented", "2 devices of class gpu.example.com", "recreate the pod"} {
 		if !strings.Contains(flat(stdout), want) {
 			t.Errorf("no word of %q in\n%s", want, stdout)
 		}
@@ -212,7 +212,7 @@ func TestExplainAPhaseUnderWay(t *testing.T) {
 	kubeconfig := small(t)
 	for _, args := range [][]string{{"claim", "team-b/preparing"}, {"pod", "team-b/preparing-0"}} {
 		_, stdout, _ := asked(kubeconfig, args...)
-		for _, want := range []string{"preparation", "under way since 2026-11-20 09:00:02 UTC", "the kubelet of node-b has gpu.example.com prepare the devices"} {
+		for _, want := range []string{"preparation", "in progress since 2026-11-20 09:00:02 UTC", "on node-b, gpu.example.com prepares the devices"} {
 			if !strings.Contains(flat(stdout), want) {
 				t.Errorf("%v: no word of %q in\n%s", args, want, stdout)
 			}
@@ -229,7 +229,7 @@ func TestExplainATaintRule(t *testing.T) {
 	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/maintenance", Value: "planned", Effect: resourcev1.DeviceTaintEffectNoSchedule}
 	_, stdout, _ := asked(small(t, append(waiter(t, one("count: 2")), rule)...), "claim", "team-a/train")
 	for _, want := range []string{
-		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "keeps 5 of 5 devices from request gpu",
+		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "makes 5 of 5 devices unusable for request gpu",
 		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
 	} {
 		if !strings.Contains(flat(stdout), want) {
@@ -253,7 +253,7 @@ func TestExplainDoesNotGuessWhatIsFree(t *testing.T) {
 			t.Errorf("no word of %q", want)
 		}
 	}
-	if code != 0 || strings.Contains(stdout, "suffice") || strings.Contains(stdout, "would do: node") {
+	if code != 0 || strings.Contains(stdout, "suffice") || strings.Contains(stdout, "Node with matching devices") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

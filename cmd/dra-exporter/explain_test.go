@@ -96,7 +96,7 @@ func TestExplainARealCluster(t *testing.T) {
 		code int
 		want []string // of standard output, or of standard error where the code is 1
 	}{
-		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine: pending since", "the cluster has too few for request gpu, in use or not: add 1 device that matches"}},
+		"nine of eight":       {[]string{"claim", "h-pending/too-many"}, 0, []string{"insufficient_devices", "gpu: 9 devices of class gpu.nvidia.com", "pod wants-nine: pending since", "the cluster has too few devices for request gpu, in use or not: add 1 matching device"}},
 		"its pod, in context": {[]string{"pod", "wants-nine"}, 0, []string{`Reference "gpu", ResourceClaim too-many: insufficient_devices`}},
 		"missing":             {[]string{"pod", "h-pending/claim-missing"}, 0, []string{"claim_missing", "does-not-exist"}},
 		"no class":            {[]string{"pod", "noclass", "-n", "i-noclass"}, 0, []string{"no_device_class", "create DeviceClass gpu.acme.com"}},
@@ -106,7 +106,7 @@ func TestExplainARealCluster(t *testing.T) {
 		"a typing error":      {[]string{"claim", "h-pending/too-manny"}, 1, []string{"there is no ResourceClaim h-pending/too-manny; did you mean h-pending/too-many?"}},
 		"two namespaces":      {[]string{"claim", "h-pending/too-many", "-n", "x"}, 1, []string{"--namespace=x"}},
 		"an unknown context":  {[]string{"claim", "too-many", "--context=nowhere"}, 1, []string{"nowhere"}},
-		"no time":             {[]string{"claim", "too-many", "--timeout=0s"}, 1, []string{"--timeout"}},
+		"too short":           {[]string{"claim", "too-many", "--timeout=0s"}, 1, []string{"--timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := asked(kubeconfig, test.args...)
@@ -187,7 +187,7 @@ func TestExplainWithoutAKubeconfig(t *testing.T) {
 	command := program(t.Context(), "explain", "claim", "a/b")
 	command.Env = append(command.Env, "HOME="+t.TempDir(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")
 	output, err := command.CombinedOutput()
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(string(output), "give --kubeconfig") {
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(string(output), "set --kubeconfig") {
 		t.Errorf("%v: %s", err, output)
 	}
 }

@@ -41,7 +41,7 @@ func TestExplainWithoutPermission(t *testing.T) {
 		},
 		"no slices": {
 			resource("resourceslices"), []string{"claim", "too-many"}, 0,
-			[]string{"unknown", "resourceslices (permission_denied)", "no stage is judged"}, []string{"Devices that each stage leaves", "no driver publishes", "insufficient_devices", "would suffice"},
+			[]string{"unknown", "resourceslices (permission_denied)", "no stage is diagnosed"}, []string{"Devices after each stage", "no driver publishes", "insufficient_devices", "devices are free;"},
 		},
 		"no classes": {
 			resource("deviceclasses"), []string{"claim", "too-many"}, 0,
@@ -49,14 +49,14 @@ func TestExplainWithoutPermission(t *testing.T) {
 		},
 		"no pods": {
 			resource("pods"), []string{"claim", "too-many"}, 0,
-			[]string{"whether a pod waits for it is not known", "pods (permission_denied)"}, []string{"is unused"},
+			[]string{"whether a pod needs it is unknown", "pods (permission_denied)"}, []string{"is unused"},
 		},
 		"a pod, and no claims": {
 			resource("resourceclaims"), []string{"pod", "wants-nine"}, 0,
-			[]string{"has not started; whether it has its claims is not known", "resourceclaims (permission_denied)"}, []string{"has all its claims", "would suffice"},
+			[]string{"has not started; whether it has its claims is unknown", "resourceclaims (permission_denied)"}, []string{"has all its claims", "devices are free;"},
 		},
-		"a pod, and no pods": {resource("pods"), []string{"pod", "wants-nine"}, 1, []string{"cannot say anything of pod h-pending/wants-nine", "forbidden"}, nil},
-		"no claims":          {resource("resourceclaims"), []string{"claim", "too-many"}, 1, []string{"cannot say anything of ResourceClaim h-pending/too-many", "forbidden"}, []string{"there is no"}},
+		"a pod, and no pods": {resource("pods"), []string{"pod", "wants-nine"}, 1, []string{"nothing is known about pod h-pending/wants-nine", "forbidden"}, nil},
+		"no claims":          {resource("resourceclaims"), []string{"claim", "too-many"}, 1, []string{"nothing is known about ResourceClaim h-pending/too-many", "forbidden"}, []string{"there is no"}},
 		"nothing at all":     {forbid(func(apiserver.Request) bool { return true }), []string{"claim", "too-many"}, 1, []string{"nothing can be read from the API server", "forbidden"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

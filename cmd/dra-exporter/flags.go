@@ -69,8 +69,8 @@ type flagSet interface {
 func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webFlags {
 	f := &webFlags{log: &promslog.Config{Writer: stderr}}
 	f.toolkit = kingpinflag.AddFlags(command, defaultAddress)
-	command.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.path)
-	command.Flag("web.allowed-host", "Name of this server that requests over the loopback interface may give, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
+	command.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.path)
+	command.Flag("web.allowed-host", "Allowed Host header of requests over the loopback interface, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	addLogFlags(command, f.log)
 	return f
@@ -122,46 +122,46 @@ type agentFlags struct {
 func addAgentFlags(command flagSet) *agentFlags {
 	f := &agentFlags{}
 	command.Flag("device.interval", "Time between two reads of the fast quantities (utilization, memory, power, …).").Default("1s").DurationVar(&f.interval)
-	command.Flag("device.slow-interval", "Time between two reads of the slow quantities and two looks for new devices.").Default("30s").DurationVar(&f.slowInterval)
-	command.Flag("ledger.grace", "How long the counters and info rows of a claim outlive it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
+	command.Flag("device.slow-interval", "Time between two reads of the slow quantities, and between two searches for new devices.").Default("30s").DurationVar(&f.slowInterval)
+	command.Flag("ledger.grace", "How long counters and info series of a claim remain after it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
 	command.Flag("idle.threshold", "Utilization ratio below which a claim counts as idle.").Default("0.01").Float64Var(&f.idle)
-	command.Flag("source.restart-after", "Report unhealthy, to be restarted, when a read has hung for this long; 0 disables.").Default("10m").DurationVar(&f.restartAfter)
-	command.Flag("metrics.max-series", "Most series of one family on a page; what is dropped is counted. 0 disables.").Default("20000").IntVar(&f.maxSeries)
-	command.Flag("health.hold", "How long a device must show no sign of a fault before it counts as healthy again.").Default("5m").DurationVar(&f.healthHold)
-	command.Flag("health.throttle-ratio", "Share of a minute that a device may slow itself down for heat, or for the power supply, before that counts as a fault; 0 disables.").Default("0.25").Float64Var(&f.throttle)
-	command.Flag("device.processes", "Split the use of shared devices by processes, where this program sees those of the node (hostPID).").Default("true").BoolVar(&f.processes)
+	command.Flag("source.restart-after", "Fail the liveness probe if a read has hung for this long. 0 disables.").Default("10m").DurationVar(&f.restartAfter)
+	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("20000").IntVar(&f.maxSeries)
+	command.Flag("health.hold", "How long a device must be without a fault before it is healthy again.").Default("5m").DurationVar(&f.healthHold)
+	command.Flag("health.throttle-ratio", "Share of a minute for which a device may be throttled because of heat or the power supply; more counts as a fault. 0 disables.").Default("0.25").Float64Var(&f.throttle)
+	command.Flag("device.processes", "Split the use of shared devices by process, if the node's processes are visible (hostPID).").Default("true").BoolVar(&f.processes)
 	command.Flag("labels.pod", "Label of pods to show on dra_claim_consumer_info, as label_<name>. Repeatable.").StringsVar(&f.podLabels)
-	command.Flag("cost.prices", "YAML file of what an hour of a device costs; see docs/cost.md.").StringVar(&f.prices)
+	command.Flag("cost.prices", "YAML file with prices of devices per hour; see docs/cost.md.").StringVar(&f.prices)
 	addDCGMFlag(command, &f.dcgm)
 	return f
 }
 
 // addDCGMFlag adds the flag that the demo has as well.
 func addDCGMFlag(command flagSet, mode *string) {
-	command.Flag("metrics.dcgm", "Also expose the metrics of dcgm-exporter under its names: copy gives each pod the value of its whole device, split its own part where that is known.").PlaceHolder("copy|split").EnumVar(mode, dcgmnames.Copy.String(), dcgmnames.Split.String())
+	command.Flag("metrics.dcgm", "Also export the metrics of dcgm-exporter under its names. copy: the value of the whole device for each pod; split: the pod's part if it is known.").PlaceHolder("copy|split").EnumVar(mode, dcgmnames.Copy.String(), dcgmnames.Split.String())
 }
 
 // check refuses what could not work. The message names the flag.
 func (f *agentFlags) check() error {
 	switch {
 	case f.interval < 100*time.Millisecond:
-		return fmt.Errorf("--device.interval=%s is too short: 100ms at least", f.interval)
+		return fmt.Errorf("--device.interval=%s is too short: the minimum is 100ms", f.interval)
 	case f.slowInterval < f.interval:
 		return fmt.Errorf("--device.slow-interval=%s is shorter than --device.interval=%s", f.slowInterval, f.interval)
 	case f.grace < 0:
 		return fmt.Errorf("--ledger.grace=%s is negative", f.grace)
 	case f.idle < 0 || f.idle > 1:
-		return fmt.Errorf("--idle.threshold=%v is no ratio: 0 to 1", f.idle)
+		return fmt.Errorf("--idle.threshold=%v is not a ratio from 0 to 1", f.idle)
 	case f.maxSeries < 0:
 		return fmt.Errorf("--metrics.max-series=%d is negative", f.maxSeries)
 	case f.healthHold < 0:
 		return fmt.Errorf("--health.hold=%s is negative", f.healthHold)
 	case f.throttle < 0 || f.throttle > 1:
-		return fmt.Errorf("--health.throttle-ratio=%v is no share of a minute: 0 to 1", f.throttle)
+		return fmt.Errorf("--health.throttle-ratio=%v is not a ratio from 0 to 1", f.throttle)
 	}
 	for _, key := range f.podLabels {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return fmt.Errorf("--labels.pod=%s: no label of pods can have this name (one flag for each label): %s", key, problems[0])
+			return fmt.Errorf("--labels.pod=%s: not a valid name of a pod label (use one flag for each label): %s", key, problems[0])
 		}
 	}
 	return nil
@@ -216,8 +216,8 @@ type accessFlags struct {
 }
 
 func (f *accessFlags) add(command flagSet) {
-	command.Flag("web.kubernetes-auth", "Ask the API server who sends a request and what they may read, by TokenReview and SubjectAccessReview; see docs/security.md.").BoolVar(&f.kubernetes)
-	command.Flag("web.kubernetes-audience", "Audience that tokens must be for, with --web.kubernetes-auth. Without it, that of the API server. Repeatable.").PlaceHolder("AUDIENCE").StringsVar(&f.audiences)
+	command.Flag("web.kubernetes-auth", "Authenticate and authorize requests with TokenReview and SubjectAccessReview; see docs/security.md.").BoolVar(&f.kubernetes)
+	command.Flag("web.kubernetes-audience", "Required audience of tokens, with --web.kubernetes-auth. Default: the audience of the API server. Repeatable.").PlaceHolder("AUDIENCE").StringsVar(&f.audiences)
 }
 
 // check refuses what could not work. The message names the flag.
@@ -226,7 +226,7 @@ func (f *accessFlags) check(config *rest.Config) error {
 	case !f.kubernetes && len(f.audiences) > 0:
 		return errors.New("--web.kubernetes-audience needs --web.kubernetes-auth")
 	case f.kubernetes && config == nil:
-		return errors.New("--web.kubernetes-auth needs the API server: leave out --kubernetes.disable, or this flag")
+		return errors.New("--web.kubernetes-auth needs the API server: remove --kubernetes.disable or this flag")
 	default:
 		return nil
 	}
@@ -236,10 +236,10 @@ func (f *accessFlags) check(config *rest.Config) error {
 // OTEL_* variables say the rest.
 func addPushFlags(command flagSet) *otlp.Flags {
 	f := &otlp.Flags{}
-	command.Flag("otlp.endpoint", "Push to this OpenTelemetry collector as well, such as http://collector:4317. Also by OTEL_EXPORTER_OTLP_ENDPOINT; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
-	command.Flag("otlp.protocol", "Protocol of the push. Without it, OTEL_EXPORTER_OTLP_PROTOCOL, else grpc at port 4317 and http/protobuf at others.").PlaceHolder("grpc|http/protobuf").StringVar(&f.Protocol)
-	command.Flag("otlp.interval", "Time between two pushes of metrics. Without it, OTEL_METRIC_EXPORT_INTERVAL, else 60s.").PlaceHolder("60s").DurationVar(&f.Interval)
-	command.Flag("otlp.naming", "Names of what is pushed: prometheus, as on the page, or semconv, OpenTelemetry's semantic conventions.").PlaceHolder("prometheus|semconv").StringVar(&f.Naming)
+	command.Flag("otlp.endpoint", "Also push to this OpenTelemetry collector, such as http://collector:4317. OTEL_EXPORTER_OTLP_ENDPOINT sets it too; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
+	command.Flag("otlp.protocol", "Protocol of the push. Default: OTEL_EXPORTER_OTLP_PROTOCOL, otherwise grpc for port 4317 and http/protobuf for other ports.").PlaceHolder("grpc|http/protobuf").StringVar(&f.Protocol)
+	command.Flag("otlp.interval", "Time between two pushes of metrics. Default: OTEL_METRIC_EXPORT_INTERVAL, otherwise 60s.").PlaceHolder("60s").DurationVar(&f.Interval)
+	command.Flag("otlp.naming", "Names of the pushed metrics: prometheus, as on the page, or semconv, OpenTelemetry's semantic conventions.").PlaceHolder("prometheus|semconv").StringVar(&f.Naming)
 	command.Flag("otlp.cluster-name", "Name of this cluster, pushed as the resource attribute k8s.cluster.name.").PlaceHolder("NAME").StringVar(&f.ClusterName)
 	return f
 }

@@ -18,7 +18,7 @@ type personFlags struct {
 
 // addTo adds the flags that are the same in each command.
 func (f *personFlags) addTo(command flagSet) {
-	command.Flag("kubeconfig", "Path to a kubeconfig. Without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&f.kubeconfig)
+	command.Flag("kubeconfig", "Path to a kubeconfig. Default: $KUBECONFIG, ~/.kube/config, or the pod's own service account.").StringVar(&f.kubeconfig)
 	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&f.context)
 }
 
@@ -31,7 +31,7 @@ func (f *personFlags) connection() (*rest.Config, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("no API server: there is no kubeconfig, and this is no pod; give --kubeconfig, or set KUBECONFIG")
+		return nil, "", errors.New("no API server: there is no kubeconfig, and this is not a pod; set --kubeconfig or KUBECONFIG")
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)

@@ -47,7 +47,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // check, into which inherited flags go.
 func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	c := &commands{
-		app:    kingpin.New("dra-exporter", "Observability of Kubernetes Dynamic Resource Allocation: what each ResourceClaim gets of each device, and why it waits."),
+		app:    kingpin.New("dra-exporter", "Observability of Kubernetes Dynamic Resource Allocation: the use of devices by each ResourceClaim, and the reasons of pending claims."),
 		byName: map[string]func(context.Context) error{},
 	}
 	c.app.UsageWriter(stdout).ErrorWriter(stderr).DefaultEnvars()

@@ -71,10 +71,10 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"a wrong interval":        {append(alone, "--device.interval=1ms"), []string{"--device.interval"}},
 		"slow before fast":        {append(alone, "--device.interval=10s", "--device.slow-interval=1s"), []string{"--device.slow-interval"}},
 		"a negative grace":        {append(alone, "--ledger.grace=-1s"), []string{"--ledger.grace"}},
-		"no ratio":                {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
+		"not a ratio":             {append(alone, "--idle.threshold=2"), []string{"--idle.threshold"}},
 		"a negative cap":          {append(alone, "--metrics.max-series=-1"), []string{"--metrics.max-series"}},
 		"a negative hold":         {append(alone, "--health.hold=-1s"), []string{"--health.hold"}},
-		"no share":                {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
+		"not a share":             {append(alone, "--health.throttle-ratio=2"), []string{"--health.throttle-ratio"}},
 		"a negative share":        {append(alone, "--health.throttle-ratio=-0.1"), []string{"--health.throttle-ratio"}},
 		"a list of pod labels":    {append(alone, "--labels.pod=team,app"), []string{"--labels.pod=team,app", "one flag for each"}},
 		"pod labels that collide": {append(alone, "--labels.pod=a.b", "--labels.pod=a-b"), []string{"--labels.pod", "a.b", "a-b"}},
@@ -149,7 +149,7 @@ func TestHelpOfCommands(t *testing.T) {
 		if len(args) > 1 {
 			wanted = slices.DeleteFunc(wanted, func(want string) bool { return !strings.HasPrefix(want, args[0]+" ") })
 		} else {
-			wanted = append(wanted, "node Run on a node", "cluster Run once in a cluster", "demo Run both roles", "top Show what", "completion <SHELL> Print", "version Say")
+			wanted = append(wanted, "node Run the node role", "cluster Run the cluster role", "demo Run both roles", "top Show how", "completion <SHELL> Print", "version Print")
 		}
 		for _, want := range wanted {
 			if !strings.Contains(list, want) {

@@ -15,12 +15,12 @@ const metricsHead = `# Metrics
 
 Generated from the code by ` + "`make docs`" + `; a test fails when the two differ.
 
-- Prefix ` + "`dra_`" + `, base units, ratios from 0 to 1. What is unknown is absent, never zero.
-- Node role: counters that the exporter accrues exist from 0 once their quantity has been read on that device. ` + "`uuid`" + ` identifies a device in the whole fleet: the vendor's UUID, or ` + "`<node>/pci-<address>`" + ` where there is none, or ` + "`<node>/<driver>/<pool>/<device>`" + ` for a held device without known hardware. ` + "`parent_uuid`" + ` is empty but for partitions: sums over a fleet say ` + "`parent_uuid=\"\"`" + ` or ` + "`parent_uuid!=\"\"`" + `.
-- ` + "`attribution`" + ` says how a claim's number relates to the device's: ` + "`exclusive`" + ` (alone on the device), ` + "`partition`" + ` (alone on its partition), ` + "`process`" + ` (several holders: what the claim's processes do), ` + "`shared`" + ` (several holders and no split: the device's own value, which must not be added up). [Sharing](sharing.md).
-- Joins are ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `; whatever can change stands on ` + "`_info`" + ` rows. The cluster role's rows of pools and devices join the node role's by ` + "`dra_device_published_info`" + `.
-- Counters and info rows of a claim live on for ` + "`--ledger.grace`" + ` after it let go; ` + "`dra_claim_held`" + ` and the gauges go at once.
-- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are the API server's times, which a restart of the exporter does not move. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` where a claim has several, and empty where it is not known, or where pods have named more than 1,000 classes that do not exist. Where a kind of objects cannot be read, the families that take it are absent, and ` + "`dra_exporter_source_error_info`" + ` says why. [Phases](phases.md), [reasons](pending.md).
+- All families have the prefix ` + "`dra_`" + ` and base units. Ratios are from 0 to 1. A value that cannot be read is not exported; it is never reported as 0.
+- Node role: a counter of the exporter starts at 0 when its quantity has been read on the device for the first time. ` + "`uuid`" + ` identifies a device in the whole fleet: it is the vendor's UUID, or ` + "`<node>/pci-<address>`" + ` without a UUID, or ` + "`<node>/<driver>/<pool>/<device>`" + ` for a held device without known hardware. ` + "`parent_uuid`" + ` is empty except for partitions. Sums over a fleet must select ` + "`parent_uuid=\"\"`" + ` or ` + "`parent_uuid!=\"\"`" + `.
+- ` + "`attribution`" + ` is the relation of a claim's value to the device's: ` + "`exclusive`" + ` (the claim has the device alone), ` + "`partition`" + ` (it has its partition alone), ` + "`process`" + ` (several holders; the value of the claim's processes), ` + "`shared`" + ` (several holders without a split; the device's own value, which must not be added up). See [sharing](sharing.md).
+- Join ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `. Properties that can change are labels of ` + "`_info`" + ` families. ` + "`dra_device_published_info`" + ` joins the cluster role's pools and devices with the node role's devices.
+- Counters and info series of a claim remain for ` + "`--ledger.grace`" + ` after the claim releases its devices. ` + "`dra_claim_held`" + ` and the gauges end at once.
+- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are times of the API server, so a restart of the exporter does not change them. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` if a claim has several. It is empty if it is unknown, or if pods refer to more than 1,000 classes that do not exist. If a kind of objects cannot be read, its families are absent, and ` + "`dra_exporter_source_error_info`" + ` has the reason. See [phases](phases.md) and [reasons](pending.md).
 
 `
 
@@ -47,22 +47,22 @@ func documented() []metrictest.Chapter {
 	}
 	nodes = append(nodes, self.NewReload().All()...)
 	both = append(append(both, self.AccessReviews()), self.NewPush().All()...)
-	itself := metrictest.Section{Title: "About the exporter itself", Prefixes: []string{"dra_exporter_"}}
-	pushing := metrictest.Section{Title: "About pushing by OTLP, where it is switched on", Prefixes: []string{"dra_exporter_otlp_"}}
+	itself := metrictest.Section{Title: "The exporter itself", Prefixes: []string{"dra_exporter_"}}
+	pushing := metrictest.Section{Title: "Push by OTLP, if enabled", Prefixes: []string{"dra_exporter_otlp_"}}
 	return []metrictest.Chapter{
 		{Title: "Node role", Families: nodes, Sections: []metrictest.Section{
-			{Title: "What the hardware does", Prefixes: []string{"dra_device_"}},
-			{Title: "What a claim gets of a device", Prefixes: []string{"dra_claim_"}},
-			{Title: "What each of several pods does on a device", Prefixes: []string{"dra_pod_"}},
-			{Title: "Totals that outlive claims", Prefixes: []string{"dra_namespace_"}},
-			{Title: "Constraints of device classes", Prefixes: []string{"dra_constraint_"}},
+			{Title: "Devices", Prefixes: []string{"dra_device_"}},
+			{Title: "Claims", Prefixes: []string{"dra_claim_"}},
+			{Title: "Pods on shared devices", Prefixes: []string{"dra_pod_"}},
+			{Title: "Totals by namespace", Prefixes: []string{"dra_namespace_"}},
+			{Title: "Violations by device class", Prefixes: []string{"dra_constraint_"}},
 			itself,
 		}},
 		{Title: "Cluster role", Families: clusters, Sections: []metrictest.Section{
-			{Title: "Who waits, and why", Prefixes: []string{"dra_claim_pending_", "dra_claims", "dra_allocation_failures_"}},
-			{Title: "How long it takes", Prefixes: []string{"dra_allocation_duration_", "dra_claim_ready_", "dra_claim_phase_"}},
-			{Title: "What is left", Prefixes: []string{"dra_devices", "dra_class_", "dra_device_class_", "dra_pool_", "dra_capacity"}},
-			{Title: "What is stuck or sick", Prefixes: []string{"dra_claim_", "dra_device_", "dra_pod_"}},
+			{Title: "Pending claims", Prefixes: []string{"dra_claim_pending_", "dra_claims", "dra_allocation_failures_"}},
+			{Title: "Durations and phases", Prefixes: []string{"dra_allocation_duration_", "dra_claim_ready_", "dra_claim_phase_"}},
+			{Title: "Capacity", Prefixes: []string{"dra_devices", "dra_class_", "dra_device_class_", "dra_pool_", "dra_capacity"}},
+			{Title: "Anomalies and health", Prefixes: []string{"dra_claim_", "dra_device_", "dra_pod_"}},
 			itself,
 		}},
 		{Title: "Both roles", Families: both, Sections: []metrictest.Section{pushing, itself}},

@@ -30,11 +30,11 @@ type nodeFlags struct {
 	procfs     string
 }
 
-const podsAPIHelp = "Follow the pods of this node by the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of watching them at the API server: usually " + kubelet.DefaultPodsSocket + "."
+const podsAPIHelp = "Watch the pods of this node through the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of the API server: usually " + kubelet.DefaultPodsSocket + "."
 
 // addNode adds the subcommand that runs on every node.
 func addNode(c *commands, stderr io.Writer) {
-	command := c.app.Command("node", "Run on a node: who holds which device, and what is each claim doing with it?")
+	command := c.app.Command("node", "Run the node role: devices, the claims that hold them, and their use.")
 	flags := addNodeFlags(command)
 	agent := addAgentFlags(command)
 	push := addPushFlags(command)
@@ -48,21 +48,21 @@ const nodeAddress = ":9420"
 
 func addNodeFlags(command flagSet) *nodeFlags {
 	flags := &nodeFlags{}
-	command.Flag("node.name", "Name of this node, as the API server knows it.").Envar("NODE_NAME").StringVar(&flags.name)
-	command.Flag("kubeconfig", "Path to a kubeconfig. Without it, the pod's own service account.").StringVar(&flags.kubeconfig)
-	command.Flag("kubernetes.disable", "Do without the API server: the kubelet and CDI specifications alone.").BoolVar(&flags.alone)
+	command.Flag("node.name", "Name of this node at the API server.").Envar("NODE_NAME").StringVar(&flags.name)
+	command.Flag("kubeconfig", "Path to a kubeconfig. Default: the pod's own service account.").StringVar(&flags.kubeconfig)
+	command.Flag("kubernetes.disable", "Do not use the API server, only the kubelet and CDI files.").BoolVar(&flags.alone)
 	command.Flag("kubelet.pod-resources-socket", "The kubelet's PodResources socket.").Default(kubelet.DefaultSocket).StringVar(&flags.socket)
 	command.Flag("kubelet.pods-api", podsAPIHelp).PlaceHolder("SOCKET").StringVar(&flags.podsAPI)
 	command.Flag("cdi.dir", "Directory of CDI specifications. Repeatable.").Default("/etc/cdi", "/var/run/cdi").StringsVar(&flags.cdiDirs)
 	command.Flag("device.source", sourceHelp()).Default(sourceAuto).HintOptions(sourceNames()...).EnumsVar(&flags.sources, sourceNames()...)
 	command.Flag("simulated.config", "YAML file of the simulated source.").StringVar(&flags.options.simulatedConfig)
-	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, where the dynamic linker does not find it.").StringVar(&flags.options.nvmlLibrary)
-	command.Flag("dcgm.host-engine", "DCGM host engine to read from: HOST:PORT or unix:///PATH. Without it, --device.source=dcgm starts one in this process.").StringVar(&flags.options.hostEngine)
-	command.Flag("dcgm.library", "Path of DCGM's libdcgm.so.4, where the dynamic linker does not find it.").StringVar(&flags.options.dcgmLibrary)
-	command.Flag("device.profiling", "Read engine activity by the GPUs' profiling counters, which one reader at a time can have.").BoolVar(&flags.options.profiling)
-	command.Flag("device.nvlink-links", "Read each NVLink by itself too, with the device at its other end.").BoolVar(&flags.options.nvlinks)
-	command.Flag("path.procfs", "Where procfs is mounted.").Default("/proc").StringVar(&flags.procfs)
-	command.Flag("path.sysfs", "Where sysfs is mounted.").Default("/sys").StringVar(&flags.options.sysfs)
+	command.Flag("nvml.library", "Path of NVIDIA's libnvidia-ml.so.1, if the dynamic linker does not find it.").StringVar(&flags.options.nvmlLibrary)
+	command.Flag("dcgm.host-engine", "DCGM host engine: HOST:PORT or unix:///PATH. Without it, --device.source=dcgm starts one in this process.").StringVar(&flags.options.hostEngine)
+	command.Flag("dcgm.library", "Path of DCGM's libdcgm.so.4, if the dynamic linker does not find it.").StringVar(&flags.options.dcgmLibrary)
+	command.Flag("device.profiling", "Read engine activity from the GPUs' profiling counters, which allow one reader at a time.").BoolVar(&flags.options.profiling)
+	command.Flag("device.nvlink-links", "Also read each NVLink separately, with the device at its other end.").BoolVar(&flags.options.nvlinks)
+	command.Flag("path.procfs", "Mount point of procfs.").Default("/proc").StringVar(&flags.procfs)
+	command.Flag("path.sysfs", "Mount point of sysfs.").Default("/sys").StringVar(&flags.options.sysfs)
 	return flags
 }
 
@@ -115,7 +115,7 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeOptions, error) {
 	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Gate: &role.Gate{}}
 	if f.alone && f.podsAPI != "" {
-		return options, errors.New("--kubelet.pods-api tells of pods, not of their claims: it needs the API server, so leave out --kubernetes.disable, or this flag")
+		return options, errors.New("--kubelet.pods-api needs the API server for claims: remove --kubernetes.disable or this flag")
 	}
 	err := f.open(&options, agent, log) // what is wrong is reported before what is missing
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeO
 	if !f.alone {
 		options.API, err = clusterConfig(f.kubeconfig)
 		if errors.Is(err, errNotInPod) {
-			err = fmt.Errorf("%w, or --kubernetes.disable to do without", err)
+			err = fmt.Errorf("%w; or set --kubernetes.disable to run without it", err)
 		}
 		if err != nil {
 			return options, err
@@ -151,17 +151,17 @@ func (f *nodeFlags) open(options *role.NodeOptions, agent *agentFlags, log *slog
 // hostname stands in for the node's name where no API server could contradict.
 func (f *nodeFlags) hostname() (string, error) {
 	if !f.alone {
-		return "", errors.New("the node's name is unknown: give --node.name, or NODE_NAME from the pod's spec.nodeName")
+		return "", errors.New("the node's name is unknown: set --node.name, or NODE_NAME from the pod's spec.nodeName")
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("find this host's name (or give --node.name): %w", err)
+		return "", fmt.Errorf("find this host's name (or set --node.name): %w", err)
 	}
 	return name, nil
 }
 
 // errNotInPod says that there is no service account to reach an API server by.
-var errNotInPod = errors.New("no API server: this is not a pod; give --kubeconfig")
+var errNotInPod = errors.New("no API server: this is not a pod; set --kubeconfig")
 
 // clusterConfig reads the kubeconfig, or the service account of the pod.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {

@@ -77,7 +77,7 @@ func TestSIGHUPReloadsPrices(t *testing.T) {
 	eventually(t, node.address+"/metrics", one, succeeded, "\ndra_exporter_config_last_reload_success_timestamp_seconds 1.")
 	for text, reason := range map[string]string{
 		"currency: EUR\nprices: [{model: A, perHour: two}]\n": "perHour",
-		"currency: USD\nprices: [{model: A, perHour: 2}]\n":   "the currency is USD now and was EUR",
+		"currency: USD\nprices: [{model: A, perHour: 2}]\n":   "the currency changed to USD from EUR",
 	} {
 		write("prices.yaml", text)
 		node.hangUp()

@@ -268,7 +268,7 @@ func (v *vault) commands(t *testing.T, node []string) {
 		wanted string
 	}{
 		"check node":            {append([]string{"check", "node", "-o", "json", "--log.level=debug", "--kubeconfig=" + v.kubeconfig}, node...), "outcome"},
-		"check cluster":         {[]string{"check", "cluster", "--kubeconfig=" + v.kubeconfig}, "checks are well"},
+		"check cluster":         {[]string{"check", "cluster", "--kubeconfig=" + v.kubeconfig}, "checks passed"},
 		"explain":               {[]string{"explain", "--kubeconfig=" + v.kubeconfig, "pod", "lab/queued"}, "missing"},
 		"help":                  {[]string{"node", "--help"}, "--otlp.endpoint"},
 		"a password in a URL":   {append([]string{"node", "--kubeconfig=" + v.kubeconfig, "--otlp.endpoint=http://me:" + planted + "-url@collector:99999"}, node...), "otlp"},

@@ -101,7 +101,7 @@ func sourceNames() []string {
 // flag names.
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
-		return nil, nil, errors.New("--dcgm.host-engine is given, but no --device.source is dcgm or auto: nothing would be read from it")
+		return nil, nil, errors.New("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")
 	}
 	optional = map[string]bool{}
 	for _, row := range deviceSources(flags) {
@@ -117,11 +117,11 @@ func openSources(asked []string, flags sourceFlags) (sources []device.Source, op
 		optional[row.name] = !byName && !row.named
 	}
 	if flags.simulatedConfig != "" && !slices.Contains(asked, "simulated") {
-		return nil, nil, errors.New("--simulated.config is given, but no --device.source is simulated: nothing would be read from it")
+		return nil, nil, errors.New("--simulated.config is set, but no --device.source is simulated: it would not be read")
 	}
 	return sources, optional, nil
 }
 
 func sourceHelp() string {
-	return "Where to read devices: one of [" + strings.Join(sourceNames(), ", ") + "]. Repeatable; earlier ones in that list take precedence."
+	return "Source of devices: one of [" + strings.Join(sourceNames(), ", ") + "]. Repeatable; earlier ones in that list take precedence."
 }

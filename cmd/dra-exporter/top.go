@@ -42,22 +42,22 @@ const parallel = 32
 
 // addTop adds the subcommand that shows what all claims do.
 func addTop(c *commands, stdout, stderr io.Writer) {
-	command := c.app.Command("top", "Show what each claim does with its devices, and renew it, as top does for processes.")
+	command := c.app.Command("top", "Show how claims use their devices, continuously.")
 	flags := &topFlags{}
 	flags.addTo(command)
-	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Without it all namespaces are searched.").StringVar(&flags.exporters)
+	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Default: all namespaces.").StringVar(&flags.exporters)
 	command.Flag("exporter-selector", "Labels of the exporters' pods.").Default(top.DefaultSelector).StringVar(&flags.selector)
-	command.Flag("url", "Address of a node agent, such as http://localhost:9420, asked directly instead of through the API server. Repeatable.").SetValue(addresses{&flags.urls})
-	command.Flag("cluster-url", "Address of the cluster role, beside --url.").SetValue(address{&flags.cluster})
+	command.Flag("url", "Address of a node agent, such as http://localhost:9420, read directly instead of through the API server. Repeatable.").SetValue(addresses{&flags.urls})
+	command.Flag("cluster-url", "Address of the cluster role, used with --url.").SetValue(address{&flags.cluster})
 	command.Flag("http.config.file", "HTTP client configuration for --url and --cluster-url, in the format of promtool: passwords, tokens, certificates.").StringVar(&flags.client)
-	command.Flag("namespace", "Only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
-	command.Flag("node", "Only this node. Repeatable.").StringsVar(&flags.nodes)
-	command.Flag("once", "Print the table once; so it is, too, where the output is no terminal.").BoolVar(&flags.once)
+	command.Flag("namespace", "Show only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
+	command.Flag("node", "Show only this node. Repeatable.").StringsVar(&flags.nodes)
+	command.Flag("once", "Print the table once. This is the default if the output is not a terminal.").BoolVar(&flags.once)
 	command.Flag("output", "table or json. json is printed once.").Short('o').Default("table").EnumVar(&flags.output, "table", "json")
-	command.Flag("sort", "What to sort by: "+strings.Join(sortNames(), ", ")+".").Default(string(top.ByUtilization)).EnumVar(&flags.sort, sortNames()...)
-	command.Flag("reverse", "Sort the other way round.").Short('r').BoolVar(&flags.reverse)
-	command.Flag("interval", "Time from one round of questions to the next.").Default("2s").DurationVar(&flags.interval)
-	command.Flag("timeout", "How long to wait for one answer.").Default("5s").DurationVar(&flags.timeout)
+	command.Flag("sort", "Sort key: "+strings.Join(sortNames(), ", ")+".").Default(string(top.ByUtilization)).EnumVar(&flags.sort, sortNames()...)
+	command.Flag("reverse", "Reverse the order.").Short('r').BoolVar(&flags.reverse)
+	command.Flag("interval", "Time between two rounds of requests.").Default("2s").DurationVar(&flags.interval)
+	command.Flag("timeout", "Time limit of one request.").Default("5s").DurationVar(&flags.timeout)
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runTop(ctx, flags, stdout, stderr) }
 }
 
@@ -73,15 +73,15 @@ func sortNames() []string {
 func (f *topFlags) check() error {
 	switch {
 	case f.interval < 500*time.Millisecond:
-		return fmt.Errorf("--interval=%s is too short: 500ms at least", f.interval)
+		return fmt.Errorf("--interval=%s is too short: the minimum is 500ms", f.interval)
 	case f.timeout <= 0:
-		return fmt.Errorf("--timeout=%s is no time to answer in", f.timeout)
+		return fmt.Errorf("--timeout=%s is too short for a request", f.timeout)
 	case f.cluster != nil && len(f.urls) == 0:
-		return errors.New("--cluster-url needs --url: it says who waits, and not what claims do")
+		return errors.New("--cluster-url needs --url: the cluster role reports pending claims only")
 	case f.client != "" && len(f.urls) == 0:
-		return errors.New("--http.config.file is for --url; for the API server, the kubeconfig counts")
+		return errors.New("--http.config.file is for --url; the API server uses the kubeconfig")
 	case len(f.urls) > 0 && (f.kubeconfig != "" || f.context != "" || f.exporters != ""):
-		return errors.New("--url asks agents directly: leave out --kubeconfig, --context and --exporter-namespace")
+		return errors.New("--url reads agents directly: remove --kubeconfig, --context and --exporter-namespace")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Li
 	}
 	connection, _, err := f.connection()
 	if err != nil {
-		return nil, fmt.Errorf("%w; or --url to ask agents directly", err)
+		return nil, fmt.Errorf("%w; or set --url to read agents directly", err)
 	}
 	client, server, err := top.ProxyClient(connection)
 	if err != nil {
@@ -179,15 +179,15 @@ func advised(err error, direct bool) error {
 	var refused *top.StatusError
 	switch {
 	case errors.Is(err, top.ErrNoAgents):
-		return fmt.Errorf("%w; is dra-exporter installed there? --exporter-namespace, --exporter-selector and --node say where to look, --url asks an agent directly", err)
+		return fmt.Errorf("%w; check that dra-exporter is installed there: --exporter-namespace, --exporter-selector and --node select the agents, --url reads an agent directly", err)
 	case errors.Is(err, top.ErrClusterRole):
 		return fmt.Errorf("%w; --url is for node agents (port 9420), --cluster-url for the cluster role (port 9421)", err)
 	case errors.As(err, &refused) && refused.Code == 404 && direct:
 		return fmt.Errorf("%w; --url is the address of a node agent without the path of a page, such as http://HOST:9420", err)
 	case errors.Is(err, syscall.ECONNREFUSED) && direct:
-		return fmt.Errorf("%w; does a node agent listen there? Its port is 9420, unless --web.listen-address says otherwise", err)
+		return fmt.Errorf("%w; check that a node agent listens there: its port is 9420, or the one of --web.listen-address", err)
 	case errors.As(err, &refused) && slices.Contains([]int{401, 403}, refused.Code):
-		return fmt.Errorf("%w; through the API server you need the rights to list pods and to get pods/proxy where the exporters are (--exporter-namespace, docs/top.md), or ask agents directly with --url", err)
+		return fmt.Errorf("%w; through the API server you need permission to list pods and to get pods/proxy in the exporters' namespace (--exporter-namespace, docs/top.md), or read agents directly with --url", err)
 	default:
 		return err
 	}
@@ -208,7 +208,7 @@ func (a addresses) Set(text string) error {
 	}
 	for _, known := range *a.to {
 		if known.Host == parsed.Host && known.Path == parsed.Path {
-			return fmt.Errorf("%s is there twice", parsed.Redacted())
+			return fmt.Errorf("%s is set twice", parsed.Redacted())
 		}
 	}
 	*a.to = append(*a.to, parsed)

@@ -157,7 +157,7 @@ func TestTopOnceOnATerminal(t *testing.T) {
 	p := newPseudoterminal(t, 80, 24)
 	command := p.run(t, "top", "--once", "--url="+answering(t, ""))
 	p.shows(t, "debug-session")
-	p.shows(t, "* of the whole device")
+	p.shows(t, "* whole device")
 	if err := command.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -56,19 +56,19 @@ func TestTopKnowsWhatItDoesNotKnow(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nobody listens":         {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so it is not known which claims hold devices."},
+		"nobody listens":         {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so the claims that hold devices are unknown."},
 		"the cluster role":       {[]string{"--url=" + roleOf(t, "pending")}, "No agent could be read"},
 		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
 		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
-		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "as far as 1 of 2 agents have answered"},
-		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "pending claims: not known: a node agent answers there, and the cluster role is wanted"},
+		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "according to 1 of 2 agents"},
+		"an agent for a cluster": {[]string{agent, "--cluster-" + agent[2:]}, "pending claims: not known: this is a node agent, not the cluster role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, _, _ := runTopProgram(t, test.args...)
 			if !strings.Contains(stdout, test.want) {
 				t.Errorf("want %q:\n%s", test.want, stdout)
 			}
-			if strings.Contains(test.want, "not known which") && (strings.Contains(stdout, "No claim") || strings.Contains(stdout, "0 claims")) {
+			if strings.Contains(test.want, "are unknown") && (strings.Contains(stdout, "No claim") || strings.Contains(stdout, "0 claims")) {
 				t.Errorf("it says that nothing is held:\n%s", stdout)
 			}
 		})
@@ -187,7 +187,7 @@ func TestTopThatCannotStart(t *testing.T) {
 		"no duration":              {[]string{"--url=a:1", "--cluster-url=a:2", "--interval=soon"}, []string{"dra-exporter: --interval: ", "soon"}},
 		"the wrong of two":         {[]string{"--url=a:1", "--url=ftp://b", "--sort=name"}, []string{"dra-exporter: --url: ", "ftp://b"}},
 		"nobody listens":           {[]string{"--url=127.0.0.1:1"}, []string{"connection refused", "9420"}},
-		"the cluster role's":       {[]string{"--url=" + roleOf(t, "pending")}, []string{"the cluster role answers there", "node agent", "9420", "--cluster-url"}},
+		"the cluster role's":       {[]string{"--url=" + roleOf(t, "pending")}, []string{"this is the cluster role", "node agent", "9420", "--cluster-url"}},
 		"the path of a page":       {[]string{"--url=" + roleOf(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
 	} {
 		t.Run(name, func(t *testing.T) {

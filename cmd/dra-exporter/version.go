@@ -36,7 +36,7 @@ func versionText() string {
 
 // addVersion adds the subcommand that says which program this is.
 func addVersion(c *commands, stdout io.Writer) {
-	command := c.app.Command("version", "Say which version this is.")
+	command := c.app.Command("version", "Print the version.")
 	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")
 	c.byName[command.FullCommand()] = func(context.Context) error { return printVersion(*output, stdout) }
 }

@@ -259,6 +259,6 @@ func (l *referenceLimit) status(status source.Status) source.Status {
 		return status
 	}
 	status.Reason = source.ReasonResourceExhausted
-	status.Message = fmt.Sprintf("%d references of pending pods to claims are not followed: the limit is %d in a namespace and %d in all", dropped, namespaceReferences, totalReferences)
+	status.Message = fmt.Sprintf("%d references of pending pods to claims are ignored: the limit is %d in a namespace and %d in total", dropped, namespaceReferences, totalReferences)
 	return status
 }

@@ -58,7 +58,7 @@ func (o Options) check() error {
 	}
 	for _, key := range o.PodLabels {
 		if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-			return fmt.Errorf("read from the API server: no label of pods can be %q: %s", key, faults[0])
+			return fmt.Errorf("read from the API server: %q is not a valid name of a pod label: %s", key, faults[0])
 		}
 	}
 	return nil

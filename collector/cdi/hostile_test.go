@@ -41,7 +41,7 @@ func TestWhatIsNoFile(t *testing.T) {
 			if reader.Status().Reason == source.ReasonNone {
 				t.Error("nobody is told")
 			}
-			if special := name == "an endless device" || name == "a pipe behind a link"; special && !strings.Contains(reader.Status().Message, "no regular file") {
+			if special := name == "an endless device" || name == "a pipe behind a link"; special && !strings.Contains(reader.Status().Message, "not a regular file") {
 				t.Errorf("it was opened: %s", reader.Status().Message)
 			}
 			for _, content := range []string{"root:", "environ-marker"} {

@@ -179,11 +179,11 @@ func (r *Reader) logMore(known, now []problem) {
 			continue
 		}
 		if more++; more <= maxTold {
-			r.log.Warn("one more CDI specification is left out", "path", p.path, "error", p.err.Error())
+			r.log.Warn("one more CDI specification is ignored", "path", p.path, "error", p.err.Error())
 		}
 	}
 	if more > maxTold {
-		r.log.Warn("more CDI specifications are left out", "more", more-maxTold)
+		r.log.Warn("more CDI specifications are ignored", "more", more-maxTold)
 	}
 }
 

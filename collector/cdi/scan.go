@@ -102,7 +102,7 @@ func (s *scanner) update(dir string) error {
 			continue
 		}
 		if len(now) == s.bounds.files {
-			now[name] = file{err: invalid(fmt.Errorf("read the CDI specifications in %s: of more than %d files, those after this one are left out", dir, s.bounds.files))}
+			now[name] = file{err: invalid(fmt.Errorf("read the CDI specifications in %s: it has more than %d files; the files after this one are ignored", dir, s.bounds.files))}
 			break
 		}
 		read, err := refresh(filepath.Join(dir, name), before[name], room)
@@ -143,16 +143,16 @@ func (s *scanner) names(dir string) ([]string, error) {
 func refresh(path string, before file, room int64) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return file{}, fmt.Errorf("look at a CDI specification: %w", err)
+		return file{}, fmt.Errorf("stat a CDI specification: %w", err)
 	}
 	if !before.changed.IsZero() && info.Size() == before.size && info.ModTime().Equal(before.changed) {
 		return before, before.err
 	}
 	if !info.Mode().IsRegular() {
-		return file{}, invalid(fmt.Errorf("read the CDI specification %s: it is no regular file", path))
+		return file{}, invalid(fmt.Errorf("read the CDI specification %s: it is not a regular file", path))
 	}
 	if size := info.Size(); size > room && size <= maxFile {
-		return file{}, invalid(fmt.Errorf("read the CDI specification %s: those before it in its directory are as large together as may be", path))
+		return file{}, invalid(fmt.Errorf("read the CDI specification %s: the files before it in its directory use the size limit", path))
 	}
 	data, err := read(path)
 	if err != nil {

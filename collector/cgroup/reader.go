@@ -123,7 +123,7 @@ func (r *Reader) await(ctx context.Context, began clock.Instant, found <-chan fi
 		case <-overdue.C:
 			r.tracker.Hang(began)
 			r.tracker.Report(&source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf(
-				"look up processes in %s: no answer within %s; the kernel, or whoever serves these files, hangs", r.resolver.procfs, r.patience)})
+				"look up processes in %s: no answer within %s; the kernel, or the server of these files, hangs", r.resolver.procfs, r.patience)})
 			signal(r.changed)
 		}
 	}

@@ -95,7 +95,7 @@ func (r *resolver) sees() error {
 			"%s does not show process 1: mount a procfs there that shows all processes, without hidepid", r.procfs)}
 	}
 	if err != nil {
-		return fmt.Errorf("look at process 1, which says whether any can be read: %w", err)
+		return fmt.Errorf("read process 1, which shows whether processes can be read: %w", err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const tick = time.Second / 100
 
 // errCutShort says that a file is none of /proc/<pid>/stat, or only its
 // beginning.
-var errCutShort = errors.New("it has too few fields, or others than it should")
+var errCutShort = errors.New("it has too few or unexpected fields")
 
 // life is what /proc/<pid>/stat tells of a process.
 type life struct {

@@ -143,8 +143,8 @@ func (h *healthReports) compare(supply *dra.Supply) []Event {
 		d.comparable = published && (!tainted || unhealthy)
 		d.disagreement = d.comparable && unhealthy != (d.unhealthy > 0)
 		if d.disagreement && !before {
-			events = append(events, Event{slog.LevelWarn, "driver and kubelet differ on whether a device is well", []slog.Attr{
-				slog.String("device", d.device.String()), slog.Bool("driver_says_well", !unhealthy), slog.Bool("kubelet_says_well", d.unhealthy == 0),
+			events = append(events, Event{slog.LevelWarn, "driver and kubelet disagree on the health of a device", []slog.Attr{
+				slog.String("device", d.device.String()), slog.Bool("driver_healthy", !unhealthy), slog.Bool("kubelet_healthy", d.unhealthy == 0),
 			}})
 		}
 	}

@@ -34,7 +34,7 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	case r.deleting():
 		return r.absent(), fmt.Sprintf("resourceclaim %s is being deleted", r.claim.ref.Name)
 	case r.template != "" && r.isForeign(r.claim.object, e.pod):
-		return r.absent(), fmt.Sprintf("resourceclaim %s was made for another pod", r.claim.ref.Name)
+		return r.absent(), fmt.Sprintf("resourceclaim %s was created for another pod", r.claim.ref.Name)
 	case r.existsFor(e.pod) && r.claim.object.Allocated:
 		return e.allocated()
 	case e.nodesUnknown && requiresNodes(e.verdict):
@@ -65,7 +65,7 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 	r := &e.reference
 	switch {
 	case r.template == "" && r.claim == nil:
-		return dra.ReasonClaimMissing, "the pod does not say which resourceclaim"
+		return dra.ReasonClaimMissing, "the pod does not name a resourceclaim"
 	case r.template == "":
 		return dra.ReasonClaimMissing, fmt.Sprintf("resourceclaim %s does not exist", r.claim.ref.Name)
 	case strings.Contains(e.creation, quotaText):
@@ -73,9 +73,9 @@ func (e *evidence) absentClaim() (dra.PendingReason, string) {
 	case e.creation != "":
 		return dra.ReasonClaimNotCreated, e.creation
 	case r.claim != nil:
-		return dra.ReasonClaimNotCreated, fmt.Sprintf("resourceclaim %s, which the pod's status names, is not there", r.claim.ref.Name)
+		return dra.ReasonClaimNotCreated, fmt.Sprintf("resourceclaim %s, which the pod's status names, does not exist", r.claim.ref.Name)
 	default:
-		return dra.ReasonClaimNotCreated, fmt.Sprintf("no resourceclaim has been made from template %s yet", r.template)
+		return dra.ReasonClaimNotCreated, fmt.Sprintf("no resourceclaim has been created from template %s yet", r.template)
 	}
 }
 
@@ -120,9 +120,9 @@ func (e *evidence) undiagnosed() (dra.PendingReason, string) {
 	case e.scheduler.onlyOther():
 		return dra.ReasonOther, e.scheduler.text[topicOther]
 	case e.scheduler.hasObstacle():
-		return dra.ReasonUnknown, "the scheduler says: " + e.message
+		return dra.ReasonUnknown, "the scheduler reports: " + e.message
 	default:
-		return dra.ReasonUnknown, "the scheduler has not said anything yet"
+		return dra.ReasonUnknown, "the scheduler has not reported anything yet"
 	}
 }
 
@@ -143,9 +143,9 @@ func requiresNodes(v *dra.Verdict) bool {
 // withoutNodes is for devices that suffice as far as they can be counted
 // without the nodes.
 func (e *evidence) withoutNodes() (dra.PendingReason, string) {
-	message := "the nodes cannot be read, so that nobody can judge which devices one of them reaches"
+	message := "the nodes cannot be read, so it is unknown which devices one node can use"
 	if e.scheduler.hasObstacle() {
-		message += "; the scheduler says: " + e.message
+		message += "; the scheduler reports: " + e.message
 	}
 	return dra.ReasonUnknown, message
 }
@@ -162,9 +162,9 @@ func (e *evidence) devicesSuffice() (dra.PendingReason, string) {
 	case e.scheduler.about(topicOther):
 		return dra.ReasonOther, e.scheduler.text[topicOther]
 	case e.scheduler.hasObstacle():
-		return dra.ReasonUnknown, "devices would suffice now, but the scheduler said: " + e.message
+		return dra.ReasonUnknown, "enough devices are free now, but the scheduler reported: " + e.message
 	default:
-		return dra.ReasonUnknown, "devices would suffice; the scheduler has not said anything yet"
+		return dra.ReasonUnknown, "enough devices are free; the scheduler has not reported anything yet"
 	}
 }
 

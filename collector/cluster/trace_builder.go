@@ -88,9 +88,9 @@ func (b *traceBuilder) segments() []segment {
 		if latest := len(phases) - 1; latest >= 0 {
 			failed := &phases[latest]
 			failed.end, failed.underWay = timestamp{observed: a.lost}, false
-			failed.failed, failed.message = trace.FailedReservationLost, "the reservation was taken back"
+			failed.failed, failed.message = trace.FailedReservationLost, "the reservation was removed"
 			if a.binding == dra.BindingFailed {
-				failed.failed, failed.message = trace.FailedBinding, "a failure condition of a device became true, and the reservation was taken back"
+				failed.failed, failed.message = trace.FailedBinding, "a failure condition of a device became true, and the reservation was removed"
 			}
 		}
 		all = append(all, phases...)

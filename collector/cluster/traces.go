@@ -33,10 +33,10 @@ const (
 
 // Messages of traces that failed.
 const (
-	messagePodDeleted   = "the pod was deleted before a container of it had started"
-	messageEvicted      = "the taint of a device evicted the pod before a container of it had started"
-	messagePodFailed    = "the pod ended before a container of it had started"
-	messageClaimDeleted = "the claim was deleted before a container of the pod had started"
+	messagePodDeleted   = "the pod was deleted before one of its containers started"
+	messageEvicted      = "the pod was evicted because of a device taint before one of its containers started"
+	messagePodFailed    = "the pod ended before one of its containers started"
+	messageClaimDeleted = "the claim was deleted before a container of the pod started"
 )
 
 // traces records what happens to pods until their traces end, and builds the

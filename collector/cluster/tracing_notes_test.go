@@ -19,7 +19,7 @@ func TestEventsOfTraces(t *testing.T) {
 			c of a, class gpu, on new
 			- ready 0 to 63
 			- allocation 0 to 60
-			! 0 pending unknown: the scheduler says: 0/3 nodes are available: 3 cannot allocate all claims.
+			! 0 pending unknown: the scheduler reports: 0/3 nodes are available: 3 cannot allocate all claims.
 			! 30 pending other_constraints: Insufficient cpu
 			- scheduling 60 to 61
 			- preparation 61 to 62
@@ -113,7 +113,7 @@ func TestEventsOfTraces(t *testing.T) {
 			c of a, class gpu, on new
 			- ready 0 to 23
 			- allocation 0 to 20
-			! 0 pending unknown: the scheduler has not said anything yet
+			! 0 pending unknown: the scheduler has not reported anything yet
 			- scheduling 20 to 21
 			- preparation 21 to 22
 			- start 22 to 23
@@ -121,7 +121,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- ready 10 to 23
 			! 0 pending claim_missing: resourceclaim d does not exist
 			- allocation 10 to 20
-			! 10 pending unknown: the scheduler has not said anything yet
+			! 10 pending unknown: the scheduler has not reported anything yet
 			- scheduling 20 to 21
 			- preparation 21 to 22
 			- start 22 to 23`},
@@ -132,10 +132,10 @@ func TestEventsOfTraces(t *testing.T) {
 			}).at(5).gonePod("a")
 		}, `
 			a-gpu-x of a, class gpu
-			- ready 1.2 to 5 pod_deleted: the pod was deleted before a container of it had started; last: unknown: the scheduler has not said anything yet
+			- ready 1.2 to 5 pod_deleted: the pod was deleted before one of its containers started; last: unknown: the scheduler has not reported anything yet
 			! 1 FailedResourceClaimCreation claim_creation_failed: PodResourceClaim gpu: no
-			- allocation 1.2 to 5 pod_deleted: the pod was deleted before a container of it had started; last: unknown: the scheduler has not said anything yet
-			! 1.2 pending unknown: the scheduler has not said anything yet`},
+			- allocation 1.2 to 5 pod_deleted: the pod was deleted before one of its containers started; last: unknown: the scheduler has not reported anything yet
+			! 1.2 pending unknown: the scheduler has not reported anything yet`},
 	} {
 		test.run(t)
 	}

@@ -42,7 +42,7 @@ func TestARestartTellsNoTraceTwice(t *testing.T) {
 			c of a, class gpu, on new
 			- ready ~0 to 203
 			- allocation ~0 to 200.5
-			! 100 pending unknown: the scheduler has not said anything yet
+			! 100 pending unknown: the scheduler has not reported anything yet
 			- scheduling 200.5 to 201
 			- preparation 201 to 202
 			- start 202 to 203`},
@@ -58,8 +58,8 @@ func TestARestartTellsNoTraceTwice(t *testing.T) {
 			s.claim("c").pod("a", uses("c")).at(5).pod("a", deletedNow(s)).restart().told("").at(8).gonePod("a")
 		}, `
 			c of a, class gpu
-			- ready ~0±3 to 8 pod_deleted: the pod was deleted before a container of it had started
-			- allocation ~0±3 to 8 pod_deleted: the pod was deleted before a container of it had started`},
+			- ready ~0±3 to 8 pod_deleted: the pod was deleted before one of its containers started
+			- allocation ~0±3 to 8 pod_deleted: the pod was deleted before one of its containers started`},
 		{"started while the watch was broken", func(s *saga) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 3.5)
 			s.traced = nil
@@ -91,7 +91,7 @@ func TestARestartTellsNoTraceTwice(t *testing.T) {
 			c of a, class gpu, on new
 			- ready 0 to 63
 			! 1 pending binding_conditions: allocated; the binding conditions of its devices are not all true yet
-			! 50 pending unknown: the scheduler has not said anything yet
+			! 50 pending unknown: the scheduler has not reported anything yet
 			- allocation 0 to 1
 			- scheduling#2 60 to 61
 			- preparation 61 to 62

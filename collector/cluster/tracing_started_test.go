@@ -78,7 +78,7 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			c of a, class gpu, on new
 			- ready 0 to 613
 			- allocation 0 to 1
-			- binding 1 to 601 binding_failed: a failure condition of a device became true, and the reservation was taken back
+			- binding 1 to 601 binding_failed: a failure condition of a device became true, and the reservation was removed
 			! 1 pending binding_conditions: allocated; the binding conditions of its devices are not all true yet
 			! 600 binding_failed binding_failed: a failure condition of a device has become true
 			- allocation#2 601 to 603
@@ -95,11 +95,11 @@ func TestTracesOfPodsThatStart(t *testing.T) {
 			c of a, class gpu, on new
 			- ready 0 to 43
 			- allocation 0 to 1
-			- scheduling 1 to 10 reservation_lost: the reservation was taken back
+			- scheduling 1 to 10 reservation_lost: the reservation was removed
 			- allocation#2 10 to 40
-			! 10 pending unknown: the scheduler has not said anything yet
+			! 10 pending unknown: the scheduler has not reported anything yet
 			! 22 pending unknown: allocated, but not for this pod yet
-			! 30 pending unknown: the scheduler has not said anything yet
+			! 30 pending unknown: the scheduler has not reported anything yet
 			- scheduling#2 40 to 41
 			- preparation 41 to 42
 			- start 42 to 43`},

@@ -90,7 +90,7 @@ func TestOnsetsWaitForTheJudge(t *testing.T) {
 			})
 		}
 	}
-	t.Run("nobody can judge", func(t *testing.T) {
+	t.Run("it is unknown which devices one node", func(t *testing.T) {
 		h := newHall(t)
 		h.facts.Synced.Slices = false
 		p := pod("a/p", 10, "gpu=c")
@@ -137,7 +137,7 @@ func TestOneWatchBehindTheOther(t *testing.T) {
 			h.tell(p, claim("a/held", 4, given("gpu-0"), reserved("ghost")))
 			h.step(time.Second)
 			h.step(time.Minute)
-			want := "resourceclaim p-gpu-x, which the pod's status names, is not there"
+			want := "resourceclaim p-gpu-x, which the pod's status names, does not exist"
 			if w := h.one(); w.Reason != dra.ReasonClaimNotCreated || w.Message != want {
 				t.Errorf("%s: %s", w.Reason, w.Message)
 			}

@@ -231,7 +231,7 @@ func matchesAll(selectors []*nodeaffinity.NodeSelector, node *corev1.Node) bool 
 func (r attemptResult) onNodes() string {
 	switch {
 	case r.left > 0:
-		return fmt.Sprintf("none of the %d most promising of %d nodes can", len(r.tried), len(r.tried)+r.left)
+		return fmt.Sprintf("none of the best %d of %d nodes can", len(r.tried), len(r.tried)+r.left)
 	case len(r.tried) == 0:
 		return "no node that the pod's other claims allow can"
 	case len(r.tried) == 1:

@@ -79,7 +79,7 @@ type overLimit struct {
 }
 
 func (o *overLimit) Error() string {
-	return fmt.Sprintf("the diagnosis needs more than %v of work: by then %d evaluations of selectors and %d searches on nodes had been made",
+	return fmt.Sprintf("the diagnosis needs more than %v: %d evaluations of selectors and %d searches on nodes were made in this time",
 		o.limit, o.evaluations, o.searches)
 }
 

@@ -229,7 +229,7 @@ func TestDetailNodes(t *testing.T) {
 	if want := "[{n2 map[main:3] another claim of the pod is allocated on node n1}]"; fmt.Sprint(tied[1].Detail.Nodes) != want {
 		t.Errorf("nodes are %v, want %s", tied[1].Detail.Nodes, want)
 	}
-	if tied[1].Message != "the pod's other claims are allocated where there are not enough free devices for this one" {
+	if tied[1].Message != "the pod's other claims are allocated on a node without enough free devices for this one" {
 		t.Errorf("message %q", tied[1].Message)
 	}
 }
@@ -300,7 +300,7 @@ func TestEndlessSearch(t *testing.T) {
 	d := w.diagnoser()
 	d.searchLimit = searchLimit
 	v := d.Explain(t.Context(), question("c"))[0]
-	if v.Reason != dra.ReasonUndetermined || v.Message != "the diagnosis needs more than 250ms for a search for devices on one node: that was so on 1 of the 1 nodes that were tried" {
+	if v.Reason != dra.ReasonUndetermined || v.Message != "the diagnosis needs more than 250ms for a search for devices on one node: this applies to 1 of the 1 nodes that were tried" {
 		t.Errorf("%q %q", v.Reason, v.Message)
 	}
 	if took := time.Since(began); took > 20*time.Second { // it is bounded; how fast the machine is does not matter

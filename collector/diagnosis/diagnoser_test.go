@@ -175,7 +175,7 @@ func TestPodsShareDiagnoses(t *testing.T) {
 	if len(verdicts) != 100 {
 		t.Fatalf("%d verdicts", len(verdicts))
 	}
-	want := "the scheduler gives up at node n2: claim c42: selector #0 on device d/n2/dev-0: CEL runtime error: no such key: model"
+	want := "the scheduler stops at node n2: claim c42: selector #0 on device d/n2/dev-0: CEL runtime error: no such key: model"
 	if got := verdicts[42].Message; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("message %q, want it to begin %q", got, want)
 	}

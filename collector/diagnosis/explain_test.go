@@ -59,7 +59,7 @@ func TestExplainReasons(t *testing.T) {
 			w.pool("d", "n2", devicesNamed(1)...)
 			w.claim("c", spec(deviceRequest("main", 1, `device.attributes["d"].model == "x"`)))
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonNoMatchingDevice}, "the scheduler gives up at node n2: claim c: selector #0 on device d/n2/dev-0"},
+		}, []dra.PendingReason{dra.ReasonNoMatchingDevice}, "the scheduler stops at node n2: claim c: selector #0 on device d/n2/dev-0"},
 		{"a selector that costs too much", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", devicesNamed(1, "model", strings.Repeat("x", 60))...)
 			w.claim("c", spec(deviceRequest("main", 1, costly())))
@@ -197,7 +197,7 @@ func TestExplainReasons(t *testing.T) {
 			s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 			w.claim("c", s)
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonConstraints}, "none of the 50 most promising of 60 nodes can satisfy the constraints of the claim"},
+		}, []dra.PendingReason{dra.ReasonConstraints}, "none of the best 50 of 60 nodes can satisfy the constraints of the claim"},
 		{"a node with a pool that contradicts itself, and another node", func(w *testCluster) dra.Question {
 			w.partitioned("n1", 3)
 			w.pool("other", "n1", device("twice"), device("twice"))
@@ -209,7 +209,7 @@ func TestExplainReasons(t *testing.T) {
 			w.pool("d", "n1", device("twice"), device("twice"))
 			w.claim("c", spec(deviceRequest("main", 1)))
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonInsufficient}, "of 2 devices that match and that no taint forbids, 0 can still be allocated"},
+		}, []dra.PendingReason{dra.ReasonInsufficient}, "of 2 devices that match and have no untolerated taint, 0 can still be allocated"},
 		{"one claim of two has no device", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", devicesNamed(1)...)
 			w.claim("c1", spec(deviceRequest("main", 1)))
@@ -222,7 +222,7 @@ func TestExplainReasons(t *testing.T) {
 			s.Devices.Constraints = []resourcev1.DeviceConstraint{matchAttribute("d/numa")}
 			w.claim("c", s)
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonConstraints}, "node n1, the only one with enough free devices, cannot satisfy the constraints of the claim; without them it would do"},
+		}, []dra.PendingReason{dra.ReasonConstraints}, "node n1, the only one with enough free devices, cannot satisfy the constraints of the claim; without the constraints it could"},
 		{"constraints of all devices", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", device("a", "numa", 0), device("b", "numa", 1))
 			s := spec(deviceRequest("main", 0))
@@ -241,7 +241,7 @@ func TestExplainReasons(t *testing.T) {
 			w.pool("d", "n1", devicesNamed(40)...)
 			w.claim("c", spec(deviceRequest("a", 20), deviceRequest("b", 20)))
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonConstraints}, "it asks for 40 devices, and a claim cannot be given more than 32"},
+		}, []dra.PendingReason{dra.ReasonConstraints}, "it requests 40 devices, and a claim can have at most 32"},
 		{"all devices of a node that has too many", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", devicesNamed(40)...)
 			w.claim("c", spec(deviceRequest("main", 0)))
@@ -252,7 +252,7 @@ func TestExplainReasons(t *testing.T) {
 			w.hold("holder", "n1")
 			w.claim("c", spec(deviceRequest("main", 0)))
 			return question("c")
-		}, []dra.PendingReason{dra.ReasonInsufficient}, "on every node something holds one of them"},
+		}, []dra.PendingReason{dra.ReasonInsufficient}, "on every node one of them is allocated"},
 		{"all devices, and one is tainted", func(w *testCluster) dra.Question {
 			w.pool("d", "n1", device("a"), tainted(device("b"), "sick", resourcev1.DeviceTaintEffectNoSchedule))
 			w.claim("c", spec(deviceRequest("main", 0)))

@@ -88,7 +88,7 @@ func diagnose(ctx context.Context, meter *meter, snapshot *snapshot, pod podClai
 // cutShort marks what is not known yet as undetermined, or, if the context has
 // ended, as not diagnosed.
 func (q *query) cutShort(err error) {
-	open := finding{dra.ReasonPendingDiagnosis, dra.Stages, "the diagnosis was cut short"}
+	open := finding{dra.ReasonPendingDiagnosis, dra.Stages, "the diagnosis was cancelled"}
 	var over *overLimit
 	switch {
 	case errors.As(err, &over):
@@ -159,9 +159,9 @@ func (q *query) evaluate(ctx context.Context, request inventory.Request) (invent
 func (q *query) allocate(ctx context.Context, open []int) error {
 	nodes := candidates(q.pod, q.counts, open)
 	if len(nodes) == 0 {
-		message := "no node has enough free devices for all requests, though for each of them some node has"
+		message := "no node has enough free devices for all requests together, although for each request some node has enough"
 		if len(q.pod.allocated) > 0 {
-			message = "the pod's other claims are allocated where there are not enough free devices for this one"
+			message = "the pod's other claims are allocated on a node without enough free devices for this one"
 		}
 		q.record(open, finding{dra.ReasonFragmented, dra.StageBestNode, message})
 		return nil
@@ -264,7 +264,7 @@ func (q *query) explainFailure(ctx context.Context, nodes []string, claims []int
 	}
 	if failed.slow > 0 {
 		q.record(claims, finding{dra.ReasonUndetermined, dra.Stages, fmt.Sprintf(
-			"the diagnosis needs more than %s for a search for devices on one node: that was so on %d of the %d nodes that were tried",
+			"the diagnosis needs more than %s for a search for devices on one node: this applies to %d of the %d nodes that were tried",
 			failed.limit, failed.slow, len(failed.tried))})
 		return nil
 	}
@@ -279,7 +279,7 @@ func (q *query) explainFailure(ctx context.Context, nodes []string, claims []int
 				node = "it"
 			}
 			q.record(claims, finding{dra.ReasonConstraints, dra.Stages, fmt.Sprintf(
-				"%s satisfy the constraints of %s; without them %s would do", failed.onNodes(), subject(claims), node)})
+				"%s satisfy the constraints of %s; without the constraints %s could", failed.onNodes(), subject(claims), node)})
 			return nil
 		}
 	}
@@ -337,9 +337,9 @@ func fatalFinding(r attemptResult) finding {
 			break
 		}
 	}
-	message := fmt.Sprintf("the scheduler gives up at node %s: %s", r.failed, oneLine(r.fatal.Error()))
+	message := fmt.Sprintf("the scheduler stops at node %s: %s", r.failed, oneLine(r.fatal.Error()))
 	if r.fits != "" {
-		message += fmt.Sprintf(" (node %s would do)", r.fits)
+		message += fmt.Sprintf(" (node %s would have matching devices)", r.fits)
 	}
 	return finding{reason, dra.Stages, message}
 }
@@ -369,11 +369,11 @@ func (q *query) explainShortage(ctx context.Context, claims []int, failed attemp
 		return err
 	}
 	f := finding{dra.ReasonInsufficient, dra.Stages, fmt.Sprintf(
-		"the requests of %s compete for the same devices: there is enough for each of them, and not for all at once", subject(claims))}
+		"the requests of %s compete for the same devices: there are enough for each request, but not for all of them at once", subject(claims))}
 	switch {
 	case slow:
 		f.reason = dra.ReasonUndetermined
-		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes taken as one", q.snapshot.limit)
+		f.message = fmt.Sprintf("the diagnosis needs more than %s for a search for devices on all nodes combined", q.snapshot.limit)
 	case enough:
 		f.reason, f.message = dra.ReasonFragmented, fmt.Sprintf("%s serve all requests of %s at once", failed.onNodes(), subject(claims))
 	}
@@ -414,11 +414,11 @@ func (q *query) explainAllDevices(ctx context.Context, r request, count inventor
 	if err != nil {
 		return finding{}, err
 	}
-	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can give all of them together with what else is asked for"}
+	worst := finding{dra.ReasonFragmented, dra.Stages, asking(r) + ", and no node can provide all of them together with the other requests"}
 	for node, n := range matching.Free {
 		switch {
 		case untainted.Free[node] == n && count.Free[node] < n:
-			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node something holds one of them"}, nil
+			return finding{dra.ReasonInsufficient, dra.StageFree, asking(r) + ", and on every node one of them is allocated"}, nil
 		case untainted.Free[node] < n:
 			worst = finding{dra.ReasonTainted, dra.StageUntainted, asking(r) + ", and on every node one of them has a taint that it does not tolerate"}
 		}

@@ -148,8 +148,8 @@ func TestUndeterminedBacksOff(t *testing.T) {
 		}
 		q.publish()
 		v := q.verdicts()[0]
-		if v.Reason != dra.ReasonUndetermined || !strings.HasPrefix(v.Message, "the diagnosis needs more than 4s of work: by then 4") ||
-			!strings.HasSuffix(v.Message, " evaluations of selectors and 0 searches on nodes had been made") {
+		if v.Reason != dra.ReasonUndetermined || !strings.HasPrefix(v.Message, "the diagnosis needs more than 4s: 4") ||
+			!strings.HasSuffix(v.Message, " evaluations of selectors and 0 searches on nodes were made in this time") {
 			t.Errorf("%s: %s", v.Reason, v.Message)
 		}
 		idle(2 * leastBackoff)

@@ -54,7 +54,7 @@ func checkRequest(r request, count inventory.Count) finding {
 			return fail(dra.ReasonPoolIncomplete, stage, "%s; %d can be allocated, and %d more once all slices of their pools are published",
 				asking(r), free, count.Incomplete)
 		case stage == dra.StageFree:
-			return fail(dra.ReasonInsufficient, stage, "%s; of %s that %s and that no taint forbids, %d can still be allocated",
+			return fail(dra.ReasonInsufficient, stage, "%s; of %s that %s and have no untolerated taint, %d can still be allocated",
 				asking(r), devices(untainted), match(untainted), free)
 		case left[stage] == 0:
 			return fail(dra.ReasonFragmented, stage, "%s; %d are free, but no node can reach any of them", asking(r), free)
@@ -105,7 +105,7 @@ func checkClaim(requests []request, counts []inventory.Count) finding {
 	}
 	if least := leastDevices(requests); !worst.fails() && least > resourcev1.AllocationResultsMaxSize {
 		return finding{dra.ReasonConstraints, dra.Stages,
-			fmt.Sprintf("it asks for %d devices, and a claim cannot be given more than %d", least, resourcev1.AllocationResultsMaxSize)}
+			fmt.Sprintf("it requests %d devices, and a claim can have at most %d", least, resourcev1.AllocationResultsMaxSize)}
 	}
 	return worst
 }

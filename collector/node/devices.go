@@ -254,7 +254,7 @@ func (s *State) countUnmatched(facts Facts, events []Event) []Event {
 				}
 				s.unmatched.conflicting[d.uuid] = true
 				if !before[d.uuid] {
-					events = append(events, Event{slog.LevelWarn, "claims hold one piece of hardware under two published devices", []slog.Attr{
+					events = append(events, Event{slog.LevelWarn, "claims hold one device under two published names", []slog.Attr{
 						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
 				}
 			}

@@ -38,7 +38,7 @@ type ProcessState uint8
 const (
 	ProcessesOK           ProcessState = iota
 	ProcessesDisabled                  // --no-device.processes
-	ProcessesPIDNamespace              // this program does not see the node's processes
+	ProcessesPIDNamespace              // this program cannot see the node's processes
 	ProcessesNoProcfs                  // nor can it read procfs
 	ProcessesNoPods                    // without the API server nobody knows the pods' UIDs
 	ProcessesUnsupported               // no device source here lists processes

@@ -173,9 +173,9 @@ func (s *State) settleSignals(u *unit, now clock.Instant, events []Event) []Even
 		switch {
 		case ofParent:
 		case r.since == now:
-			events = append(events, s.signalEvent(onsetLevel(r), "a device signals trouble", u, r))
+			events = append(events, s.signalEvent(onsetLevel(r), "a device has a new health signal", u, r))
 		case !lasts:
-			events = append(events, s.signalEvent(slog.LevelInfo, "a device's signal has cleared", u, r))
+			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", u, r))
 		}
 	}
 	h.raised = kept

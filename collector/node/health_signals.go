@@ -65,12 +65,12 @@ type signal struct {
 func signalTable(xids []xidCode) []signal {
 	table := []signal{
 		signalLost:            {"lost", true, constraintRecovery, "the driver has lost the device"},
-		signalRecoveryAction:  {"recovery_action", true, constraintRecovery, "the hardware asks for another recovery action than none"},
+		signalRecoveryAction:  {"recovery_action", true, constraintRecovery, "the recovery action is not none"},
 		signalECC:             {"ecc_uncorrected", true, constraintMemory, "the count of uncorrected memory errors grew"},
 		signalRemapFailed:     {"row_remap_failed", true, constraintMemory, "remapping a memory row failed"},
-		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, "a remapped memory row waits for a reset"},
-		signalNVLink:          {"nvlink_down", true, constraintLink, "fewer NVLinks are active than the device had, for more than 6 s"},
-		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active has been down for 60 s, the holders being the same; a warning while nobody holds the device"},
+		signalRemapPending:    {"row_remap_pending", false, constraintRecovery, "a row remapping is pending until the device is reset"},
+		signalNVLink:          {"nvlink_down", true, constraintLink, "for more than 6 s, fewer NVLinks are active than before"},
+		signalNetworkLink:     {"network_link_down", true, constraintLink, "a port that was active has been down for 60 s with the same holders; a warning while the device is free"},
 		signalFabric:          {"fabric_failure", true, constraintLink, "registration with the NVLink fabric failed"},
 		signalThermal:         {"thermal_throttling", true, constraintTemperature, "too large a share of the last minute in thermal slowdown"},
 		signalPowerBrake:      {"power_brake", true, constraintPower, "too large a share of the last minute under the hardware's power brake"},
@@ -79,7 +79,7 @@ func signalTable(xids []xidCode) []signal {
 		signalDCGMTemperature: {"dcgm_thermal", true, constraintTemperature, "DCGM's health watch of temperature"},
 		signalDCGMPower:       {"dcgm_power", true, constraintPower, "DCGM's health watch of power"},
 		signalDCGMOther:       {"dcgm_other", true, constraintRecovery, "DCGM's other health watches: SM, InfoROM, driver, microcontrollers"},
-		signalParent:          {"parent", true, noConstraint, "the device that the partition is cut from is sick"},
+		signalParent:          {"parent", true, noConstraint, "the device that the partition is cut from is unhealthy"},
 	}
 	for _, x := range xids {
 		table = append(table, signal{"xid_" + strconv.Itoa(x.code), x.class.critical(), x.constraint, "Xid " + strconv.Itoa(x.code)})

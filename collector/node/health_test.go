@@ -142,8 +142,8 @@ func TestHealthEvents(t *testing.T) {
 	s.hear("GPU-0", 79, 1, 94, 1)
 	s.run(1)
 	got := fmt.Sprint(s.events)
-	want := "[{WARN a device signals trouble [uuid=GPU-0 signal=xid_79 severity=critical claims=ml/train]} " +
-		"{INFO a device signals trouble [uuid=GPU-0 signal=xid_94 severity=warning claims=ml/train]}]"
+	want := "[{WARN a device has a new health signal [uuid=GPU-0 signal=xid_79 severity=critical claims=ml/train]} " +
+		"{INFO a device has a new health signal [uuid=GPU-0 signal=xid_94 severity=warning claims=ml/train]}]"
 	if got != want {
 		t.Errorf("events at the onset:\n%s\nwant\n%s", got, want)
 	}
@@ -153,7 +153,7 @@ func TestHealthEvents(t *testing.T) {
 		}
 	}
 	s.run(1)
-	if len(s.events) != 2 || s.events[0].Level != slog.LevelInfo || s.events[0].Message != "a device's signal has cleared" {
+	if len(s.events) != 2 || s.events[0].Level != slog.LevelInfo || s.events[0].Message != "a health signal of a device has cleared" {
 		t.Errorf("events at the end: %v", s.events)
 	}
 }

@@ -78,7 +78,7 @@ func xidTable() []xidCode {
 		{149, xidReset, constraintLink, false, "NVLink: NETIR, a link went down"},
 		{150, xidReset, constraintLink, false, "NVLink: MSE"},
 		{151, xidService, constraintRecovery, false, "key rotation failed (confidential computing)"},
-		{154, xidNotice, noConstraint, false, "recovery action changed: dra_device_recovery_action has it"},
+		{154, xidNotice, noConstraint, false, "recovery action changed, see dra_device_recovery_action"},
 		{155, xidReset, constraintLink, false, "NVLink taken down by software"},
 		{156, xidReset, constraintRecovery, false, "a resource of the GPU was retired"},
 		{157, xidNotice, constraintRecovery, false, "retiring a resource of the GPU failed"},

@@ -124,7 +124,7 @@ func parseRules(root, list *yaml.Node) ([]Rule, error) {
 		}
 		for i, earlier := range rules {
 			if earlier.covers(rule) {
-				return nil, wrong(entry, "this price is never asked: that of line %d comes first and fits everything that it fits", list.Content[i].Line)
+				return nil, wrong(entry, "this price is never used: line %d comes first and matches everything that it matches", list.Content[i].Line)
 			}
 		}
 		rules = append(rules, rule)
@@ -147,7 +147,7 @@ func parseRule(entry *yaml.Node) (Rule, error) {
 		}
 	}
 	if at := keys.values[keyClass]; strings.Contains(rule.DeviceClass, "*") {
-		return Rule{}, wrong(at, "%s: * stands for other text in %s and %s alone", keyClass, keyModel, keyProfile)
+		return Rule{}, wrong(at, "%s: * is a wildcard only in %s and %s", keyClass, keyModel, keyProfile)
 	}
 	at, given := keys.values[keyPerHour]
 	if !given {

@@ -43,7 +43,7 @@ func keysOf(node *yaml.Node, what string, known ...string) (keys, error) {
 		case key.Kind != yaml.ScalarNode || !slices.Contains(known, key.Value):
 			return keys{}, wrong(key, "unknown key %s, want one of %s", quoted(key.Value), strings.Join(known, ", "))
 		case twice:
-			return keys{}, wrong(key, "%s is there twice, first in line %d", key.Value, before.Line)
+			return keys{}, wrong(key, "%s is set twice, first in line %d", key.Value, before.Line)
 		}
 		found.values[key.Value] = value
 	}

@@ -9,6 +9,6 @@ import "github.com/dra-exporter/dra-exporter/collector/metric"
 func AccessReviews() *metric.Family {
 	return &metric.Family{
 		Name: "dra_exporter_access_reviews_total", Type: metric.Counter, Labels: []string{"review", "outcome"},
-		Help: "Reviews by the API server of who may read the pages; what is remembered needs none",
+		Help: "Access reviews by the API server for readers of the pages; cached decisions need none",
 	}
 }

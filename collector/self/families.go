@@ -27,13 +27,13 @@ func NewFamilies() *Families {
 	}
 	return &Families{
 		buildInfo:     gauge("dra_exporter_build_info", "", "The running version", "version", "revision", "goversion"),
-		sourceUp:      gauge("dra_exporter_source_up", "", "1 if the last attempt to read the source succeeded", "source"),
-		sourceError:   gauge("dra_exporter_source_error_info", "", "Why the source is down, or what is amiss though it is up; absent when well", "source", "reason"),
-		sourceSuccess: gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "When the source was last read with success", "source"),
-		sourceErrors:  counter("dra_exporter_source_errors_total", "Attempts to read the source that failed, wholly or in part", "source"),
-		sourceLag:     gauge("dra_exporter_source_lag_seconds", "seconds", "Time since the oldest event of the watch was received that is not shown yet; 0 when all are shown", "source"),
-		sourceQueue:   gauge("dra_exporter_source_queued_events", "", "Events of the watch that were received and wait to be processed, at most 100", "source"),
-		Dropped:       counter("dra_exporter_series_dropped_total", "Rows that did not fit under the family's cap, summed over all steps; absent where none were", "family"),
+		sourceUp:      gauge("dra_exporter_source_up", "", "1 if the last read of the source succeeded, else 0", "source"),
+		sourceError:   gauge("dra_exporter_source_error_info", "", "Why the source is down or incomplete; absent without an error", "source", "reason"),
+		sourceSuccess: gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "Unix time of the last successful read of the source", "source"),
+		sourceErrors:  counter("dra_exporter_source_errors_total", "Reads of the source that failed, completely or partly", "source"),
+		sourceLag:     gauge("dra_exporter_source_lag_seconds", "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source"),
+		sourceQueue:   gauge("dra_exporter_source_queued_events", "", "Watch events that were received and are not processed yet, at most 100", "source"),
+		Dropped:       counter("dra_exporter_series_dropped_total", "Series dropped at the limit --metrics.max-series, summed over all steps; absent if none", "family"),
 	}
 }
 
@@ -47,6 +47,6 @@ func (f *Families) All() []*metric.Family {
 func ReadDuration() *metric.Family {
 	return &metric.Family{
 		Name: "dra_exporter_source_read_duration_seconds", Unit: "seconds", Type: metric.Histogram, Labels: []string{"source"},
-		Help: "Time that one read of the source took; classic buckets and native",
+		Help: "Duration of a read of the source",
 	}
 }

@@ -32,13 +32,13 @@ func NewPush() *Push {
 		return &metric.Family{Name: name, Unit: unit, Help: help, Type: kind, Labels: labels}
 	}
 	return &Push{
-		Up:          family(metric.Gauge, "dra_exporter_otlp_up", "", "1 if the collector took all of the last push; absent before the first", "signal"),
-		Exports:     family(metric.Counter, "dra_exporter_otlp_exports_total", "", "Exports to the collector, by how they ended: taken, taken but for a part, or not", "signal", "result"),
-		Sent:        family(metric.Counter, "dra_exporter_otlp_sent_total", "", "Data points or spans of the exports that the collector took", "signal"),
-		Duration:    family(metric.Histogram, "dra_exporter_otlp_export_duration_seconds", "seconds", "Time that one export took, with its retries; classic buckets and native", "signal"),
-		LastSuccess: family(metric.Gauge, "dra_exporter_otlp_last_success_timestamp_seconds", "seconds", "When the collector last took an export; absent before it has", "signal"),
-		Queued:      family(metric.Gauge, "dra_exporter_otlp_queued_traces", "", "Traces of claims that wait to be exported"),
-		Dropped:     family(metric.Counter, "dra_exporter_otlp_dropped_traces_total", "", "Traces of claims that were never exported, by reason", "reason"),
+		Up:          family(metric.Gauge, "dra_exporter_otlp_up", "", "1 if the collector accepted the whole last push, else 0; absent before the first", "signal"),
+		Exports:     family(metric.Counter, "dra_exporter_otlp_exports_total", "", "Exports to the collector by result: success, partial, failure", "signal", "result"),
+		Sent:        family(metric.Counter, "dra_exporter_otlp_sent_total", "", "Data points or spans of the exports that the collector accepted", "signal"),
+		Duration:    family(metric.Histogram, "dra_exporter_otlp_export_duration_seconds", "seconds", "Duration of an export with its retries", "signal"),
+		LastSuccess: family(metric.Gauge, "dra_exporter_otlp_last_success_timestamp_seconds", "seconds", "Unix time of the last export that the collector accepted; absent before the first", "signal"),
+		Queued:      family(metric.Gauge, "dra_exporter_otlp_queued_traces", "", "Claim traces that are queued for export"),
+		Dropped:     family(metric.Counter, "dra_exporter_otlp_dropped_traces_total", "", "Claim traces that were discarded before export, by reason", "reason"),
 	}
 }
 

@@ -15,9 +15,9 @@ type Reload struct {
 func NewReload() *Reload {
 	return &Reload{
 		Successful: &metric.Family{Name: "dra_exporter_config_last_reload_successful", Type: metric.Gauge,
-			Help: "1 if the price list was read by the last reload, 0 if the one before it is still in force"},
+			Help: "1 if the last reload of the price list succeeded, 0 if the previous list is in use"},
 		LastSuccess: &metric.Family{Name: "dra_exporter_config_last_reload_success_timestamp_seconds", Unit: "seconds", Type: metric.Gauge,
-			Help: "When the price list was last read with success"},
+			Help: "Unix time of the last successful read of the price list"},
 	}
 }
 

@@ -21,7 +21,7 @@ type diary struct {
 	since    clock.Instant           // when that began
 	left     map[state]clock.Instant // when each state was over last
 	told     state                   // what the log has been told last
-	restless bool                    // and that the source comes and goes
+	restless bool                    // and that the source is unstable
 	optional bool                    // the source may well not exist here
 	meanings meanings                // of the present state
 }
@@ -93,7 +93,7 @@ func (d *diary) note(status Status, now clock.Instant) {
 			d.tell(status)
 		case d.told.well():
 			d.restless, d.told = true, s
-			d.log.Warn("source comes and goes", "reason", string(status.Reason), "error", status.Message)
+			d.log.Warn("source is unstable", "reason", string(status.Reason), "error", status.Message)
 		}
 	}
 	if d.unsettled() && now.Since(d.since) >= steady {
@@ -112,7 +112,7 @@ func (d *diary) tell(status Status) {
 	d.told = d.present
 	switch {
 	case d.optional && status.NeverFound():
-		d.log.Info("source is not here", "reason", string(status.Reason), "error", status.Message)
+		d.log.Info("source is not available", "reason", string(status.Reason), "error", status.Message)
 	case !d.present.well() && status.Up:
 		d.log.Warn("source is impaired", "reason", string(status.Reason), "error", status.Message)
 	case !d.present.well():

@@ -60,7 +60,7 @@ func TestTrackerOfAnOptionalSource(t *testing.T) {
 	tracker := source.NewTracker("nvml", slog.New(slog.NewTextHandler(&log, nil)), now, nil)
 	tracker.Optional()
 	tracker.Report(&source.Failure{Reason: source.ReasonLibraryMissing, Err: errors.New("no library")})
-	if text := log.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "source is not here") || !tracker.Status().NeverFound() {
+	if text := log.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "source is not available") || !tracker.Status().NeverFound() {
 		t.Errorf("a source that is not there is told so: %s", text)
 	}
 	log.Reset()
@@ -70,7 +70,7 @@ func TestTrackerOfAnOptionalSource(t *testing.T) {
 	}
 }
 
-// The log is told once that a source comes and goes, and then how it is once
+// The log is told once that a source is unstable, and then how it is once
 // it has stayed so for half a minute; the status is always the present one.
 func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
 	var log bytes.Buffer
@@ -105,7 +105,7 @@ func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
 		down  = "level=WARN msg=\"source is down\" reason=device_error error=broken\n"
 		slow  = "level=WARN msg=\"source is down\" reason=timeout error=late\n"
 		again = "level=INFO msg=\"source is up again\"\n"
-		both  = "level=WARN msg=\"source comes and goes\" reason=device_error error=broken\n"
+		both  = "level=WARN msg=\"source is unstable\" reason=device_error error=broken\n"
 	)
 	report(nil, broken, broken, nil)
 	said("one failure", down+again)

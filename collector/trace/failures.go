@@ -10,7 +10,7 @@ const (
 
 	// Of a phase alone: the pod waits for the claim again.
 	FailedBinding         = "binding_failed"   // a failure condition of a device became true
-	FailedReservationLost = "reservation_lost" // the reservation was taken back for another reason
+	FailedReservationLost = "reservation_lost" // the reservation was removed for another reason
 )
 
 // Names of events that no Kubernetes event gives its name.

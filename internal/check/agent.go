@@ -80,12 +80,12 @@ func (a Agent) findings() []Finding {
 	in := area{a.URL, agentPage}
 	if a.Error != nil {
 		return []Finding{in.failure(
-			"Ask the port that the exporter listens on (9420 on nodes, 9421 of the cluster role), and see whether its pod runs and a NetworkPolicy lets you in. With TLS or a password, say how by --http.config.file.",
+			"Use the exporter's port (9420 of the node role, 9421 of the cluster role), and check that its pod runs and a NetworkPolicy admits you. For TLS or a password, set --http.config.file.",
 			a.name(), "cannot be read: %v", a.Error)}
 	}
 	findings := []Finding{in.ok(a.name(), "%s", a.summary())}
 	if a.Ready != nil {
-		findings[0] = in.failure("Wait until each source was read once; then see the exporter's log.", a.name(), "is not ready: %v", a.Ready)
+		findings[0] = in.failure("Wait until each source has been read once; then check the exporter's log.", a.name(), "is not ready: %v", a.Ready)
 	}
 	for _, source := range a.Page.Sources {
 		findings = append(findings, a.source(in, source)...)
@@ -112,15 +112,15 @@ func (a Agent) summary() string {
 func (a Agent) source(in area, source PageSource) []Finding {
 	why := strings.Join(source.Reasons, ", ")
 	subject := a.name() + ": " + source.Name
-	remedy := "The exporter's front page and its log say it in words; `kubectl exec` into its pod and run `/dra-exporter check`."
+	remedy := "The exporter's page and its log have the error; run `/dra-exporter check` in its pod with `kubectl exec`."
 	switch {
 	case !source.Up && a.Page.Node && a.Page.Devices == 0 && slices.Contains(deviceSources(), source.Name):
-		return []Finding{in.warning("Nothing is to be done on a node without such hardware; else see docs/access.md.",
+		return []Finding{in.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
 			subject, "the source is down (%s), and no device is known on this node", orUnknown(why))}
 	case !source.Up:
 		return []Finding{in.failure(remedy, subject, "the source is down (%s)", orUnknown(why))}
 	case why != "":
-		return []Finding{in.warning(remedy, subject, "the source is up, but not whole (%s)", why)}
+		return []Finding{in.warning(remedy, subject, "the source is up, but incomplete (%s)", why)}
 	default:
 		return nil
 	}
@@ -143,9 +143,9 @@ func (a Agent) sample(in area) []Finding {
 	age := a.At.Sub(a.Page.SampledAt).Round(time.Second)
 	switch {
 	case age > staleSample:
-		return []Finding{in.failure("A read hangs, or the device sources are down: see the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
+		return []Finding{in.failure("A read hangs, or the device sources are down: check the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
 	case age < -staleSample:
-		return []Finding{in.warning("Set the clocks (NTP): rates and ages would be wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this one disagree", -age)}
+		return []Finding{in.warning("Synchronize the clocks (NTP): otherwise rates and ages are wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this clock differ", -age)}
 	default:
 		return nil
 	}
@@ -155,12 +155,12 @@ func (a Agent) unmatched(in area) []Finding {
 	var findings []Finding
 	if n := a.Page.Unmatched["published"]; n > 0 {
 		findings = append(findings, in.warning(
-			"Claims hold them and have no numbers: run `/dra-exporter check` in the agent's pod to see which and why; docs/access.md has the ways to hardware.",
+			"Claims hold them without hardware values: run `/dra-exporter check` in the agent's pod for details; docs/access.md describes the access to hardware.",
 			a.name(), "%s that claims hold, without known hardware", counted(int(n), "device", "devices")))
 	}
 	if n := a.Page.Unmatched["hardware"]; n > 0 {
 		findings = append(findings, in.warning(
-			"See whether the driver was told to leave them out; else run `/dra-exporter check` in the agent's pod.",
+			"Check whether the driver is configured to leave them out; otherwise run `/dra-exporter check` in the agent's pod.",
 			a.name(), "%s that the vendor's driver here does not publish", counted(int(n), "device", "devices")))
 	}
 	return findings
@@ -170,13 +170,13 @@ func (a Agent) unmatched(in area) []Finding {
 func (a Agent) losses(in area) []Finding {
 	var findings []Finding
 	for _, family := range slices.Sorted(maps.Keys(a.Page.Dropped)) {
-		findings = append(findings, in.warning("Raise --metrics.max-series, or have fewer claims outlive themselves: --ledger.grace.",
-			a.name(), "series of %s do not fit on the page and are dropped", family))
+		findings = append(findings, in.warning("Raise --metrics.max-series, or shorten --ledger.grace.",
+			a.name(), "series of %s exceed the limit and are dropped", family))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(a.Page.Pushes)) {
 		if !a.Page.Pushes[signal] {
-			findings = append(findings, about("docs/opentelemetry.md", in.failure("See the exporter's log for the collector's answer, and the endpoint in --otlp.endpoint or OTEL_EXPORTER_OTLP_ENDPOINT.",
-				a.name(), "the collector did not take the last push of %s", signal)))
+			findings = append(findings, about("docs/opentelemetry.md", in.failure("Check the collector's answer in the exporter's log, and the endpoint in --otlp.endpoint or OTEL_EXPORTER_OTLP_ENDPOINT.",
+				a.name(), "the collector did not accept the last push of %s", signal)))
 		}
 	}
 	return findings

@@ -225,7 +225,7 @@ func (r *AgentReader) adviseMetricsPath(ctx context.Context, client *http.Client
 	if page.Node {
 		role = "a node agent"
 	}
-	return fmt.Errorf("%w; %s has its page at /metrics of that address, which is asked for where no path is given", err, role)
+	return fmt.Errorf("%w; %s has its page at /metrics of that address, which is the default path", err, role)
 }
 
 // readiness reads /-/ready beside the page first: a proxy or an ingress may serve
@@ -283,7 +283,7 @@ func (r *AgentReader) fetch(ctx context.Context, client *http.Client, address st
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 200)) // an incomplete text is better than none
-		return &refusedError{answer.StatusCode, answer.Status + ": " + cmp.Or(strings.TrimSpace(string(text)), "no words")}
+		return &refusedError{answer.StatusCode, answer.Status + ": " + cmp.Or(strings.TrimSpace(string(text)), "no message")}
 	}
 	return read(io.LimitReader(answer.Body, pageBytes))
 }

@@ -53,9 +53,9 @@ func APIFindings(a API, role string) []Finding {
 	in := area{apiRole, apiPage}
 	switch {
 	case a.Disabled:
-		return []Finding{in.skipped("connection", "--kubernetes.disable: claims have no class, no request and no pods' UIDs, and only the kubelet says who holds what")}
+		return []Finding{in.skipped("connection", "--kubernetes.disable: claims have no class, no request and no UIDs of pods, and only the kubelet reports holders")}
 	case a.ConfigError != nil:
-		return []Finding{in.failure("In a pod: give it a service account and automountServiceAccountToken: true. Elsewhere: --kubeconfig. To do without (node role): --kubernetes.disable.", "connection", "%v", a.ConfigError)}
+		return []Finding{in.failure("In a pod: give it a service account and automountServiceAccountToken: true. Elsewhere: --kubeconfig. To run the node role without it: --kubernetes.disable.", "connection", "%v", a.ConfigError)}
 	case a.VersionError != nil:
 		return []Finding{a.unreachable(in)}
 	}
@@ -66,18 +66,18 @@ func APIFindings(a API, role string) []Finding {
 }
 
 func (a API) unreachable(in area) Finding {
-	text, remedy := a.VersionError.Error(), "Is the address right, and may this pod reach it? A NetworkPolicy that limits egress must let the API server through."
+	text, remedy := a.VersionError.Error(), "Check the address, and that this pod can reach it. A NetworkPolicy that limits egress must allow the API server."
 	for _, known := range []struct{ word, remedy string }{
 		{"x509", "The certificate is not trusted: the kubeconfig, or the service account's ca.crt, belongs to another cluster or is out of date."},
 		{"nauthorized", "The token is not accepted: it has expired, or belongs to another cluster."},
-		{"orbidden", "The identity may not even ask for the version: see the binding of system:public-info-viewer."},
-		{"no such host", "The name cannot be found: see the cluster's DNS, and the server's name in the kubeconfig."},
+		{"orbidden", "The identity has no permission to read the version: check the binding of system:public-info-viewer."},
+		{"no such host", "The name cannot be resolved: check the cluster's DNS, and the server's name in the kubeconfig."},
 	} {
 		if strings.Contains(text, known.word) {
 			remedy = known.remedy
 		}
 	}
-	return in.failure(remedy, "connection", "%s does not answer as it should: %s", a.Host, text)
+	return in.failure(remedy, "connection", "the request to %s failed: %s", a.Host, text)
 }
 
 func (a API) version(in area) Finding {
@@ -94,16 +94,16 @@ func (a API) version(in area) Finding {
 func (a API) group(in area) []Finding {
 	switch {
 	case a.GroupsError != nil:
-		return []Finding{in.warning("See whether other clients can ask for /apis.", "resource.k8s.io", "cannot be asked about: %v", a.GroupsError)}
+		return []Finding{in.warning("Check whether other clients can read /apis.", "resource.k8s.io", "cannot be read: %v", a.GroupsError)}
 	case a.Groups == nil:
-		return []Finding{in.failure("Turn dynamic resource allocation on: Kubernetes 1.34 or newer has it by default; see the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
+		return []Finding{in.failure("Enable dynamic resource allocation: Kubernetes 1.34 or newer enables it by default; check the API server's --runtime-config and feature gates.", "resource.k8s.io", "is not served")}
 	}
 	for _, version := range a.Groups {
 		if version == "v1" {
 			return []Finding{in.ok("resource.k8s.io", "served as %s", strings.Join(a.Groups, ", "))}
 		}
 	}
-	return []Finding{in.failure("Kubernetes 1.34 or newer serves v1; see the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
+	return []Finding{in.failure("Kubernetes 1.34 or newer serves v1; check the API server's --runtime-config.", "resource.k8s.io", "served as %s, and not as v1", strings.Join(a.Groups, ", "))}
 }
 
 // access returns one finding for the permissions that are granted, and one for each
@@ -120,14 +120,14 @@ func (a API) access(in area, role string) []Finding {
 		case access.Optional:
 			findings = append(findings, in.skipped(access.String(), "is not allowed, and not needed: %s", access.For))
 		default:
-			findings = append(findings, in.failure(fmt.Sprintf("Give the account that asks, in a pod its service account, the ClusterRole %s (rbac.create in the chart, deploy/kustomize/base).", role),
+			findings = append(findings, in.failure(fmt.Sprintf("Bind the ClusterRole %s to the requesting account, in a pod its service account (rbac.create in the chart, deploy/kustomize/base).", role),
 				access.String(), "is not allowed: %s", access.For))
 		}
 	}
 	if unknown != nil {
-		findings = append(findings, in.skipped("permissions", "the API server does not say what may be read: %v", unknown))
+		findings = append(findings, in.skipped("permissions", "the permissions cannot be read from the API server: %v", unknown))
 	} else if allowed > 0 {
-		findings = append([]Finding{in.ok("permissions", "%d of %d are there", allowed, len(a.Access))}, findings...)
+		findings = append([]Finding{in.ok("permissions", "%d of %d are granted", allowed, len(a.Access))}, findings...)
 	}
 	return findings
 }
@@ -141,13 +141,13 @@ func (a API) troubles(in area) []Finding {
 		case status.Reason == source.ReasonPermission && a.denied(status.Name):
 		case status.Reason == source.ReasonUnsupported:
 		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero() && a.lacks():
-			findings = append(findings, in.skipped(status.Name, "not read: what is not allowed is needed first"))
+			findings = append(findings, in.skipped(status.Name, "not read: the missing permissions are needed first"))
 		case status.Reason == source.ReasonNone && status.Errors == 0 && status.LastSuccess.IsZero():
-			findings = append(findings, in.failure("Ask again with a longer --timeout; see the load of the API server.", status.Name, "could not be read in the time of the check"))
+			findings = append(findings, in.failure("Run the check again with a longer --timeout; check the load of the API server.", status.Name, "could not be read in the time of the check"))
 		case status.Up:
-			findings = append(findings, in.warning("It is tried again and again; see the exporter's log.", status.Name, "%s", status.Message))
+			findings = append(findings, in.warning("The exporter retries; check its log.", status.Name, "%s", status.Message))
 		default:
-			findings = append(findings, in.failure("It is tried again and again; see the exporter's log.", status.Name, "%s", status.Message))
+			findings = append(findings, in.failure("The exporter retries; check its log.", status.Name, "%s", status.Message))
 		}
 	}
 	return findings
@@ -184,18 +184,18 @@ type NodeName struct {
 // nodeNameFindings reports whether the name is this node's.
 func nodeNameFindings(n NodeName) []Finding {
 	in := area{apiRole, "docs/check.md#node-name"}
-	remedy := "Give --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."
+	remedy := "Set --node.name, or NODE_NAME from the pod's spec.nodeName, as the shipped DaemonSet does."
 	switch {
 	case n.Missing != nil:
 		return []Finding{in.failure(remedy, "node name", "%v", n.Missing)}
 	case n.Known && !n.Exists:
 		return []Finding{in.failure(remedy, "node name", "the API server has no node %q", n.Name)}
 	case n.APIPods == 0 && n.KubeletPods > 0:
-		return []Finding{in.failure(remedy, "node name", "the API server knows no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
+		return []Finding{in.failure(remedy, "node name", "the API server has no pod on a node %q, and the kubelet here runs %s", n.Name, counted(n.KubeletPods, "pod", "pods"))}
 	case n.Guessed:
-		return []Finding{in.warning(remedy, "node name", "%q is this host's name, for want of a better one", n.Name)}
+		return []Finding{in.warning(remedy, "node name", "%q is this host's name, because no other name is set", n.Name)}
 	case n.APIPods < 0 && !n.Known:
-		return []Finding{in.skipped("node name", "%q could not be compared with what the API server knows", n.Name)}
+		return []Finding{in.skipped("node name", "%q could not be compared with the names at the API server", n.Name)}
 	default:
 		return []Finding{in.ok("node name", "%q", n.Name)}
 	}

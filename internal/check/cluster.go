@@ -35,18 +35,18 @@ func ClusterFindings(c Cluster) []Finding {
 	if c.RuleServed {
 		findings = append(findings, in.ok("taint rules", "DeviceTaintRule is served"))
 	} else {
-		findings = append(findings, in.skipped("taint rules", "DeviceTaintRule is not served or cannot be read: taints of slices alone are seen"))
+		findings = append(findings, in.skipped("taint rules", "DeviceTaintRule is not served or cannot be read: only taints of slices are known"))
 	}
 	switch {
 	case c.Minor >= promptMinor:
-		findings = append(findings, in.ok("times", "schedulers write when they have allocated, kubelets when a sandbox is ready"))
+		findings = append(findings, in.ok("times", "the scheduler writes the time of the allocation, the kubelet the time when the sandbox is ready"))
 	case c.Minor > 0:
-		findings = append(findings, in.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be told apart (docs/phases.md)", promptMinor))
+		findings = append(findings, in.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be distinguished (docs/phases.md)", promptMinor))
 	}
 	switch {
 	case c.Instances > 1:
-		findings = append(findings, in.failure("Run one: `kubectl get pods -A -l app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster` shows them. A second Helm release needs cluster.enabled=false.",
-			"instances", "%d pods of the cluster role run: each counts every wait", c.Instances))
+		findings = append(findings, in.failure("Run only one: `kubectl get pods -A -l app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster` shows them. A second Helm release needs cluster.enabled=false.",
+			"instances", "%d pods of the cluster role run: each counts every pending claim", c.Instances))
 	case c.Instances == 0:
 		findings = append(findings, in.skipped("instances", "no pod with the labels of the cluster role runs"))
 	case c.Instances == 1:
@@ -64,7 +64,7 @@ type published struct {
 
 func (c Cluster) drivers(in area) []Finding {
 	if !c.SliceRead {
-		return []Finding{in.skipped("drivers", "are not known: ResourceSlices cannot be read")}
+		return []Finding{in.skipped("drivers", "are unknown: ResourceSlices cannot be read")}
 	}
 	drivers := map[string]*published{}
 	for _, pool := range c.Supply.Pools {
@@ -85,7 +85,7 @@ func (c Cluster) drivers(in area) []Finding {
 		}
 	}
 	if len(drivers) == 0 {
-		return []Finding{in.warning("Install a DRA driver: see `kubectl get resourceslices`, and the driver's own documentation.", "drivers", "no driver publishes a device: every claim will wait")}
+		return []Finding{in.warning("Install a DRA driver: see the driver's documentation, and check `kubectl get resourceslices`.", "drivers", "no driver publishes a device: every claim stays pending")}
 	}
 	var findings []Finding
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
@@ -99,7 +99,7 @@ func (c Cluster) drivers(in area) []Finding {
 			continue
 		}
 		slices.Sort(d.incomplete)
-		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", in.warning("See the driver's log on these nodes: it has not published all slices, and nothing of the pool is allocated meanwhile.",
+		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", in.warning("Check the driver's log on these nodes: it has not published all slices, and no device of the pool is allocated until then.",
 			name, "%s, of which incomplete: %s", text, named(d.incomplete))))
 	}
 	return findings
@@ -107,10 +107,10 @@ func (c Cluster) drivers(in area) []Finding {
 
 func (c Cluster) classes(in area) []Finding {
 	if !c.ClassRead {
-		return []Finding{in.skipped("device classes", "are not known: DeviceClasses cannot be read")}
+		return []Finding{in.skipped("device classes", "are unknown: DeviceClasses cannot be read")}
 	}
 	if len(c.Supply.Classes) == 0 {
-		return []Finding{in.warning("A driver's installation usually brings them: see `kubectl get deviceclasses`.", "device classes", "there is none, so that no claim can ask for a device")}
+		return []Finding{in.warning("A driver's installation usually creates them: check `kubectl get deviceclasses`.", "device classes", "there is none, so no claim can request a device")}
 	}
 	var findings []Finding
 	var empty []string
@@ -121,7 +121,7 @@ func (c Cluster) classes(in area) []Finding {
 		}
 		switch {
 		case class.Error != "":
-			findings = append(findings, in.warning("Put the class's CEL selector right: every claim of the class waits.", class.Class, "its selector cannot be asked: %s", strings.TrimSpace(class.Error)))
+			findings = append(findings, in.warning("Correct the class's CEL selector: every claim of the class stays pending.", class.Class, "its selector fails: %s", strings.TrimSpace(class.Error)))
 		case class.Counted && devices == 0:
 			empty = append(empty, class.Class)
 		}

@@ -33,7 +33,7 @@ const (
 	// exporters step each second, unless --device.interval says otherwise.
 	oldSnapshot = 2 * time.Second
 
-	reportBug = "This is a bug of the exporter. Report it at https://github.com/dra-exporter/dra-exporter/issues with this line, `dra-exporter version` and the exporter's page. Until it is fixed, do not add up the numbers that the line names."
+	reportBug = "This is a bug of the exporter. Report it at https://github.com/dra-exporter/dra-exporter/issues with this line, `dra-exporter version` and the exporter's page. Until it is fixed, do not add up the values of this line."
 )
 
 var errTooLarge = errors.New("the page is too large, or those of all exporters together are")
@@ -81,7 +81,7 @@ func (a Agent) contradictions(in area) ([]Finding, *invariant.Pair) {
 	in.page = contradictionsPage
 	first, err := Answer{Page: a.Page, At: a.At, Took: a.Took}.series()
 	if err != nil {
-		return []Finding{in.skipped(a.name(), "its numbers are not held against each other: %v", err)}, nil
+		return []Finding{in.skipped(a.name(), "its values are not compared: %v", err)}, nil
 	}
 	violations := invariant.Check(first)
 	second, err := a.second()

@@ -35,7 +35,7 @@ const (
 func sourceFindings(s sources) []Finding {
 	in := area{"devices", devicesPage}
 	if s.OpenError != nil {
-		return []Finding{in.failure("Put the flag right; `dra-exporter node --help` lists what it takes.", "flags", "%v", s.OpenError)}
+		return []Finding{in.failure("Correct the flag; `dra-exporter node --help` lists its values.", "flags", "%v", s.OpenError)}
 	}
 	var findings []Finding
 	for _, status := range s.Statuses {
@@ -44,7 +44,7 @@ func sourceFindings(s sources) []Finding {
 	findings = append(findings, s.unseen(in)...)
 	findings = append(findings, s.quantities(in)...)
 	if s.Withheld {
-		findings = append(findings, in.skipped("profiling", "is not tried, since one reader at a time can have the counters: ask the running agent (check agent URL)"))
+		findings = append(findings, in.skipped("profiling", "is not tried, because the counters allow one reader at a time: check the running agent (check agent URL)"))
 	}
 	return findings
 }
@@ -53,36 +53,36 @@ func (s sources) source(in area, status source.Status) []Finding {
 	devices := s.seenBy(status.Name)
 	switch {
 	case s.Optional[status.Name] && status.NeverFound():
-		return []Finding{in.skipped(status.Name, "not here: %s", status.Message)}
+		return []Finding{in.skipped(status.Name, "not available: %s", status.Message)}
 	case !status.HungSince.IsZero() || status.LastSuccess.IsZero() && status.Errors == 0:
-		return []Finding{in.failure("A call into the driver or the library hangs: see the node's kernel log (dmesg), and whether the vendor's own tool (nvidia-smi, rocm-smi) hangs too.", status.Name, "does not answer")}
+		return []Finding{in.failure("A call into the driver or the library hangs: check the node's kernel log (dmesg), and whether the vendor's own tool (nvidia-smi, rocm-smi) hangs too.", status.Name, "does not answer")}
 	case !status.Up:
 		return []Finding{about(accessPage, in.failure(sourceRemedy(status), status.Name, "%s", status.Message))}
 	}
 	var findings []Finding
 	if status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("See docs/health.md and the vendor's own tool: one of several devices fails.", status.Name, "%s", status.Message))
+		findings = append(findings, in.warning("One of several devices fails: see docs/health.md, and check with the vendor's own tool.", status.Name, "%s", status.Message))
 	}
 	switch {
 	case len(devices) > 0:
 		return append(findings, in.ok(status.Name, "%s", models(devices)))
 	case len(s.Samples) > 0:
-		return append(findings, in.skipped(status.Name, "answers; it sees no device that a source before it does not see"))
+		return append(findings, in.skipped(status.Name, "answers; it finds no device beside those of earlier sources"))
 	default:
-		return append(findings, in.skipped(status.Name, "answers, and sees no device"))
+		return append(findings, in.skipped(status.Name, "answers, and finds no device"))
 	}
 }
 
 func sourceRemedy(status source.Status) string {
 	switch status.Reason {
 	case source.ReasonLibraryMissing:
-		return "Give the agent the vendor's library: the RuntimeClass nvidia, CDI, or a claim; or read from a DCGM host engine."
+		return "Give the agent the vendor's library: by the RuntimeClass nvidia, CDI, or a claim; or read from a DCGM host engine."
 	case source.ReasonPermission:
-		return "The driver refuses: more privilege is needed for this (MIG, profiling), or a device was not given to the container."
+		return "The driver refuses access: this needs more privilege (MIG, profiling), or the container has no access to a device."
 	case source.ReasonUnavailable, source.ReasonTimeout:
-		return "Nobody answers at that address: is the host engine running, and may this pod reach it?"
+		return "There is no answer at this address: check that the host engine runs, and that this pod can reach it."
 	default:
-		return "See what the vendor's own tool says on the node."
+		return "Check with the vendor's own tool on the node."
 	}
 }
 
@@ -136,9 +136,9 @@ func (s sources) unseen(in area) []Finding {
 	switch {
 	case len(s.Samples) > 0 || len(findings) > 0:
 	case slices.ContainsFunc(s.Published, func(d dra.PublishedDevice) bool { return vendors.IsMeasured(d.ID.Driver) }):
-		findings = append(findings, about(accessPage, in.failure("See which source reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source sees any", counted(len(s.Published), "device", "devices"))))
+		findings = append(findings, about(accessPage, in.failure("Find the source that reads such devices, and give it what it needs.", "hardware", "drivers publish %s here, and no source finds any", counted(len(s.Published), "device", "devices"))))
 	default:
-		findings = append(findings, in.skipped("hardware", "none: this node has no device that could be measured"))
+		findings = append(findings, in.skipped("hardware", "none: this node has no device that can be measured"))
 	}
 	return findings
 }
@@ -158,16 +158,16 @@ func (s sources) unseenOf(in area, vendor string) []Finding {
 	}
 	var findings []Finding
 	if bare > 0 {
-		findings = append(findings, in.warning("Install or load the vendor's kernel driver: see dmesg, and lsmod, on the node. Nothing is to be done for GPUs of virtual machines.",
-			vendor, "%s on the PCI bus without a kernel driver: nothing can be read of them", counted(bare, "GPU is", "GPUs are")))
+		findings = append(findings, in.warning("Install or load the vendor's kernel driver: check dmesg and lsmod on the node. For GPUs of virtual machines, ignore this.",
+			vendor, "%s on the PCI bus without a kernel driver: they cannot be read", counted(bare, "GPU is", "GPUs are")))
 	}
 	seen := slices.ContainsFunc(s.Samples, func(sample device.Sample) bool { return sample.Device.Vendor == vendor })
 	if len(driven) > 0 && !seen {
-		return append(findings, about(accessPage, in.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source sees any", counted(len(driven), "GPU is", "GPUs are"))))
+		return append(findings, about(accessPage, in.failure(unseenRemedy(vendor), vendor, "%s on the PCI bus, and no source finds any", counted(len(driven), "GPU is", "GPUs are"))))
 	}
 	if lost := s.lost(vendor, driven); len(lost) > 0 {
-		findings = append(findings, about(accessPage, in.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has, see dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
-			vendor, "no source sees %d of %s on the PCI bus: %s", len(lost), counted(len(driven), "GPU", "GPUs"), named(lost))))
+		findings = append(findings, about(accessPage, in.warning("Give the agent all of them (NVIDIA_VISIBLE_DEVICES=all, or a claim of all); if it has them, check dmesg and the vendor's own tool on the node: a GPU that fell off the bus stays in this list.",
+			vendor, "no source finds %d of %s on the PCI bus: %s", len(lost), counted(len(driven), "GPU", "GPUs"), named(lost))))
 	}
 	return findings
 }
@@ -198,7 +198,7 @@ func (s sources) located(uuid string) bool {
 
 func unseenRemedy(vendor string) string {
 	if vendor == vendors.AMD {
-		return "See whether the kernel driver amdgpu has them and sysfs is the node's: --path.sysfs."
+		return "Check that the kernel driver amdgpu has them, and that --path.sysfs is the node's sysfs."
 	}
-	return "Give the agent a way to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own."
+	return "Give the agent access to them: a DCGM host engine (--dcgm.host-engine), the RuntimeClass nvidia, CDI, or a claim of its own."
 }

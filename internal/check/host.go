@@ -221,18 +221,18 @@ func HostFindings(h Host) []Finding {
 	findings := InheritedFindings(h.Inherited, h.InheritError)
 	if !h.Pod && !h.Node {
 		findings = append(findings, in.warning(
-			"Check in the agent's pod: `kubectl exec -n dra-exporter daemonset/dra-exporter-node -- /dra-exporter check`. From here, `dra-exporter check cluster` asks the cluster of your kubeconfig, and `dra-exporter demo` needs none.",
-			"place", "this is no pod of Kubernetes, and no node with a kubelet"))
+			"Check in the agent's pod: `kubectl exec -n dra-exporter daemonset/dra-exporter-node -- /dra-exporter check`. From here, `dra-exporter check cluster` checks the cluster of your kubeconfig, and `dra-exporter demo` needs no cluster.",
+			"place", "this is neither a Kubernetes pod nor a node with a kubelet"))
 	}
 	findings = append(findings, in.ok("program", "%s", h.program()))
 	if h.Kernel != "" {
 		findings = append(findings, in.ok("kernel", "%s", h.Kernel))
 	}
 	if h.ProcfsError != nil {
-		findings = append(findings, in.warning("Mount procfs there, or say where it is by --path.procfs.", "procfs", "%s cannot be read: %v; processes cannot be told apart", h.Procfs, h.ProcfsError))
+		findings = append(findings, in.warning("Mount procfs there, or set --path.procfs.", "procfs", "%s cannot be read: %v; use cannot be split by process", h.Procfs, h.ProcfsError))
 	}
 	if h.SysfsError != nil {
-		return append(findings, in.warning("Mount sysfs there, or say where it is by --path.sysfs.", "sysfs", "%s cannot be read: %v; AMD GPUs and RDMA adapters cannot be seen", h.Sysfs, h.SysfsError))
+		return append(findings, in.warning("Mount sysfs there, or set --path.sysfs.", "sysfs", "%s cannot be read: %v; AMD GPUs and RDMA adapters cannot be found", h.Sysfs, h.SysfsError))
 	}
 	findings = append(findings, h.hardware(in))
 	return append(findings, h.nodes(in)...)
@@ -244,13 +244,13 @@ func InheritedFindings(flags []string, err error) []Finding {
 	in := area{"this host", hostPage}
 	switch {
 	case err != nil:
-		return []Finding{in.warning("Give the same flags to check.", "flags", "those of the exporter that this container runs could not be taken over: %v", err)}
+		return []Finding{in.warning("Run check with the same flags.", "flags", "those of the exporter in this container could not be read: %v", err)}
 	case flags == nil:
 		return nil
 	case len(flags) == 0:
-		return []Finding{in.ok("flags", "none, like the exporter that this container runs")}
+		return []Finding{in.ok("flags", "none, like the exporter in this container")}
 	default:
-		return []Finding{in.ok("flags", "those of the exporter that this container runs: %s", withoutPasswords(strings.Join(flags, " ")))}
+		return []Finding{in.ok("flags", "those of the exporter in this container: %s", withoutPasswords(strings.Join(flags, " ")))}
 	}
 }
 
@@ -276,7 +276,7 @@ func (h Host) program() string {
 	}
 	libraries := ""
 	if !h.Vendors {
-		libraries = "; built without cgo, so that no vendor's library can be opened"
+		libraries = "; built without cgo, so no vendor library can be opened"
 	}
 	return fmt.Sprintf("dra-exporter %s, %s, as uid %d, %s%s", h.Version, where, h.UID, with, libraries)
 }
@@ -322,7 +322,7 @@ func (h Host) nodes(in area) []Finding {
 			continue
 		}
 		findings = append(findings, about(accessPage, in.warning(
-			"A file in /dev that cannot be opened was mounted and not given: use the RuntimeClass, CDI or a claim, not a hostPath volume.",
+			"A file in /dev cannot be opened if it is only mounted: use the RuntimeClass, CDI or a claim, not a hostPath volume.",
 			node.Path, "cannot be opened: %v", node.Error)))
 	}
 	if len(open) > 0 {

@@ -45,37 +45,37 @@ func kubeletFindings(k kubelet) []Finding {
 		counted(len(k.Listing.Pods), "pod", "pods"), counted(len(claims), "claim", "claims"),
 		counted(len(devices), "device", "devices"), counted(len(k.Listing.Plugins), "assignment", "assignments"))}
 	if k.Status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("See the kubelet's log: it answers now and then.", "PodResources", "%s", k.Status.Message))
+		findings = append(findings, in.warning("Check the kubelet's log: it answers intermittently.", "PodResources", "%s", k.Status.Message))
 	}
 	if len(k.Using) > 0 && len(claims) == 0 {
 		findings = append(findings, in.warning(
-			"Kubernetes 1.34 or newer is needed, with the kubelet's feature gate KubeletPodResourcesDynamicResources on, as is its default.",
-			"claims", "the kubelet lists no claim, though pods that use claims run here (%s): it is too old, or a feature gate is off", k.Using[0]))
+			"Kubernetes 1.34 or newer is needed, with the kubelet's feature gate KubeletPodResourcesDynamicResources enabled, which is the default.",
+			"claims", "the kubelet lists no claim, although pods that use claims run here (%s): it is too old, or a feature gate is disabled", k.Using[0]))
 	}
 	return findings
 }
 
 // socket reports whether there is no socket, or one that cannot be reached.
 func (k kubelet) socket(in area) (Finding, bool) {
-	mount := "No kubelet runs here, or its root folder is another: give --kubelet.pod-resources-socket."
+	mount := "No kubelet runs here, or it has another root folder: set --kubelet.pod-resources-socket."
 	if k.Container {
-		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; where the kubelet has another root folder, the volume's path is another (the chart's node.kubeletDir)."
+		mount = "Mount the node's /var/lib/kubelet/pod-resources read-only at that path, as the shipped DaemonSet does; if the kubelet has another root folder, change the volume's path (the chart's node.kubeletDir)."
 	}
-	root := "Run as root: the kubelet's socket belongs to root alone. No capability is needed."
+	root := "Run as root: only root can open the kubelet's socket. No capability is needed."
 	switch {
 	case errors.Is(k.FolderError, fs.ErrPermission) || errors.Is(k.SocketError, fs.ErrPermission) || k.Status.Reason == source.ReasonPermission:
 		if k.UID == 0 {
-			root = "A security module may forbid it: see the node's audit log (SELinux, AppArmor), and on OpenShift the SecurityContextConstraints."
+			root = "A security module may deny it: check the node's audit log (SELinux, AppArmor), and on OpenShift the SecurityContextConstraints."
 		}
-		return in.failure(root, "socket", "%s must not be opened by uid %d", k.Socket, k.UID), true
+		return in.failure(root, "socket", "uid %[2]d has no permission to open %[1]s", k.Socket, k.UID), true
 	case errors.Is(k.FolderError, fs.ErrNotExist):
-		return in.failure(mount, "socket", "there is no folder for %s", k.Socket), true
+		return in.failure(mount, "socket", "the folder of %s does not exist", k.Socket), true
 	case errors.Is(k.SocketError, fs.ErrNotExist):
-		return in.failure("Is the kubelet running, and is this its root folder? An empty folder appears where a volume names a path that the node does not have. "+mount, "socket", "the folder is there, and %s is not in it", k.Socket), true
+		return in.failure("Check that the kubelet runs, and that this is its root folder. A volume with a path that does not exist on the node becomes an empty folder. "+mount, "socket", "the folder exists, and %s is not in it", k.Socket), true
 	case k.SocketError != nil:
 		return in.failure(mount, "socket", "%s: %v", k.Socket, k.SocketError), true
 	case !k.IsSocket:
-		return in.failure(mount, "socket", "%s is no socket", k.Socket), true
+		return in.failure(mount, "socket", "%s is not a socket", k.Socket), true
 	default:
 		return Finding{}, false
 	}
@@ -85,11 +85,11 @@ func (k kubelet) socket(in area) (Finding, bool) {
 func (k kubelet) noAnswer(in area) Finding {
 	switch {
 	case k.Status.Reason == source.ReasonTimeout || !k.Status.HungSince.IsZero() || k.Status.Message == "":
-		return in.failure("See the kubelet's log on the node; the agent goes on asking, and shows what it knew before.", "PodResources", "the kubelet takes the call and does not answer")
+		return in.failure("Check the kubelet's log on the node; the agent retries, and exports the previous state.", "PodResources", "the kubelet accepts the call and does not answer")
 	case k.Status.Reason == source.ReasonUnavailable:
-		return in.failure("Nobody listens on the socket: is the kubelet running? The folder must be mounted, not the socket alone, which a restart of the kubelet replaces.", "PodResources", "%s", k.Status.Message)
+		return in.failure("The socket refuses connections. Check that the kubelet runs, and mount the folder, not the socket: a restart of the kubelet replaces it.", "PodResources", "%s", k.Status.Message)
 	default:
-		return in.failure("See the kubelet's log on the node.", "PodResources", "%s", k.Status.Message)
+		return in.failure("Check the kubelet's log on the node.", "PodResources", "%s", k.Status.Message)
 	}
 }
 
@@ -114,7 +114,7 @@ const cdiPage = "docs/check.md#cdi"
 // the hardware of a device, and so never a failure.
 func cdiFindings(c cdi) []Finding {
 	in := area{"CDI", cdiPage}
-	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir names others (chart: node.cdiDirs)."
+	mount := "Mount the node's folder read-only, as the shipped DaemonSet does; --cdi.dir sets other folders (chart: node.cdiDirs)."
 	var findings []Finding
 	missing := 0
 	for _, folder := range c.Folders {
@@ -126,14 +126,14 @@ func cdiFindings(c cdi) []Finding {
 		}
 	}
 	if missing == len(c.Folders) {
-		return append(findings, in.skipped("specifications", "none of the folders is here; they are needed only for drivers that publish neither UUID nor PCI address"))
+		return append(findings, in.skipped("specifications", "none of the folders exists; they are needed only for drivers that publish neither UUID nor PCI address"))
 	}
 	if c.Status.Reason != source.ReasonNone {
-		findings = append(findings, in.warning("See which program wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
+		findings = append(findings, in.warning("Find the program that wrote the file; a container runtime cannot use it either.", "specifications", "%s", c.Status.Message))
 	}
 	findings = append(findings, in.ok("specifications", "%s", counted(c.Devices, "device", "devices")))
 	if c.Held > 0 && c.Known == 0 {
-		findings = append(findings, in.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet names by CDI: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
+		findings = append(findings, in.warning(mount, "allocated devices", "no specification here has any of the %s that the kubelet lists with CDI ids: the folder that the driver writes to is not mounted", counted(c.Held, "device", "devices")))
 	}
 	return findings
 }
@@ -143,12 +143,12 @@ func podsAPIFindings(socket string, status source.Status) []Finding {
 	in := area{"kubelet", "docs/check.md#pods-api"}
 	switch {
 	case status.Up && status.Reason == source.ReasonNone:
-		return []Finding{in.ok("Pods API", "pods are followed by %s", socket)}
+		return []Finding{in.ok("Pods API", "pods are watched through %s", socket)}
 	case status.Up:
-		return []Finding{in.warning("See the kubelet's log on the node.", "Pods API", "%s", status.Message)}
+		return []Finding{in.warning("Check the kubelet's log on the node.", "Pods API", "%s", status.Message)}
 	case status.Message == "":
-		return []Finding{in.failure("See the kubelet's log on the node.", "Pods API", "%s does not answer", socket)}
+		return []Finding{in.failure("Check the kubelet's log on the node.", "Pods API", "%s does not answer", socket)}
 	default:
-		return []Finding{in.failure("The kubelet serves it from Kubernetes 1.37 on, where its feature gate is on; mount its folder, or leave --kubelet.pods-api out to watch pods at the API server.", "Pods API", "%s", status.Message)}
+		return []Finding{in.failure("The kubelet serves it from Kubernetes 1.37, with its feature gate enabled; mount its folder, or remove --kubelet.pods-api to watch pods at the API server.", "Pods API", "%s", status.Message)}
 	}
 }

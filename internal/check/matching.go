@@ -43,13 +43,13 @@ func matchingFindings(m matching) []Finding {
 	drivers := m.byDriver()
 	if len(drivers) == 0 {
 		if !m.SlicesKnown {
-			return []Finding{in.skipped("published devices", "are not known: ResourceSlices cannot be read")}
+			return []Finding{in.skipped("published devices", "are unknown: ResourceSlices cannot be read")}
 		}
 		if len(m.Samples) == 0 {
 			return []Finding{in.skipped("published devices", "none, and no hardware")}
 		}
-		return []Finding{in.warning("Is a DRA driver installed, and does its kubelet plugin run on this node? `kubectl get resourceslices` shows what is published.",
-			"published devices", "no driver publishes a device of this node, and there is hardware: claims cannot be given it")}
+		return []Finding{in.warning("Check that a DRA driver is installed, and that its kubelet plugin runs on this node. `kubectl get resourceslices` shows what is published.",
+			"published devices", "no driver publishes a device of this node, although there is hardware: claims cannot get it")}
 	}
 	var findings []Finding
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
@@ -121,13 +121,13 @@ func (m matching) driver(in area, driver string, subjects []subject) Finding {
 		text += " by " + ruleNames(rules)
 	}
 	if later > 0 {
-		text += fmt.Sprintf("; %s not made yet", counted(later, "partition is", "partitions are"))
+		text += fmt.Sprintf("; %s not created yet", counted(later, "partition is", "partitions are"))
 	}
 	switch {
 	case len(lost) == 0:
 		return in.ok(driver, "%s", text)
 	case !vendors.IsMeasured(driver):
-		return in.warning("No source of this exporter reads such hardware: claims show who holds what, and no numbers.", driver, "%s; no hardware is known for %s", text, named(lost))
+		return in.warning("No source of this exporter reads such hardware: claims have holders, but no hardware values.", driver, "%s; no hardware is known for %s", text, named(lost))
 	case allocated > 0:
 		return in.failure(m.lostRemedy(), driver, "%s; no hardware is known for %s, of which claims hold %d", text, named(lost), allocated)
 	default:
@@ -137,9 +137,9 @@ func (m matching) driver(in area, driver string, subjects []subject) Finding {
 
 func (m matching) lostRemedy() string {
 	if len(m.Samples) == 0 {
-		return "No source sees a device: see the lines about devices above."
+		return "No source finds a device: see the lines about devices above."
 	}
-	return "The driver publishes neither a UUID nor a PCI address that a source here knows, or the source does not see these devices. Claims of them show who holds what, and no numbers."
+	return "The driver publishes neither a UUID nor a PCI address that a source here finds, or the source cannot access these devices. Their claims have holders, but no hardware values."
 }
 
 func ruleNames(rules map[string]int) string {
@@ -188,8 +188,8 @@ func (m matching) unpublished(in area) []Finding {
 	case len(lost) == 0 || len(m.Published) == 0 && m.SlicesKnown:
 		return nil
 	case !m.SlicesKnown:
-		return []Finding{in.skipped("hardware", "what is published is not known: ResourceSlices cannot be read")}
+		return []Finding{in.skipped("hardware", "the published devices are unknown: ResourceSlices cannot be read")}
 	default:
-		return []Finding{in.skipped("hardware", "%s that no driver publishes, and claims cannot be given: %s", counted(len(lost), "device", "devices"), named(lost))}
+		return []Finding{in.skipped("hardware", "%s that no driver publishes, so claims cannot get them: %s", counted(len(lost), "device", "devices"), named(lost))}
 	}
 }

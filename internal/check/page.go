@@ -41,7 +41,7 @@ type PageSource struct {
 }
 
 // errNoExporter says that a page is somebody else's, or another one of an exporter.
-var errNoExporter = errors.New("the page has no dra_exporter_build_info: it is no exporter's page of metrics")
+var errNoExporter = errors.New("the page has no dra_exporter_build_info: it is not the metrics page of an exporter")
 
 // longestLine bounds what one line of a foreign page may take.
 const longestLine = 1 << 20

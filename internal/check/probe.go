@@ -47,7 +47,7 @@ func NewProbe(config *rest.Config) (*Probe, error) {
 	}
 	client, err := rest.UnversionedRESTClientForConfigAndClient(shared, transport)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to ask the API server: %w", err)
+		return nil, fmt.Errorf("prepare requests to the API server: %w", err)
 	}
 	server, _, err := rest.DefaultServerUrlFor(shared)
 	if err != nil {
@@ -83,7 +83,7 @@ func decodeResult(result rest.Result, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer is no JSON of an API server: %w", err)
+		return fmt.Errorf("the answer is not JSON of an API server: %w", err)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (p *Probe) API(ctx context.Context, wanted []Access) API {
 	api := API{Host: p.host}
 	var info version.Info
 	if api.VersionError = p.get(ctx, "/version", nil, &info); api.VersionError == nil && info.GitVersion == "" {
-		api.VersionError = errors.New("what answers there is no API server")
+		api.VersionError = errors.New("the server at this address is not an API server")
 	}
 	if api.VersionError != nil {
 		return api
@@ -227,22 +227,22 @@ func NodeAccess(podsAPI bool) []Access {
 	const dra = "resource.k8s.io"
 	wanted := []Access{
 		{Verb: "get", Group: dra, Resource: "resourceclaims", For: "classes, requests and configurations of claims are unknown"},
-		{Verb: "list", Group: dra, Resource: "resourceslices", For: "what drivers publish is unknown, and with it most of the hardware of claims"},
-		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "what drivers publish is read only once"},
+		{Verb: "list", Group: dra, Resource: "resourceslices", For: "published devices are unknown, and with them most of the hardware of claims"},
+		{Verb: "watch", Group: dra, Resource: "resourceslices", For: "published devices are read only once"},
 	}
 	if podsAPI {
 		return wanted
 	}
 	return append(wanted,
-		Access{Verb: "list", Resource: "pods", For: "which pod uses which claim is told by the kubelet alone, and labels and owners are unknown"},
-		Access{Verb: "watch", Resource: "pods", For: "changes of pods are seen late"})
+		Access{Verb: "list", Resource: "pods", For: "pods of claims are known from the kubelet only; labels and owners are unknown"},
+		Access{Verb: "watch", Resource: "pods", For: "changes of pods are detected late"})
 }
 
 // ReviewAccess returns the permissions that --web.kubernetes-auth needs.
 func ReviewAccess() []Access {
 	return []Access{
-		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
-		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "--web.kubernetes-auth lets nobody read the pages"},
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", For: "with --web.kubernetes-auth, no client can read the pages"},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", For: "with --web.kubernetes-auth, no client can read the pages"},
 	}
 }
 
@@ -251,15 +251,15 @@ func ClusterAccess() []Access {
 	const dra = "resource.k8s.io"
 	var wanted []Access
 	for _, row := range []Access{
-		{Group: dra, Resource: "resourceclaims", For: "nothing is known of any claim"},
-		{Group: dra, Resource: "resourceclaimtemplates", For: "why a claim of a template was not made is unknown"},
-		{Group: dra, Resource: "resourceslices", For: "what there is to allocate is unknown"},
-		{Group: dra, Resource: "deviceclasses", For: "why claims wait cannot be judged"},
-		{Group: dra, Resource: "devicetaintrules", For: "taints by rules are not seen"},
-		{Resource: "pods", For: "who waits, and for how long, is unknown"},
-		{Resource: "nodes", For: "which devices suit which nodes is unknown"},
-		{Resource: "events", For: "claims that a quota refuses, and devices that could not be prepared, are not told"},
-		{Group: "scheduling.k8s.io", Resource: "podgroups", For: "claims of groups of pods are not followed, where an API server serves them", Optional: true},
+		{Group: dra, Resource: "resourceclaims", For: "all claims are unknown"},
+		{Group: dra, Resource: "resourceclaimtemplates", For: "the reason for which a claim was not created from its template is unknown"},
+		{Group: dra, Resource: "resourceslices", For: "the published devices are unknown"},
+		{Group: dra, Resource: "deviceclasses", For: "the reasons of pending claims cannot be diagnosed"},
+		{Group: dra, Resource: "devicetaintrules", For: "taints of rules are unknown"},
+		{Resource: "pods", For: "pending claims and their age are unknown"},
+		{Resource: "nodes", For: "the nodes that can use a device are unknown"},
+		{Resource: "events", For: "claims that a quota refuses, and failed preparations, are not reported"},
+		{Group: "scheduling.k8s.io", Resource: "podgroups", For: "claims of PodGroups are not observed", Optional: true},
 	} {
 		for _, verb := range []string{"list", "watch"} {
 			row.Verb = verb

@@ -28,11 +28,11 @@ func adapter(sample device.Sample) bool {
 func (s sources) missingRemedy(d device.Device, missing map[device.Quantity]int) string {
 	switch {
 	case d.IsPartition() && missing[device.Utilization] > 0 && !s.Profiling:
-		return "The driver has no utilization of partitions but by the profiling counters: --device.profiling."
+		return "The driver reports the utilization of partitions only with the profiling counters: --device.profiling."
 	case d.IsPartition():
-		return "The driver needs more privilege to tell it of partitions (monitoring of MIG), or does not tell it."
+		return "The driver needs more privilege to report it for partitions (monitoring of MIG), or does not report it."
 	default:
-		return "The device or its driver does not tell it to this source; another source may."
+		return "The device or its driver does not report it to this source; another source may."
 	}
 }
 
@@ -100,11 +100,11 @@ func (s sources) quantities(in area) []Finding {
 		absent := k.absent()
 		switch {
 		case absent == "":
-			findings = append(findings, in.ok("quantities", "%s: %d, with all that are most asked for", k.name, len(k.told)))
+			findings = append(findings, in.ok("quantities", "%s: %d, with all common quantities", k.name, len(k.told)))
 		case k.missing[device.Utilization] == 0 && k.missing[device.MemoryUsed] == 0:
-			findings = append(findings, in.skipped("quantities", "%s: %d; its driver does not tell %s", k.name, len(k.told), absent))
+			findings = append(findings, in.skipped("quantities", "%s: %d; not reported by its driver: %s", k.name, len(k.told), absent))
 		default:
-			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; it does not tell %s", k.name, len(k.told), absent)))
+			findings = append(findings, about("docs/sources.md", in.warning(s.missingRemedy(k.example, k.missing), "quantities", "%s: %d; not reported: %s", k.name, len(k.told), absent)))
 		}
 	}
 	return findings

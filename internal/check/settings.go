@@ -72,18 +72,18 @@ func SettingsFindings(s Settings) []Finding {
 	in := area{"settings", "docs/check.md#settings"}
 	var findings []Finding
 	if s.FlagsError != nil {
-		findings = append(findings, in.failure("Put the flag right: the exporter does not start with it.", "flags", "%v", s.FlagsError))
+		findings = append(findings, in.failure("Correct the flag: the exporter does not start with it.", "flags", "%v", s.FlagsError))
 	}
 	if s.Prices != "" {
 		if s.PricesError != nil {
-			findings = append(findings, about("docs/cost.md", in.failure("Put the file right: the exporter does not start with it.", "price list", "%v", s.PricesError)))
+			findings = append(findings, about("docs/cost.md", in.failure("Correct the file: the exporter does not start with it.", "price list", "%v", s.PricesError)))
 		} else {
 			findings = append(findings, in.ok("price list", "%s", s.Prices))
 		}
 	}
 	if s.WebConfig != "" {
 		if s.WebConfigError != nil {
-			findings = append(findings, in.failure("Put the file, or the certificate and key that it names, right: the exporter does not start with it.", "web configuration", "%v", s.WebConfigError))
+			findings = append(findings, in.failure("Correct the file, or its certificate and key: the exporter does not start with it.", "web configuration", "%v", s.WebConfigError))
 		} else {
 			findings = append(findings, in.ok("web configuration", "%s", s.WebConfig))
 		}
@@ -95,17 +95,17 @@ func (s Settings) pushes() []Finding {
 	in := area{"OTLP", "docs/opentelemetry.md"}
 	switch {
 	case s.PushError != nil:
-		return []Finding{in.failure("Put the flag or the variable right: the exporter does not start with it.", "settings", "%v", s.PushError)}
+		return []Finding{in.failure("Correct the flag or the variable: the exporter does not start with it.", "settings", "%v", s.PushError)}
 	case s.PushWithheld:
-		return []Finding{in.warning("Unset OTEL_SDK_DISABLED or OTEL_METRICS_EXPORTER=none, unless that is what you want.", "settings", "an endpoint is named, and variables turn pushing off")}
+		return []Finding{in.warning("Unset OTEL_SDK_DISABLED or OTEL_METRICS_EXPORTER=none, unless this is intended.", "settings", "an endpoint is set, and variables disable the push")}
 	}
 	var findings []Finding
 	for _, push := range s.Pushes {
 		if push.DialError != nil {
-			findings = append(findings, in.failure("Is the collector running, and may this pod reach it? A NetworkPolicy that limits egress must let it through.", push.Signals, "nobody answers at %s: %v", push.Endpoint, push.DialError))
+			findings = append(findings, in.failure("Check that the collector runs, and that this pod can reach it. A NetworkPolicy that limits egress must allow it.", push.Signals, "no answer from %s: %v", push.Endpoint, push.DialError))
 			continue
 		}
-		findings = append(findings, in.ok(push.Signals, "a connection to %s is accepted; whether pushes are taken, dra_exporter_otlp_up says", push.Endpoint))
+		findings = append(findings, in.ok(push.Signals, "%s accepts connections; dra_exporter_otlp_up has the result of the pushes", push.Endpoint))
 	}
 	return findings
 }
@@ -122,15 +122,15 @@ func sharingFindings(state string) []Finding {
 	}
 	switch state {
 	case "ok":
-		return []Finding{in.ok("processes", "shared devices are split by what each claim's processes do")}
+		return []Finding{in.ok("processes", "shared devices are split by the processes of each claim")}
 	case "disabled":
-		return skipped("--no-device.processes", "Leave the flag out to split them.")
+		return skipped("--no-device.processes", "Remove the flag to split them.")
 	case "pid_namespace":
-		return skipped("this program does not see the node's processes", "Set hostPID: true where devices are shared: node.hostPID in the chart, the component process-attribution in Kustomize.")
+		return skipped("this program cannot see the node's processes", "Set hostPID: true where devices are shared: node.hostPID in the chart, the component process-attribution in Kustomize.")
 	case "no_procfs":
-		return skipped("procfs cannot be read", "Mount the node's procfs, or say where it is by --path.procfs.")
+		return skipped("procfs cannot be read", "Mount the node's procfs, or set --path.procfs.")
 	case "no_pods":
-		return skipped("the API server's pods are not known, and with them their UIDs", "See the lines about the API server.")
+		return skipped("the pods of the API server are unknown, and with them their UIDs", "Check the lines about the API server.")
 	case "unsupported":
 		return skipped("no device source here lists processes", "NVML does, for NVIDIA GPUs; DCGM and the others do not.")
 	default:

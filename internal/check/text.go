@@ -64,7 +64,7 @@ func sameRemedy(a, b Finding) bool {
 
 // summary counts.
 func (r *Report) summary() string {
-	parts := []string{counted(r.Count(OK), "check is well", "checks are well")}
+	parts := []string{counted(r.Count(OK), "check passed", "checks passed")}
 	if n := r.Count(Warning); n > 0 {
 		parts = append(parts, counted(n, "warning", "warnings"))
 	}

@@ -18,7 +18,7 @@ func sample() *Report {
 func TestText(t *testing.T) {
 	plain := sample().Text(Style{})
 	want := []string{"Kubelet\n  ok   socket  answers\n  FAIL claims  a �[31mforeign word long", "               -> Do this.\n                  " + repository + "docs/check.md\n",
-		"\nhttp://x\n  skip subject that is longer than the column  not now\n", "\n1 check is well, 1 failure, 1 skipped.\n"}
+		"\nhttp://x\n  skip subject that is longer than the column  not now\n", "\n1 check passed, 1 failure, 1 skipped.\n"}
 	for _, part := range want {
 		if !strings.Contains(plain, part) {
 			t.Errorf("no %q in:\n%s", part, plain)

@@ -74,8 +74,8 @@ func deviceFields() []field {
 		named("DEV_FB_USED", gauge, "MiB", "Device memory in use", memoryUsed, mebibytes).divided(byMemory),
 		named("DEV_FB_FREE", gauge, "MiB", "Device memory that is neither in use nor reserved", memoryFree, mebibytes).
 			made("size − used − reserved"),
-		named("DEV_FB_RESERVED", gauge, "MiB", "Device memory that driver and firmware keep for themselves", memoryReserved, mebibytes),
-		named("DEV_FB_TOTAL", gauge, "MiB", "Device memory in all", memorySize, mebibytes),
+		named("DEV_FB_RESERVED", gauge, "MiB", "Device memory that driver and firmware reserve", memoryReserved, mebibytes),
+		named("DEV_FB_TOTAL", gauge, "MiB", "Size of the device memory", memorySize, mebibytes),
 		named("DEV_GPU_TEMP", gauge, "°C", "Temperature of the GPU", gpuTemperature, 1).repeated(),
 		named("DEV_MEMORY_TEMP", gauge, "°C", "Temperature of the device memory", memoryTemperature, 1).repeated(),
 		named("DEV_POWER_USAGE", gauge, "W", "Power drawn by the whole GPU", power, 1).repeated(),
@@ -84,9 +84,9 @@ func deviceFields() []field {
 		named("DEV_MEM_CLOCK", gauge, "MHz", "Frequency of the device memory", memoryClock, megahertz).repeated(),
 		named("DEV_XID_ERRORS", gauge, "", "Code of the Xid that was reported last, 0 if none was", lastXID, 1).
 			made("code of the newest").onPartitions(ownXIDs),
-		named("DEV_PCIE_REPLAY_COUNTER", counter, "", "PCIe packets that had to be sent again", pcieReplays, 1).repeated(),
-		named("DEV_NVLINK_BANDWIDTH_TOTAL", gauge, "MB/s", "Data that goes over all NVLinks, in both directions", nvlinkRate, mega).
-			made("growth a second of both, together").repeated(),
+		named("DEV_PCIE_REPLAY_COUNTER", counter, "", "PCIe packets that were retransmitted", pcieReplays, 1).repeated(),
+		named("DEV_NVLINK_BANDWIDTH_TOTAL", gauge, "MB/s", "Data transferred over all NVLinks, in both directions", nvlinkRate, mega).
+			made("growth per second of both, added").repeated(),
 		named("DEV_CORRECTABLE_REMAPPED_ROWS", counter, "", "Memory rows that were remapped because of correctable errors", correctedRows, 1).repeated(),
 		named("DEV_UNCORRECTABLE_REMAPPED_ROWS", counter, "", "Memory rows that were remapped because of uncorrectable errors", uncorrectedRows, 1).repeated(),
 		named("DEV_ROW_REMAP_FAILURE", gauge, "", "1 if remapping a memory row has failed", rowRemapFailed, 1).repeated(),
@@ -98,7 +98,7 @@ func profilingFields() []field {
 	return []field{
 		named("PROF_GR_ENGINE_ACTIVE", gauge, "ratio", "Share of time in which the graphics or compute engine was active", graphicsActive, 1),
 		named("PROF_SM_ACTIVE", gauge, "ratio", "Share of time in which a streaming multiprocessor had work, over all of them", smActive, 1),
-		named("PROF_SM_OCCUPANCY", gauge, "ratio", "Resident warps as a share of the most that fit", smOccupancy, 1),
+		named("PROF_SM_OCCUPANCY", gauge, "ratio", "Resident warps as a share of the maximum", smOccupancy, 1),
 		named("PROF_PIPE_TENSOR_ACTIVE", gauge, "ratio", "Share of time in which the tensor pipes were active", tensorActive, 1),
 		named("PROF_PIPE_FP64_ACTIVE", gauge, "ratio", "Share of time in which the FP64 pipes were active", fp64Active, 1),
 		named("PROF_PIPE_FP32_ACTIVE", gauge, "ratio", "Share of time in which the FP32 pipes were active", fp32Active, 1),
@@ -111,7 +111,7 @@ func profilingFields() []field {
 	}
 }
 
-const growth = "growth a second"
+const growth = "growth per second"
 
 func named(name string, kind metric.Type, unit, help string, of source, factor float64) field {
 	if unit != "" {

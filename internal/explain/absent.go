@@ -16,7 +16,7 @@ type UnreadError struct {
 }
 
 func (e *UnreadError) Error() string {
-	text := fmt.Sprintf("cannot say anything of %s: %s could not be read", e.Subject, e.Gap.Source)
+	text := fmt.Sprintf("nothing is known about %s: %s could not be read", e.Subject, e.Gap.Source)
 	if e.Gap.Message != "" {
 		text += ": " + e.Gap.Message
 	}

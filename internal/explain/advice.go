@@ -21,7 +21,7 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 	devices := deviceAdvice{a.facts, ref}
 	switch w.Reason {
 	case dra.ReasonGated:
-		return []string{fmt.Sprintf("nothing is wrong so far: whoever set the gates removes them (`kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`)", w.Pod.Namespace, w.Pod.Name)}
+		return []string{fmt.Sprintf("this is intended: the component that set the gates removes them (`kubectl get pod -n %s %s -o jsonpath='{.spec.schedulingGates}'`)", w.Pod.Namespace, w.Pod.Name)}
 	case dra.ReasonClaimMissing:
 		return a.claimMissing(w)
 	case dra.ReasonClaimNotCreated:
@@ -48,12 +48,12 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 		return a.other(w, ref)
 	case dra.ReasonUndetermined:
 		return []string{
-			"make the selectors of the claim cheaper: compare attributes with values, without all(), exists() or map() over lists",
-			"ask for fewer devices in one claim, or give it fewer constraints: the scheduler searches as long",
+			"simplify the selectors of the claim: compare attributes with values, without all(), exists() or map() over lists",
+			"request fewer devices in one claim, or use fewer constraints: the scheduler's search takes as long",
 			fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name),
 		}
 	case dra.ReasonPendingDiagnosis:
-		return []string{"ask again; if that does not help, with a higher --timeout"}
+		return []string{"run explain again; if that does not help, raise --timeout"}
 	default:
 		return a.unknown(w)
 	}
@@ -73,7 +73,7 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 		known = append(known, ref.String())
 	}
 	if close := near(w.Pod.Namespace+"/"+name, known); len(close) > 0 {
-		help = append(help, "or was another one meant? There is "+join(close, "and")+"; a pod can only use claims of its own namespace, and is made anew to name another one")
+		help = append(help, "similar names: "+join(close, "and")+"; a pod can only use claims of its own namespace, and must be recreated to name another one")
 	}
 	return help
 }
@@ -81,7 +81,7 @@ func (a adviser) claimMissing(w cluster.PendingRef) []string {
 // claimNotCreated looks for what stops the controller manager.
 func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string {
 	if a.facts.Objects.creationFailed(w.Message) {
-		return []string{"mend what the controller manager says: " + w.Message}
+		return []string{"correct what the controller manager reports: " + w.Message}
 	}
 	_, known := a.facts.Templates[Template{w.Pod.Namespace, ref.Template}]
 	if ref.Template != "" && !known && !a.facts.Gaps.lack(sourceTemplates) {
@@ -91,11 +91,11 @@ func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string
 			names = append(names, template.Namespace+"/"+template.Name)
 		}
 		if close := near(w.Pod.Namespace+"/"+ref.Template, names); len(close) > 0 {
-			help = append(help, "or was another one meant? There is "+join(close, "and"))
+			help = append(help, "similar names: "+join(close, "and"))
 		}
 		return help
 	}
-	return []string{"the controller manager makes the claim within a second: if it does not, see whether kube-controller-manager runs, and its log"}
+	return []string{"the controller manager creates the claim within a second: if it does not, check that kube-controller-manager runs, and its log"}
 }
 
 func (a adviser) quota(w cluster.PendingRef) []string {
@@ -108,7 +108,7 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 	}
 	slices.Sort(unused)
 	if len(unused) > 0 {
-		help = append(help, "no pod uses "+verb(len(unused), "claim ", "claims ")+some(unused, 5)+": to delete "+verb(len(unused), "it", "them")+" may be enough")
+		help = append(help, "no pod uses "+verb(len(unused), "claim ", "claims ")+some(unused, 5)+": deleting "+verb(len(unused), "it", "them")+" may be enough")
 	}
 	return help
 }
@@ -116,7 +116,7 @@ func (a adviser) quota(w cluster.PendingRef) []string {
 func (a adviser) binding(w cluster.PendingRef) []string {
 	claim, known := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
 	if !known {
-		return []string{"look at the controller of the devices' driver, which sets the conditions"}
+		return []string{"check the controller of the devices' driver, which sets the conditions"}
 	}
 	var drivers []string
 	for _, result := range claim.Results {
@@ -125,16 +125,16 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf("a controller of %s sets the conditions: see whether it runs, and its log", strings.Join(drivers, ", ")),
+		fmt.Sprintf("a controller of %s sets the conditions: check that it runs, and its log", strings.Join(drivers, ", ")),
 		fmt.Sprintf("`kubectl get resourceclaim -n %s %s -o yaml`: status.allocation names the conditions, status.devices has those that are set", w.Pod.Namespace, w.Claim),
-		"the scheduler gives up after its binding timeout, ten minutes by default, and allocates anew",
+		"the scheduler gives up after its binding timeout, ten minutes by default, and allocates again",
 	}
 }
 
 func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
-	help := []string{fmt.Sprintf("`kubectl describe pod -n %s %s`: what the scheduler says is about something else than devices", w.Pod.Namespace, w.Pod.Name)}
+	help := []string{fmt.Sprintf("`kubectl describe pod -n %s %s`: the scheduler's message is not about devices", w.Pod.Namespace, w.Pod.Name)}
 	if ref.Fits != "" {
-		help = append(help, fmt.Sprintf("the devices of node %s would do: see what keeps the pod away from it", ref.Fits))
+		help = append(help, fmt.Sprintf("the devices of node %s match: find what prevents scheduling there", ref.Fits))
 	}
 	return help
 }
@@ -142,10 +142,10 @@ func (a adviser) other(w cluster.PendingRef, ref *PendingRef) []string {
 func (a adviser) unknown(w cluster.PendingRef) []string {
 	var help []string
 	if denied := a.facts.Gaps.toList(); denied != "" {
-		help = append(help, "ask again as somebody who may list "+denied)
+		help = append(help, "run explain with permission to list "+denied)
 	}
 	if pod, known := a.facts.Objects.pods[w.Pod]; known && pod.Unschedulable == "" {
-		help = append(help, "the scheduler has not said anything of the pod: ask again in a moment; if that lasts, see whether the scheduler runs")
+		help = append(help, "the scheduler has not reported anything about the pod: retry later; if this lasts, check that the scheduler runs")
 	}
 	return append(help, fmt.Sprintf("`kubectl describe pod -n %s %s`", w.Pod.Namespace, w.Pod.Name))
 }

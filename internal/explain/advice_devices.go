@@ -44,16 +44,16 @@ func (d deviceAdvice) noClass() []string {
 		if slices.Contains(d.facts.Classes, class) {
 			continue
 		}
-		help = append(help, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually does, or ask for a class that exists", class))
+		help = append(help, fmt.Sprintf("create DeviceClass %s, which the driver's installation usually creates, or request a class that exists", class))
 		if close := near(class, d.facts.Classes); len(close) > 0 {
-			help = append(help, fmt.Sprintf("near %s there is %s", class, join(close, "and")))
+			help = append(help, fmt.Sprintf("similar to %s: %s", class, join(close, "and")))
 		}
 	}
 	if len(help) == 0 {
-		help = []string{"create the device class, or ask for one that exists"}
+		help = []string{"create the device class, or request one that exists"}
 	}
 	if len(d.facts.Classes) == 0 {
-		help = append(help, "there is no device class at all: is a DRA driver installed?")
+		help = append(help, "no device class exists: check that a DRA driver is installed")
 	} else {
 		help = append(help, "classes that exist: "+some(d.facts.Classes, 8))
 	}
@@ -86,11 +86,11 @@ func (d deviceAdvice) classNames() []string {
 func (d deviceAdvice) recreate() string {
 	switch {
 	case d.ref.ExtendedResource != "":
-		return "to ask for something else, make the pod anew"
+		return "to request something else, recreate the pod"
 	case d.ref.Template != "":
-		return fmt.Sprintf("to ask for something else, change ResourceClaimTemplate %s and make the pod anew: claims cannot be changed", d.ref.Template)
+		return fmt.Sprintf("to request something else, change ResourceClaimTemplate %s and recreate the pod: claims cannot be changed", d.ref.Template)
 	default:
-		return "to ask for something else, delete the claim and make it anew: claims cannot be changed"
+		return "to request something else, delete and recreate the claim: claims cannot be changed"
 	}
 }
 
@@ -101,7 +101,7 @@ func (d deviceAdvice) noMatch() []string {
 			help = append(help, fmt.Sprintf("correct the CEL expression of %s: it does not compile", broken.Where))
 			continue
 		}
-		help = append(help, fmt.Sprintf("have the CEL expression of %s ask whether there is such an attribute or capacity first (\"name\" in device.attributes[\"domain\"]): one device for which it fails keeps the scheduler from allocating any", broken.Where))
+		help = append(help, fmt.Sprintf("in the CEL expression of %s, check first that the attribute or capacity exists (\"name\" in device.attributes[\"domain\"]): if it fails for one device, the scheduler allocates none", broken.Where))
 	}
 	for _, counts := range d.ref.Counts {
 		help = append(help, d.unmatched(counts)...)
@@ -116,9 +116,9 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 	published, class, selected := counts.Left[dra.StagePublished.String()], counts.Left[dra.StageClass.String()], counts.Left[dra.StageSelectors.String()]
 	switch {
 	case published == 0:
-		return []string{"no driver publishes any device: see whether a DRA driver runs (`kubectl get resourceslices`)"}
+		return []string{"no driver publishes any device: check that a DRA driver runs (`kubectl get resourceslices`)"}
 	case class == 0:
-		return []string{fmt.Sprintf("class %s selects none of %s: see whether its driver runs and publishes devices (`kubectl get resourceslices`), and the class's own selectors (`kubectl get deviceclass %s -o yaml`)",
+		return []string{fmt.Sprintf("class %s selects none of %s: check that its driver runs and publishes devices (`kubectl get resourceslices`), and the class's own selectors (`kubectl get deviceclass %s -o yaml`)",
 			counts.DeviceClass, counted(published, "published device", "published devices"), counts.DeviceClass)}
 	case selected == 0:
 		return []string{fmt.Sprintf("widen the selectors of %s: they match none of %s of class %s", d.name(counts), counted(class, "device", "devices"), counts.DeviceClass)}
@@ -132,7 +132,7 @@ func (d deviceAdvice) unmatched(counts RequestCounts) []string {
 func (d deviceAdvice) tooFew() []string {
 	var help []string
 	if d.ref.Asked.chooses() {
-		help = append(help, "of a prioritized list one alternative is enough")
+		help = append(help, "one alternative of a prioritized list is enough")
 	}
 	scarce, waitHelps := false, false // some request cannot be satisfied by waiting; another can
 	for _, counts := range d.ref.Counts {
@@ -143,14 +143,14 @@ func (d deviceAdvice) tooFew() []string {
 		}
 		waitHelps = true
 		if lacking := short(counts, dra.StageFree); lacking > 0 {
-			help = append(help, fmt.Sprintf("%s is short of %s: wait until others give some back, add nodes that have such devices, or ask for fewer", d.name(counts), counted(lacking, "free device", "free devices")))
+			help = append(help, fmt.Sprintf("%s lacks %s: wait until holders release some, add nodes with such devices, or request fewer", d.name(counts), counted(lacking, "free device", "free devices")))
 		}
 	}
 	if !scarce || waitHelps && d.ref.Asked.chooses() {
 		help = append(help, d.release()...)
 	}
 	if len(help) == 0 {
-		help = []string{"wait until others give devices back, add nodes that have such devices, or ask for fewer"}
+		help = []string{"wait until holders release devices, add nodes with such devices, or request fewer"}
 	}
 	return append(help, d.recreate())
 }
@@ -166,14 +166,14 @@ func (d deviceAdvice) incomplete() []string {
 			if pool.Node != "" {
 				place = " on " + pool.Node
 			}
-			help = append(help, fmt.Sprintf("driver %s has published %s of generation %d of pool %s, fewer than it announced: see its log%s",
+			help = append(help, fmt.Sprintf("driver %s has published %s of generation %d of pool %s, fewer than it announced: check its log%s",
 				pool.Driver, counted(pool.Slices, "slice", "slices"), pool.Generation, pool.Pool, place))
 		}
 	}
 	if len(help) == 0 {
-		help = []string{"see the logs of the drivers whose pools lack slices: `kubectl get resourceslices`"}
+		help = []string{"check the logs of the drivers whose pools lack slices: `kubectl get resourceslices`"}
 	}
-	return append(help, "a pool is incomplete for a moment whenever its driver replaces its slices: ask again before you act")
+	return append(help, "a pool is incomplete for a short time while its driver replaces its slices: run explain again before you act")
 }
 
 func (d deviceAdvice) fragmented() []string {
@@ -200,17 +200,17 @@ func (d deviceAdvice) fragmented() []string {
 	if !nodesTooSmall || d.ref.Asked.chooses() {
 		help = append(help, d.release()...)
 	}
-	return append(help, "ask for fewer devices a pod, and for more pods, if the work can be split", d.recreate())
+	return append(help, "request fewer devices per pod, and more pods, if the work can be split", d.recreate())
 }
 
 func (d deviceAdvice) constraints() []string {
 	if d.ref.Asked.tooMany() {
-		return []string{fmt.Sprintf("ask for at most %d devices in one claim: a pod may have several", resourcev1.AllocationResultsMaxSize), d.recreate()}
+		return []string{fmt.Sprintf("request at most %d devices in one claim: a pod may have several claims", resourcev1.AllocationResultsMaxSize), d.recreate()}
 	}
 	var help []string
 	if d.ref.Asked != nil {
 		for _, constraint := range d.ref.Asked.Constraints {
-			help = append(help, "relax "+constraint.text()+", if the work can bear it")
+			help = append(help, "relax "+constraint.text()+", if the workload permits it")
 		}
 	}
 	help = append(help, d.release()...)
@@ -225,10 +225,10 @@ func (d deviceAdvice) tainted() []string {
 		if because == "" {
 			because = "a taint"
 		}
-		help = append(help, fmt.Sprintf("%s keeps %d of %s from request %s: have whoever set it take it off when its cause has gone", because, removal.Count, counted(removal.Of, "device", "devices"), removal.Request))
+		help = append(help, fmt.Sprintf("%s makes %d of %s unusable for request %s: the component that set it must remove it when the cause is fixed", because, removal.Count, counted(removal.Of, "device", "devices"), removal.Request))
 	}
 	if toleration := tolerations(removals); len(toleration) > 0 {
-		help = append(help, fmt.Sprintf("or tolerate %s, if the work can bear it: `tolerations: [%s]`", verb(len(toleration), "it", "them"), strings.Join(toleration, ", ")))
+		help = append(help, fmt.Sprintf("or tolerate %s, if the workload permits it: `tolerations: [%s]`", verb(len(toleration), "it", "them"), strings.Join(toleration, ", ")))
 	}
 	if rules := byRules(removals); len(rules) > 0 {
 		help = append(help, fmt.Sprintf("%s from a DeviceTaintRule, which can be deleted: `kubectl get devicetaintrules`", verb(len(rules), "the taint "+rules[0]+" comes", "each of the taints "+strings.Join(rules, ", ")+" comes")))
@@ -281,12 +281,12 @@ func byRules(removals []Removal) []string {
 func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	var lack []string
 	if lacking := short(counts, dra.StageSelectors); lacking > 0 {
-		lack = append(lack, fmt.Sprintf("the cluster has too few for %s, in use or not: add %s, or ask for fewer", d.name(counts), counted(lacking, "device that matches", "devices that match")))
+		lack = append(lack, fmt.Sprintf("the cluster has too few devices for %s, in use or not: add %s, or request fewer", d.name(counts), counted(lacking, "matching device", "matching devices")))
 		lack = append(lack, d.oneNode(counts)...)
 	}
 	matching, untainted := counts.Left[dra.StageSelectors.String()], counts.Left[dra.StageUntainted.String()]
 	if tainted := matching - untainted; tainted > 0 && short(counts, dra.StageUntainted) > 0 {
-		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: see who set it, and why", tainted,
+		lack = append(lack, fmt.Sprintf("%d of %s for %s %s a taint that is not tolerated: find the component that set it, and the cause", tainted,
 			counted(matching, "device", "devices"), d.name(counts), verb(tainted, "has", "have")))
 	}
 	if futile := d.futile(counts); len(lack) == 0 && futile != "" {
@@ -302,12 +302,12 @@ func (d deviceAdvice) futile(counts RequestCounts) string {
 	if d.ref.onOneNode == nil || counts.Asked <= int64(d.ref.onOneNode[counts.Request]) || d.growing(counts) {
 		return ""
 	}
-	text := fmt.Sprintf("no node has %s for %s, even with all free: waiting does not help", counted(counts.Asked, "such device", "such devices"), d.name(counts))
+	text := fmt.Sprintf("no node has %s for %s, even if all were free: waiting does not help", counted(counts.Asked, "such device", "such devices"), d.name(counts))
 	most := d.ref.onOneNode[counts.Request]
 	if most == 0 {
-		return text + "; see from which nodes the devices can be used"
+		return text + "; check which nodes can use the devices"
 	}
-	return fmt.Sprintf("%s; ask for %d at most, or add a node that has as many as are asked for", text, most)
+	return fmt.Sprintf("%s; request at most %d, or add a node with the requested number", text, most)
 }
 
 // oneNode warns if the matching devices are on several nodes: the devices of a claim
@@ -317,7 +317,7 @@ func (d deviceAdvice) oneNode(counts RequestCounts) []string {
 	if d.ref.onOneNode == nil || most >= untainted {
 		return nil
 	}
-	return []string{fmt.Sprintf("one node must be able to use all of them: at present none can use more than %d", most)}
+	return []string{fmt.Sprintf("one node must be able to use all of them: currently none can use more than %d", most)}
 }
 
 // growing reports whether some of the request's devices are in incomplete pools.
@@ -337,7 +337,7 @@ func (d deviceAdvice) release() []string {
 		return ""
 	})
 	if len(gone) > 0 {
-		help = append(help, fmt.Sprintf("the pods of %s are gone: %s", some(gone, mostHelp), orphanHelp))
+		help = append(help, fmt.Sprintf("the pods of %s no longer exist: %s", some(gone, mostHelp), orphanHelp))
 	}
 	busy := d.named(func(holder Holder) string {
 		if holder.used.nobody() {
@@ -346,10 +346,10 @@ func (d deviceAdvice) release() []string {
 		return fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holder.used.text())
 	})
 	if len(busy) > 0 {
-		help = append(help, "devices that would do come free when these end: "+some(busy, mostHelp))
+		help = append(help, "matching devices become free when these end: "+some(busy, mostHelp))
 	}
 	if more := d.ref.HolderCount - len(d.ref.Holders); more > 0 {
-		help = append(help, fmt.Sprintf("%d more %s devices that would do", more, verb(more, "claim holds", "claims hold")))
+		help = append(help, fmt.Sprintf("%d more %s matching devices", more, verb(more, "claim holds", "claims hold")))
 	}
 	return help
 }
@@ -371,8 +371,8 @@ func (d deviceAdvice) idle() []string {
 		if !holder.used.idle() {
 			return ""
 		}
-		return fmt.Sprintf("claim %s/%s holds %s that would do, and nobody uses it: `kubectl delete resourceclaim -n %s %s`",
-			holder.Namespace, holder.Claim, counted(len(holder.Devices), "device", "devices"), holder.Namespace, holder.Claim)
+		return fmt.Sprintf("claim %s/%s holds %s, and no pod uses it: `kubectl delete resourceclaim -n %s %s`",
+			holder.Namespace, holder.Claim, counted(len(holder.Devices), "matching device", "matching devices"), holder.Namespace, holder.Claim)
 	})
 	return help[:min(len(help), mostHelp)]
 }

@@ -69,11 +69,11 @@ func (b claimBuilder) addRemarks(claim *Claim, life *dra.ClaimLife, users []*dra
 	case claim.State == StateAllocated:
 		b.addUnreserved(claim, life)
 	case b.usages.orphaned(life):
-		claim.Remarks = append(claim.Remarks, "none of the pods that it is reserved for exists")
+		claim.Remarks = append(claim.Remarks, "no pod that it is reserved for exists")
 		claim.Help = append(claim.Help, orphanHelp)
 	}
 	if life.Binding == dra.BindingFailed {
-		claim.Remarks = append(claim.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate anew")
+		claim.Remarks = append(claim.Remarks, "a binding failure condition is set on one of its devices: the scheduler will allocate it again")
 		claim.Help = append(claim.Help, "`kubectl get resourceclaim -n "+life.Ref.Namespace+" "+life.Ref.Name+" -o yaml` shows the condition in status.devices")
 	}
 }
@@ -81,9 +81,9 @@ func (b claimBuilder) addRemarks(claim *Claim, life *dra.ClaimLife, users []*dra
 func (b claimBuilder) addUnused(claim *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
 	who := "no pod refers to it"
 	if len(users) > 0 {
-		who = "only what is being deleted refers to it, " + pods(podNames(users))
+		who = "only pods that are being deleted refer to it, " + pods(podNames(users))
 	}
-	claim.Remarks = append(claim.Remarks, who+", so nothing allocates it: it does not wait")
+	claim.Remarks = append(claim.Remarks, who+", so nothing allocates it: it is not pending")
 	if life.MadeFor.Name != "" {
 		return // its owner deletes it
 	}
@@ -100,12 +100,12 @@ func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
 	used := b.usages.of(life)
 	switch {
 	case used.idle():
-		claim.Remarks = append(claim.Remarks, "it keeps its devices though it is reserved for nobody: no other claim can have them")
-		claim.Help = append(claim.Help, fmt.Sprintf("if no pod is to use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
+		claim.Remarks = append(claim.Remarks, "it is not reserved for a pod and still holds its devices: no other claim can get them")
+		claim.Help = append(claim.Help, fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
 	case !used.nobody():
-		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for whom it is to serve: "+used.text())
+		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for its users: "+used.text())
 	default:
-		claim.Remarks = append(claim.Remarks, "it is reserved for nobody; whether a pod is to use it is not known")
+		claim.Remarks = append(claim.Remarks, "it is not reserved; whether a pod will use it is unknown")
 	}
 }
 
@@ -113,14 +113,14 @@ func (b claimBuilder) addTerminating(claim *Claim, life *dra.ClaimLife, users []
 	foreign := slices.DeleteFunc(slices.Clone(life.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:
-		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted and goes once it is used no more: %s still %s it", pods(podNames(users)), verb(len(users), "uses", "use")))
+		claim.Remarks = append(claim.Remarks, fmt.Sprintf("it is being deleted, and remains until it is no longer used: %s still %s it", pods(podNames(users)), verb(len(users), "uses", "use")))
 		claim.Help = append(claim.Help, "end or delete "+pods(podNames(users)))
 	case len(foreign) < len(life.Finalizers) && len(life.ReservedFor) > 0:
 		claim.Remarks = append(claim.Remarks, "it is being deleted and still reserved for "+some(claim.ReservedFor, 4))
-		claim.Help = append(claim.Help, "the controller manager's resourceclaim controller takes the reservation back once the pods are gone: see whether it runs, and its log")
+		claim.Help = append(claim.Help, "the controller manager's resourceclaim controller removes the reservation after the pods are deleted: check that it runs, and its log")
 	}
 	if len(foreign) > 0 {
-		claim.Remarks = append(claim.Remarks, verb(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+verb(len(foreign), " keeps it", " keep it"))
-		claim.Help = append(claim.Help, "find out why the owner of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer by hand skips its clean-up")
+		claim.Remarks = append(claim.Remarks, verb(len(foreign), "finalizer ", "finalizers ")+strings.Join(foreign, ", ")+verb(len(foreign), " prevents the deletion", " prevent the deletion"))
+		claim.Help = append(claim.Help, "find out why the controller of "+strings.Join(foreign, ", ")+" does not finish; removing a finalizer manually skips its clean-up")
 	}
 }

@@ -8,7 +8,7 @@
 // renders it for a terminal. The fields of Report are a stable JSON document,
 // described in docs/explain.md: within its apiVersion no name is renamed or removed.
 //
-// Nothing is guessed. What could not be read is in Report.NotRead with what is
+// Nothing is guessed. Not read is in Report.NotRead with what is
 // therefore unknown, and a diagnosis that depends on it is not given.
 package explain
 

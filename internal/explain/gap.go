@@ -79,25 +79,25 @@ func gapOf(status source.Status, consequence string) Gap {
 func consequence(name string) string {
 	switch name {
 	case sourcePods:
-		return "who uses a claim, and so whether it waits, is not known"
+		return "the users of a claim, and whether it is pending, are unknown"
 	case sourceClaims:
-		return "whether a claim exists, is allocated and holds devices is not known"
+		return "whether a claim exists, is allocated and holds devices is unknown"
 	case sourceSlices:
-		return "which devices are published is not known: no stage is judged"
+		return "the published devices are unknown: no stage is diagnosed"
 	case sourceClasses:
-		return "which device classes exist and what they select is not known: no stage is judged"
+		return "the device classes and their selectors are unknown: no stage is diagnosed"
 	case sourceNodes:
-		return "which devices can be used together on one node is not judged"
+		return "which devices one node can use together is not diagnosed"
 	case sourceTemplates:
-		return "what a claim asks for that is not made yet is not known"
+		return "the requests of claims that are not created yet are unknown"
 	case sourceRules:
-		return "taints by DeviceTaintRules are not seen: fewer devices may be usable than is said here"
+		return "taints of DeviceTaintRules are unknown: fewer devices may be usable than reported here"
 	case sourceGroups:
-		return "which claims a pod shares with its PodGroup is not known"
+		return "the claims that a pod shares with its PodGroup are unknown"
 	case sourceEvents:
-		return "why a claim could not be made, or its devices not be prepared, is not known"
+		return "why a claim could not be created, or its devices could not be prepared, is unknown"
 	default:
-		return "what depends on it is not known"
+		return "what depends on it is unknown"
 	}
 }
 
@@ -105,11 +105,11 @@ func consequence(name string) string {
 func partialConsequence(name string) string {
 	switch name {
 	case sourceClaims:
-		return "devices held by claims of other namespaces count as free here, and those holders are not named"
+		return "devices held by claims of other namespaces count as free here, and those holders are not listed"
 	case sourcePods:
-		return "pods of other namespaces are not seen"
+		return "pods of other namespaces are unknown"
 	default:
-		return "those of other namespaces are not seen"
+		return "those of other namespaces are unknown"
 	}
 }
 
@@ -174,11 +174,11 @@ func (g Gaps) doubt(reason dra.PendingReason) string {
 	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
 	switch {
 	case g.lack(sourceNodes) && oneNode:
-		return "the nodes could not be read, so it is not judged which devices one node can reach"
+		return "the nodes could not be read, so it is unknown which devices one node can reach"
 	case g.blind() && enough:
-		return "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free"
+		return "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free"
 	case g.lack(sourceRules) && enough:
-		return "the DeviceTaintRules could not be read, so it is not known whether one of them taints the devices that would do"
+		return "the DeviceTaintRules could not be read, so it is unknown whether one of them taints the matching devices"
 	default:
 		return ""
 	}

@@ -101,9 +101,9 @@ func TestSplitByGaps(t *testing.T) {
 		if unsure[0].Reason != dra.ReasonUnknown || unsure[0].Detail.Fits != "" || given.Detail.Fits != "node-a" {
 			t.Errorf("%v and %q: what is not sure says %+v", test.gaps, test.reason, unsure[0])
 		}
-		references := []cluster.PendingRef{{PodUID: "p", PodClaim: "c", Message: "the scheduler says: no"}, {PodUID: "p", PodClaim: "other"}}
+		references := []cluster.PendingRef{{PodUID: "p", PodClaim: "c", Message: "the scheduler reports: no"}, {PodUID: "p", PodClaim: "other"}}
 		explain.AddUncertain(references, unsure)
-		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler says: no; the ") || references[1].Verdict != nil {
+		if references[0].Verdict == nil || !strings.HasPrefix(references[0].Message, "the scheduler reports: no; the ") || references[1].Verdict != nil {
 			t.Errorf("the counts of what is not sure are not told: %+v", references)
 		}
 	}
@@ -119,8 +119,8 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 		want   string
 		state  string
 	}{
-		"forbidden":           {denied("resourceclaims"), "", "has not started; whether it has its claims is not known", explain.StateUnknown},
-		"without an answer":   {hanging, "", "has not started; whether it has its claims is not known", explain.StateUnknown},
+		"forbidden":           {denied("resourceclaims"), "", "has not started; whether it has its claims is unknown", explain.StateUnknown},
+		"without an answer":   {hanging, "", "has not started; whether it has its claims is unknown", explain.StateUnknown},
 		"of a pod with nodes": {denied("resourceclaims"), "node-a", "has all its claims and has not started on node-a", explain.StateStarting},
 		"of another kind":     {denied("events"), "", "has all its claims and has not started", explain.StateStarting},
 	} {
@@ -132,7 +132,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 			t.Errorf("%s: %s, %q, %v", name, report.State, report.Summary, err)
 		}
 	}
-	grouped := pendingRef(dra.ReasonClaimNotCreated, "no resourceclaim has been made from template gpus yet", nil)
+	grouped := pendingRef(dra.ReasonClaimNotCreated, "no resourceclaim has been created from template gpus yet", nil)
 	grouped.Claim = ""
 	f := facts(2, grouped)
 	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
@@ -141,7 +141,7 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 	}
 	f.Gaps = explain.GapsOf([]source.Status{denied("podgroups")}, nil, "")
 	text := told(t, f, pod)
-	if !strings.Contains(text, "the PodGroups could not be read") || strings.Contains(text, "claim_not_created") || strings.Contains(text, "has been made from template") {
+	if !strings.Contains(text, "the PodGroups could not be read") || strings.Contains(text, "claim_not_created") || strings.Contains(text, "has been created from template") {
 		t.Errorf("without the groups: %s", text)
 	}
 }

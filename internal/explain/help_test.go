@@ -15,9 +15,9 @@ func TestAdviceThatCanHelp(t *testing.T) {
 		return dra.Detail{OnOneNode: map[string]int{"gpus": most}, Holders: []dra.Holder{serve}, Removed: more}
 	}
 	const (
-		futile  = "no node has 6 such devices for request gpus, even with all free: waiting does not help; ask for 4 at most"
-		release = "come free when these end: team-b/serve"
-		wait    = "wait until others give some back"
+		futile  = "no node has 6 such devices for request gpus, even if all were free: waiting does not help; request at most 4"
+		release = "become free when these end: team-b/serve"
+		wait    = "wait until holders release some"
 	)
 	growing := dra.Removal{Request: "gpus", Stage: dra.StageFree, Count: 1, Because: "pool incomplete"}
 	for name, test := range map[string]struct {
@@ -31,14 +31,14 @@ func TestAdviceThatCanHelp(t *testing.T) {
 		"fragmented, and no node has":       {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8, 4}, one(4), nil, []string{futile}, []string{release}},
 		"held, and a node has enough":       {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(8), nil, []string{release, wait}, []string{"no node has"}},
 		"held, and no node has":             {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4), nil, []string{futile}, []string{release, wait}},
-		"no node at all":                    {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8}, one(0), nil, []string{"waiting does not help; see from which nodes"}, []string{release, "at most"}},
+		"no node at all":                    {dra.ReasonFragmented, [dra.Stages]int{16, 16, 16, 16, 8}, one(0), nil, []string{"waiting does not help; check which nodes"}, []string{release, "at most"}},
 		"a pool may grow":                   {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(4, growing), nil, []string{release}, []string{"no node has"}},
 		"nodes were not read":               {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 16, 16, 2, 2}, one(0), explain.GapsOf([]source.Status{denied("nodes")}, nil, ""), []string{release}, []string{"no node has"}},
 		"too few, and some tainted": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 4, 2, 2}, one(4), nil,
-			[]string{"add 1 device that matches", "1 of 5 devices for request gpus has a taint that is not tolerated"}, []string{release, "add 2"}},
+			[]string{"add 1 matching device", "1 of 5 devices for request gpus has a taint that is not tolerated"}, []string{release, "add 2"}},
 		"too few, and on several nodes": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(2), nil,
-			[]string{"add 1 device that matches", "one node must be able to use all of them: at present none can use more than 2"}, []string{release, "has a taint", "have a taint"}},
-		"too few, and on one node": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(5), nil, []string{"add 1 device that matches"}, []string{"one node must"}},
+			[]string{"add 1 matching device", "one node must be able to use all of them: currently none can use more than 2"}, []string{release, "has a taint", "have a taint"}},
+		"too few, and on one node": {dra.ReasonInsufficient, [dra.Stages]int{16, 16, 5, 5, 2, 2}, one(5), nil, []string{"add 1 matching device"}, []string{"one node must"}},
 	} {
 		w := pendingRef(test.reason, "as judged", verdict(test.reason, 6, test.left, test.detail))
 		f := facts(6, w)
@@ -72,7 +72,7 @@ func TestHoldersThatAreNotInTheWay(t *testing.T) {
 // Advice stands where a person looks first: behind what is wrong.
 func TestAdviceComesFirst(t *testing.T) {
 	text := told(t, scenes()["insufficient-devices"].facts, claim)
-	help, rest := strings.Index(text, "What would help"), strings.Index(text, "Asked for")
+	help, rest := strings.Index(text, "Remedies"), strings.Index(text, "Requested:")
 	if help < 0 || rest < help {
 		t.Errorf("the advice is at %d, the rest at %d", help, rest)
 	}
@@ -80,8 +80,8 @@ func TestAdviceComesFirst(t *testing.T) {
 
 // More devices than a claim may have are no matter of constraints.
 func TestMoreThanAClaimMayHave(t *testing.T) {
-	text := told(t, facts(33, pendingRef(dra.ReasonConstraints, "it asks for 33 devices, and a claim cannot be given more than 32", nil)), pod)
-	if !strings.Contains(text, "more devices are asked for than a claim may have") || !strings.Contains(text, "ask for at most 32 devices in one claim") || strings.Contains(text, "relax") {
+	text := told(t, facts(33, pendingRef(dra.ReasonConstraints, "it requests 33 devices, and a claim can have at most 32", nil)), pod)
+	if !strings.Contains(text, "the claim requests more devices than a claim may have") || !strings.Contains(text, "request at most 32 devices in one claim") || strings.Contains(text, "relax") {
 		t.Error(text)
 	}
 }
@@ -90,7 +90,7 @@ func TestMoreThanAClaimMayHave(t *testing.T) {
 func TestWhatToListIsNamedRightly(t *testing.T) {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
 	f.Gaps = explain.GapsOf([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
-	if text := told(t, f, pod); !strings.Contains(text, "may list resourceslices and nodes, and events in all namespaces") {
+	if text := told(t, f, pod); !strings.Contains(text, "permission to list resourceslices and nodes, and events in all namespaces") {
 		t.Error(text)
 	}
 }

@@ -44,7 +44,7 @@ func TestAClaimOfAPodThatGoes(t *testing.T) {
 		Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 	}, false)
 	report, err := explain.Explain(f, claim)
-	if err != nil || report.State != explain.StateUnused || !strings.Contains(report.Text(false), "only what is being deleted refers to it, pod train-0") {
+	if err != nil || report.State != explain.StateUnused || !strings.Contains(report.Text(false), "only pods that are being deleted refer to it, pod train-0") {
 		t.Errorf("%v\n%s", err, report.Text(false))
 	}
 }
@@ -53,7 +53,7 @@ func TestAClaimOfAPodThatGoes(t *testing.T) {
 // of, be it the pod's or its group's, and for no other.
 func TestWhoseClaimCannotBeMade(t *testing.T) {
 	const denied = "PodGroupResourceClaim gpus: admission webhook denied the request"
-	for message, want := range map[string]bool{denied: true, "no resourceclaim has been made from template gpus yet": false} {
+	for message, want := range map[string]bool{denied: true, "no resourceclaim has been created from template gpus yet": false} {
 		w := pendingRef(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
 		f := unmade(facts(2, w))
@@ -61,7 +61,7 @@ func TestWhoseClaimCannotBeMade(t *testing.T) {
 		f.Objects.Trouble(&dra.Trouble{Name: "team-a/train-0.1", Kind: dra.TroubleCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
 		f.Objects.Pod(&dra.PodLife{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		text := told(t, f, pod)
-		if strings.Contains(text, "mend what the controller manager says: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
+		if strings.Contains(text, "correct what the controller manager reports: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)
 		}
 	}

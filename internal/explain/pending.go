@@ -18,7 +18,7 @@ type pendingBuilder struct {
 func (b pendingBuilder) withoutGuess(w cluster.PendingRef) cluster.PendingRef {
 	pod, known := b.facts.Objects.pods[w.Pod]
 	if known && pod.Group != "" && w.Claim == "" && w.Reason == dra.ReasonClaimNotCreated && !b.facts.Gaps.sees(sourceGroups, w.Pod.Namespace) {
-		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is not known whether the claim that the pod shares with its group exists"
+		w.Reason, w.Message = dra.ReasonUnknown, "the PodGroups could not be read, so it is unknown whether the claim that the pod shares with its group exists"
 	}
 	return w
 }
@@ -42,7 +42,7 @@ func (b pendingBuilder) build(w cluster.PendingRef) PendingRef {
 		ref.Asked = specOfCounts(ref.Counts)
 	}
 	if w.Reason == dra.ReasonConstraints && ref.Asked.tooMany() {
-		ref.Meaning = "more devices are asked for than a claim may have"
+		ref.Meaning = "the claim requests more devices than a claim may have"
 	}
 	return ref
 }

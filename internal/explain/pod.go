@@ -71,7 +71,7 @@ func (b podBuilder) progress(life *dra.PodLife, phases []PodPhase) (message stri
 	}
 	if seen[phasePreparation] || seen[phasePreparationStart] {
 		if trouble := b.facts.Objects.preparationFailure(life.Ref, life.UID); trouble != nil {
-			messages = append(messages, fmt.Sprintf("the kubelet says, %s by now: %s", counted(max(trouble.Count, 1), "time", "times"), trouble.Message))
+			messages = append(messages, fmt.Sprintf("the kubelet reports, %s so far: %s", counted(max(trouble.Count, 1), "time", "times"), trouble.Message))
 		}
 	}
 	return strings.Join(messages, "; "), help
@@ -81,19 +81,19 @@ func (b podBuilder) phaseText(life *dra.PodLife, phase string) (text, help strin
 	drivers := some(b.drivers(life), 4)
 	switch phase {
 	case phaseBinding:
-		return "the devices are allocated; the scheduler waits until their binding conditions are true, which a controller of their driver sets",
-			fmt.Sprintf("look at the controller of %s, and at status.devices of the claim", drivers)
+		return "the devices are allocated; their binding conditions, which a controller of their driver sets, are not true yet",
+			fmt.Sprintf("check the controller of %s, and status.devices of the claim", drivers)
 	case phaseScheduling:
 		return "the claims are allocated; the scheduler has not bound the pod to a node",
-			fmt.Sprintf("`kubectl describe pod -n %s %s` shows what the scheduler says", life.Ref.Namespace, life.Ref.Name)
+			fmt.Sprintf("`kubectl describe pod -n %s %s` shows the scheduler's message", life.Ref.Namespace, life.Ref.Name)
 	case phasePreparation:
-		return fmt.Sprintf("the kubelet of %s has %s prepare the devices and makes the sandbox", life.Node, drivers),
-			fmt.Sprintf("look at the pod of %s on node %s, then at the kubelet's log there", drivers, life.Node)
+		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet creates the sandbox", life.Node, drivers),
+			fmt.Sprintf("check the pod of %s on node %s, then the kubelet's log there", drivers, life.Node)
 	case phaseStart:
 		return fmt.Sprintf("the sandbox on %s is ready; no container has started", life.Node),
-			fmt.Sprintf("`kubectl describe pod -n %s %s` shows what its containers wait for, such as an image", life.Ref.Namespace, life.Ref.Name)
+			fmt.Sprintf("`kubectl describe pod -n %s %s` shows why its containers have not started, for example a missing image", life.Ref.Namespace, life.Ref.Name)
 	case phasePreparationStart:
-		return fmt.Sprintf("the kubelet of %s has %s prepare the devices and starts the containers; before Kubernetes 1.36 the two cannot be told apart", life.Node, drivers),
+		return fmt.Sprintf("on %s, %s prepares the devices and the kubelet starts the containers; before Kubernetes 1.36 these phases cannot be distinguished", life.Node, drivers),
 			fmt.Sprintf("`kubectl describe pod -n %s %s`; then the pod of %s on node %s", life.Ref.Namespace, life.Ref.Name, drivers, life.Node)
 	default:
 		return phase, ""

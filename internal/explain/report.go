@@ -142,7 +142,7 @@ type Holder struct {
 	Claim     string     `json:"claim"`
 	Pods      []string   `json:"pods,omitempty"`     // that use it
 	Others    []string   `json:"others,omitempty"`   // what else uses it, such as a PodGroup
-	PodsGone  bool       `json:"podsGone,omitempty"` // none of the pods that it is reserved for exists
+	PodsGone  bool       `json:"podsGone,omitempty"` // no pod that it is reserved for exists
 	Since     *time.Time `json:"since,omitempty"`    // allocated
 	Devices   []string   `json:"devices"`
 

@@ -50,7 +50,7 @@ func otherScenes() map[string]scene {
 		"other-constraints":  {pod, other},
 		"undetermined": {pod, facts(2, pendingRef(dra.ReasonUndetermined, "the diagnosis needs more than 250ms for one evaluation of a selector of request gpus",
 			verdict(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
-		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cut short",
+		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cancelled",
 			verdict(dra.ReasonPendingDiagnosis, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"unknown-forbidden":    {claim, forbidden()},
 		"unknown-silent":       {pod, silent()},
@@ -68,7 +68,7 @@ func unmade(f explain.Facts) explain.Facts {
 
 // forbidden is what somebody sees who may read one namespace alone.
 func forbidden() explain.Facts {
-	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is not known which of the devices that would do are free",
+	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free",
 		verdict(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
 	deny := func(name string) source.Status {
 		return source.Status{Name: name, Reason: source.ReasonPermission, Errors: 1, Message: "list " + name + ": " + name + " is forbidden: User \"jane\" cannot list resource \"" + name + "\" at the cluster scope"}
@@ -86,7 +86,7 @@ func silent() explain.Facts {
 
 // nodesForbidden leaves open which devices one node can reach.
 func nodesForbidden() explain.Facts {
-	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
+	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
 		verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeVerdict{{Node: "node-a"}}})))
 	f.Gaps = explain.GapsOf([]source.Status{{Name: "nodes", Reason: source.ReasonPermission, Errors: 1, Message: "nodes is forbidden"}}, nil, "")
 	return f
@@ -95,7 +95,7 @@ func nodesForbidden() explain.Facts {
 // twoPods share one claim that is not allocated; one of them is gated.
 func twoPods() explain.Facts {
 	v := verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
-	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated", v)
+	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated", v)
 	second, third := first, first
 	second.Pod.Name, second.PodUID, second.Since = "train-1", "train-1", ago(5*time.Minute)
 	third.Pod.Name, third.PodUID, third.Reason, third.Message, third.Verdict = "train-2", "train-2", dra.ReasonGated, "", nil

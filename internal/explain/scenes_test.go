@@ -50,7 +50,7 @@ func deviceScenes() map[string]scene {
 		{Where: "class gpu.example.com", Expression: `device.attributes["gpu.example.com"].model == "H100"`, Device: "gpu.example.com/node-b/gpu-0", Message: "no such key: model"},
 	}})
 	return map[string]scene{
-		"insufficient-devices": {claim, facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and that no taint forbids, 2 can still be allocated",
+		"insufficient-devices": {claim, facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
 			verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{12, 8, 4, 4, 2, 2}, dra.Detail{
 				Removed: []dra.Removal{
 					took(dra.StageClass, 4, "class gpu.example.com", dra.DeviceID{Driver: "nic.example.com", Pool: "node-a", Name: "nic-0"}),
@@ -95,7 +95,7 @@ func noClass() explain.Facts {
 
 // prioritized asks for two large devices or else four small ones.
 func prioritized() explain.Facts {
-	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated", nil)
+	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
 	w.Verdict = &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{
 		{Request: "gpus/large", Class: "large.example.com", Asked: 2, Left: [dra.Stages]int{12, 4, 4, 4, 0, 0}},
@@ -113,7 +113,7 @@ func prioritized() explain.Facts {
 func extended() explain.Facts {
 	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",
-		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and that no taint forbids, 1 can still be allocated",
+		Since: ago(90 * time.Second), Reason: dra.ReasonInsufficient, Message: "request example.com/gpu asks for 2 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated",
 		Verdict: &dra.Verdict{Reason: dra.ReasonInsufficient, Funnel: []dra.RequestFunnel{{Request: "example.com/gpu", Class: "gpu.example.com", Asked: 2, Left: [dra.Stages]int{8, 8, 8, 8, 1, 1}}}},
 	})
 	f.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "infer"}, UID: "infer", Created: ago(90 * time.Second), Extended: map[string]int64{"example.com/gpu": 2}}, false)

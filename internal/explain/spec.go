@@ -45,7 +45,7 @@ func (c Constraint) text() string {
 	if c.MatchAttribute != "" {
 		return fmt.Sprintf("the constraint that %s have the same %s", of, c.MatchAttribute)
 	}
-	return fmt.Sprintf("the constraint that %s have each another %s", of, c.DistinctAttribute)
+	return fmt.Sprintf("the constraint that %s each have a different %s", of, c.DistinctAttribute)
 }
 
 // tooMany reports whether the claim asks for more devices than it may be

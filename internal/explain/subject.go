@@ -39,7 +39,7 @@ func ParseSubject(kind Kind, text, namespace string, asked bool) (Subject, error
 	name := text
 	if before, after, slashed := strings.Cut(text, "/"); slashed {
 		if asked && before != namespace {
-			return Subject{}, fmt.Errorf("%q names another namespace than --namespace=%s", text, namespace)
+			return Subject{}, fmt.Errorf("%q has a different namespace than --namespace=%s", text, namespace)
 		}
 		namespace, name = before, after
 	}

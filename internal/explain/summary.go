@@ -24,16 +24,16 @@ func (s summarizer) claim(report *Report, life *dra.ClaimLife) string {
 		return "is unused"
 	case StatePending:
 		if !s.usages.known(life) {
-			return "is not allocated; whether a pod waits for it is not known"
+			return "is not allocated; whether a pod needs it is unknown"
 		}
-		return "is not allocated; no pod waits for it at present"
+		return "is not allocated; no pod needs it currently"
 	}
 	text := fmt.Sprintf("has %s", counted(len(claim.Devices), "device", "devices"))
 	if claim.Node != "" {
 		text += " on " + claim.Node
 	}
 	if claim.State == StateAllocated {
-		return text + ", reserved for nobody"
+		return text + ", not reserved"
 	}
 	text += ", reserved for " + some(claim.ReservedFor, 3)
 	if s.usages.orphaned(life) {
@@ -49,13 +49,13 @@ func (s summarizer) pod(report *Report, life *dra.PodLife) string {
 	text := map[string]string{
 		StateFinished: "has ended", StateTerminating: "is being deleted", StateRunning: "runs",
 		StateStarting: "has all its claims and has not started",
-		StateUnknown:  "has not started; whether it has its claims is not known",
+		StateUnknown:  "has not started; whether it has its claims is unknown",
 	}[report.State]
 	if life.Node != "" {
 		text += " on " + life.Node
 	}
 	if s.facts.Gaps.lack(sourceClaims) && report.State != StateUnknown {
-		text += "; what it is given is not known"
+		text += "; its claims are unknown"
 	}
 	return text + phaseOf(report)
 }
@@ -76,9 +76,9 @@ func phaseOf(report *Report) string {
 	case oldest == nil:
 		return ""
 	case report.Kind == KindPod:
-		return fmt.Sprintf("; %s under way %s", oldest.Phase, since(oldest.Since, report.At))
+		return fmt.Sprintf("; %s in progress %s", oldest.Phase, since(oldest.Since, report.At))
 	default:
-		return fmt.Sprintf("; %s of pod %s under way %s", oldest.Phase, pod, since(oldest.Since, report.At))
+		return fmt.Sprintf("; %s of pod %s in progress %s", oldest.Phase, pod, since(oldest.Since, report.At))
 	}
 }
 

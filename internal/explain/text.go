@@ -80,7 +80,7 @@ func holdersText(p *printer, r *Report, w *PendingRef) {
 func holderUsers(h Holder) string {
 	var parts []string
 	if h.PodsGone {
-		parts = append(parts, "its pods are gone")
+		parts = append(parts, "its pods no longer exist")
 	}
 	if users := h.used.text(); users != "" {
 		parts = append(parts, users)
@@ -89,9 +89,9 @@ func holderUsers(h Holder) string {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
 	case h.used.known:
-		return "nobody uses it"
+		return "no pod uses it"
 	default:
-		return "who uses it is not known"
+		return "its users are unknown"
 	}
 }
 
@@ -126,9 +126,9 @@ func claimText(p *printer, r *Report, claim *Claim) {
 func claimHistory(r *Report, claim *Claim) string {
 	parts := []string{"exists " + since(claim.Created, r.At)}
 	if claim.MadeFor != "" {
-		made := "made for " + claim.MadeFor
+		made := "created for " + claim.MadeFor
 		if claim.ExtendedResource {
-			made += ", which asks for an extended resource"
+			made += ", which requests an extended resource"
 		}
 		parts = append(parts, made)
 	}
@@ -177,7 +177,7 @@ func podsText(p *printer, r *Report) {
 			if phase.Claim != "" {
 				text += " of " + phase.Claim
 			}
-			p.paragraph(2, text+" is under way "+since(phase.Since, r.At))
+			p.paragraph(2, text+" in progress "+since(phase.Since, r.At))
 		}
 		if pod.Message != "" {
 			p.paragraph(2, pod.Message)
@@ -190,7 +190,7 @@ func gapsText(p *printer, r *Report) {
 	if len(r.NotRead) == 0 {
 		return
 	}
-	p.heading("What could not be read")
+	p.heading("Not read")
 	for _, gap := range r.NotRead {
 		text := gap.Source
 		if gap.Only != "" {
@@ -207,13 +207,13 @@ func specText(p *printer, spec *Spec) {
 	if spec == nil || len(spec.Requests) == 0 {
 		return
 	}
-	section(p, "Asked for")
+	section(p, "Requested")
 	for _, request := range spec.Requests {
 		if len(request.FirstAvailable) == 0 {
 			requestText(p, 4, request)
 			continue
 		}
-		p.paragraph(4, request.Name+": the first of these that can be had")
+		p.paragraph(4, request.Name+": the first of these that can be allocated")
 		for _, alternative := range request.FirstAvailable {
 			requestText(p, 6, alternative)
 		}
@@ -249,7 +249,7 @@ func countsText(p *printer, w *PendingRef) {
 	if len(w.Counts) == 0 {
 		return
 	}
-	section(p, "Devices that each stage leaves")
+	section(p, "Devices after each stage")
 	header := []string{"request", "asked"}
 	for stage := range dra.Stage(dra.Stages) {
 		header = append(header, strings.ReplaceAll(stage.String(), "_", " "))
@@ -280,7 +280,7 @@ func brokenText(p *printer, broken []BrokenSelector) {
 	if len(broken) == 0 {
 		return
 	}
-	section(p, "CEL expressions that cannot be asked")
+	section(p, "CEL expressions that fail")
 	for _, selector := range broken {
 		p.item(4, selector.Where+":", selector.Expression)
 		if selector.Device != "" {
@@ -294,7 +294,7 @@ func removedText(p *printer, removed []Removal) {
 	if len(removed) == 0 {
 		return
 	}
-	section(p, "Taken away")
+	section(p, "Removed")
 	for _, removal := range removed {
 		p.wrapped(blanks(4), blanks(8), removalText(removal), "")
 		if len(removal.Examples) > 0 {
@@ -324,13 +324,13 @@ func removalText(r Removal) string {
 
 func nodesText(p *printer, w *PendingRef) {
 	if len(w.Nodes) > 0 {
-		section(p, "Nodes that come closest")
+		section(p, "Best nodes")
 		for _, node := range w.Nodes {
 			p.item(4, node.Name+":", nodeText(node))
 		}
 	}
 	if w.Fits != "" {
-		section(p, "Devices of one node would do")
+		section(p, "Node with matching devices")
 		p.paragraph(4, w.Fits)
 	}
 }
@@ -350,7 +350,7 @@ func helpText(p *printer, help []string) {
 	if len(help) == 0 {
 		return
 	}
-	section(p, "What would help")
+	section(p, "Remedies")
 	for _, advice := range help {
 		p.item(4, "-", advice)
 	}

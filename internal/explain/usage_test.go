@@ -34,7 +34,7 @@ func TestAdviceToDelete(t *testing.T) {
 		delete bool
 		gone   bool
 	}{
-		"nobody": {func(*dra.ClaimLife, *dra.PodLife) {}, nil, "nobody uses it", true, false},
+		"nobody": {func(*dra.ClaimLife, *dra.PodLife) {}, nil, "no pod uses it", true, false},
 		"a group": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.ReservedFor = []dra.Consumer{group} },
 			nil, "PodGroup gang", false, false},
 		"something else": {func(c *dra.ClaimLife, _ *dra.PodLife) {
@@ -44,26 +44,26 @@ func TestAdviceToDelete(t *testing.T) {
 			nil, "pod worker", false, false},
 		"a pod that has ended": {func(_ *dra.ClaimLife, p *dra.PodLife) {
 			p.Claims, p.Terminal = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}, true
-		}, nil, "nobody uses it", true, false},
+		}, nil, "no pod uses it", true, false},
 		"the pod that it was made for": {func(c *dra.ClaimLife, _ *dra.PodLife) {
 			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "worker"}
 		}, nil, "pod worker", false, false},
 		"another pod of that name": {func(c *dra.ClaimLife, _ *dra.PodLife) {
 			c.MadeFor = dra.Consumer{Resource: "pods", Name: "worker", UID: "before"}
-		}, nil, "nobody uses it", true, false},
+		}, nil, "no pod uses it", true, false},
 		"pods that are gone": {func(c *dra.ClaimLife, _ *dra.PodLife) {
 			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "worker", UID: "before"}}
-		}, nil, "its pods are gone", false, true},
+		}, nil, "its pods no longer exist", false, true},
 		"pods that are gone, and one that waits": {func(c *dra.ClaimLife, p *dra.PodLife) {
 			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "first", UID: "first"}}
 			p.Claims = []dra.PodClaim{{Name: "gpu", Claim: "leftover"}}
-		}, nil, "its pods are gone; pod worker", false, false},
+		}, nil, "its pods no longer exist; pod worker", false, false},
 		"pods were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
-			explain.GapsOf([]source.Status{denied("pods")}, nil, ""), "who uses it is not known", false, false},
+			explain.GapsOf([]source.Status{denied("pods")}, nil, ""), "its users are unknown", false, false},
 		"pods of that namespace were not read": {func(*dra.ClaimLife, *dra.PodLife) {},
-			explain.GapsOf(nil, []source.Status{denied("pods")}, "team-a"), "who uses it is not known", false, false},
+			explain.GapsOf(nil, []source.Status{denied("pods")}, "team-a"), "its users are unknown", false, false},
 		"groups were not read, and it is a group's": {func(c *dra.ClaimLife, _ *dra.PodLife) { c.MadeFor = group },
-			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "who uses it is not known", false, false},
+			explain.GapsOf([]source.Status{denied("podgroups")}, nil, ""), "its users are unknown", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
@@ -83,10 +83,10 @@ func TestAdviceToDelete(t *testing.T) {
 					t.Errorf("%s: advised %v, want %v", what, is, test.delete)
 				}
 			}
-			if strings.Contains(text, "the pods of team-c/leftover are gone: the controller manager's") != test.gone {
+			if strings.Contains(text, "the pods of team-c/leftover no longer exist: the controller manager's") != test.gone {
 				t.Errorf("orphans: want %v", test.gone)
 			}
-			if test.gone && strings.Contains(text, "come free when these end") {
+			if test.gone && strings.Contains(text, "become free when these end") {
 				t.Error("pods that are gone are to end")
 			}
 			t.Logf("\n%s\n%s", text, own)

@@ -31,7 +31,7 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable: the API server could not be asked, and what it answered
 	// last is too old, or there are too many requests with unknown tokens.
-	ErrUnavailable = errors.New("the API server cannot be asked who this is")
+	ErrUnavailable = errors.New("the API server cannot review the token")
 )
 
 // Options say whom to ask and how.
@@ -188,8 +188,8 @@ func (g *Guard) observe(review string, allowed bool, err error) {
 	g.options.Observe(review, outcome)
 	switch failed := g.failing.Swap(err != nil); {
 	case err != nil && !failed:
-		g.options.Log.Warn("the API server does not answer reviews of who may read the pages", "review", review, "error", err.Error())
+		g.options.Log.Warn("the API server does not answer access reviews", "review", review, "error", err.Error())
 	case err == nil && failed:
-		g.options.Log.Info("the API server answers reviews again")
+		g.options.Log.Info("the API server answers access reviews again")
 	}
 }

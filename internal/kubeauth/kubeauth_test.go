@@ -266,7 +266,7 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
 		t.Error("after the outage", answer.Code, answer.Body)
 	}
-	if !strings.Contains(g.log.String(), "answers reviews again") {
+	if !strings.Contains(g.log.String(), "answers access reviews again") {
 		t.Errorf("the log does not say that it is over:\n%s", g.log)
 	}
 }

@@ -56,7 +56,7 @@ func newMemory[V any](now clock.Clock, size, refused int, good func(V) bool) (*m
 		first: make(chan struct{}, concurrentReviews), renewed: make(chan struct{}, concurrentReviews),
 	}
 	if _, err := rand.Read(m.salt[:]); err != nil {
-		return nil, fmt.Errorf("make a key for remembered tokens: %w", err)
+		return nil, fmt.Errorf("create a key for cached tokens: %w", err)
 	}
 	return m, nil
 }

@@ -39,7 +39,7 @@ func (g *Guard) Namespaces(r *http.Request, given []string) (visible map[string]
 		return nil, all, err
 	}
 	if len(given) > maxNamespaces {
-		return nil, false, fmt.Errorf("%w: user %q may not get resourceclaims of all namespaces, and there are %d: name yours in the query, as in ?namespace=NAME", ErrForbidden, user.Name, len(given))
+		return nil, false, fmt.Errorf("%w: user %q may not get resourceclaims of all namespaces, and there are %d: select yours in the query, as in ?namespace=NAME", ErrForbidden, user.Name, len(given))
 	}
 	allowed := make([]atomic.Bool, len(given))
 	asking, ctx := errgroup.WithContext(r.Context())

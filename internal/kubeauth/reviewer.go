@@ -59,7 +59,7 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	}
 	identity, err := json.Marshal(from)
 	if err != nil {
-		return nil, fmt.Errorf("understand the user of a token: %w", err)
+		return nil, fmt.Errorf("decode the user of a token: %w", err)
 	}
 	user.key = string(identity)
 	return user, nil
@@ -130,7 +130,7 @@ func (r *reviewer) create(ctx context.Context, path string, review any) error {
 		return fmt.Errorf("create a review: %w", err)
 	}
 	if err := json.Unmarshal(answer, review); err != nil {
-		return fmt.Errorf("understand a review: %w", err)
+		return fmt.Errorf("decode a review: %w", err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type answer struct {
 func (a *answer) Error() string {
 	text := fmt.Sprintf("%d %s", a.Status, cmp.Or(http.StatusText(a.Status), "unknown status"))
 	if a.Status/100 == 2 {
-		text += ", and a web page, which no collector answers"
+		text += ", and a web page, which is not the answer of a collector"
 	}
 	if a.Message != "" {
 		text += ": " + a.Message

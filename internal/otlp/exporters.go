@@ -29,7 +29,7 @@ func (s Settings) metricExporter(context.Context) (sdkmetric.Exporter, error) {
 	var err error
 	made.sender, err = newGRPCSender(s.Metrics.target(), s.Metrics.Headers, s.Metrics.dialOptions(s.agent(), &made.asked))
 	if err != nil {
-		return nil, fmt.Errorf("make the exporter of metrics to %s: %w", s.Metrics.URL(), err)
+		return nil, fmt.Errorf("create the exporter of metrics to %s: %w", s.Metrics.URL(), err)
 	}
 	return made, nil
 }
@@ -73,7 +73,7 @@ func (s Settings) spanExporter(ctx context.Context) (sdktrace.SpanExporter, erro
 		)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the exporter of traces to %s: %w", s.Traces.URL(), err)
+		return nil, fmt.Errorf("create the exporter of traces to %s: %w", s.Traces.URL(), err)
 	}
 	return made, nil
 }

@@ -85,13 +85,13 @@ func advise(err error, signal Signal, asked bool) string {
 // differently, in the words of Go's TLS, HTTP and gRPC, in lower case.
 func everySign(signal Signal) []sign {
 	const (
-		authority  = "name the collector's authority by OTEL_EXPORTER_OTLP_CERTIFICATE"
-		plaintext  = "the collector does not speak TLS at this port: say http:// if it is meant to be plaintext"
-		encrypted  = "does the collector speak TLS at this port? Then say https://"
-		speaksHTTP = "does the collector speak HTTP at this port? Then say http/protobuf, or gRPC's port, by custom 4317"
-		speaksGRPC = "does the collector speak gRPC at this port? Then say grpc, or HTTP's port, by custom 4318"
-		other      = "a collector without a receiver for this signal? OTEL_METRICS_EXPORTER=none or OTEL_TRACES_EXPORTER=none switch one off"
-		keys       = "the collector does not let us in: OTEL_EXPORTER_OTLP_HEADERS holds keys"
+		authority  = "set the collector's certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE"
+		plaintext  = "the collector does not use TLS at this port: use http:// for plaintext"
+		encrypted  = "if the collector uses TLS at this port, use https://"
+		speaksHTTP = "if the collector uses HTTP at this port, set http/protobuf, or use the port of gRPC, usually 4317"
+		speaksGRPC = "if the collector uses gRPC at this port, set grpc, or use the port of HTTP, usually 4318"
+		other      = "if the collector has no receiver for this signal, disable it with OTEL_METRICS_EXPORTER=none or OTEL_TRACES_EXPORTER=none"
+		keys       = "the collector denies access: set its keys in OTEL_EXPORTER_OTLP_HEADERS"
 	)
 	list := []sign{
 		{"certificate signed by unknown authority", authority},
@@ -115,7 +115,7 @@ func everySign(signal Signal) []sign {
 			sign{"415 unsupported media type", speaksGRPC},
 			sign{"401 unauthorized", keys},
 			sign{"403 forbidden", keys},
-			sign{"404 not found", "is the path right? Collectors listen at /v1/metrics and /v1/traces; or " + other},
+			sign{"404 not found", "check the path: collectors listen at /v1/metrics and /v1/traces; or " + other},
 			// It said something that was no HTTP while it was written to.
 			sign{"use of closed network connection", speaksGRPC})
 	}
@@ -136,9 +136,9 @@ func everySign(signal Signal) []sign {
 // client's certificate and does not like what it got. The alert arrives or
 // does not.
 func askedSigns(signal Signal) []sign {
-	advice := "the collector asks for a client certificate: OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY"
+	advice := "the collector requires a client certificate: set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY"
 	if signal.TLS != nil && signal.TLS.GetClientCertificate != nil {
-		advice = "does the collector know the authority of our client certificate?"
+		advice = "check that the collector trusts the authority of the client certificate"
 	}
 	var list []sign
 	for _, text := range []string{"remote error: tls:", "broken pipe", "connection reset by peer", "use of closed network connection", "eof", "error reading server preface"} {

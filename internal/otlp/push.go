@@ -66,7 +66,7 @@ func New(ctx context.Context, options Options) (*Pusher, error) {
 		return nil, errors.New("push by OTLP: no endpoint is set")
 	}
 	if settings.Metrics.On && settings.Interval <= 0 {
-		return nil, fmt.Errorf("push by OTLP: an interval of %v is none", settings.Interval)
+		return nil, fmt.Errorf("push by OTLP: %v is not a valid interval", settings.Interval)
 	}
 	settings.Agent = cmp.Or(settings.Agent, "dra-exporter/"+options.Identity.version())
 	described, err := describe(ctx, options.Identity, settings.Attributes)
@@ -83,14 +83,14 @@ func New(ctx context.Context, options Options) (*Pusher, error) {
 	if settings.Metrics.On {
 		inner, err := settings.metricExporter(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("make the OTLP exporter of metrics: %w", err)
+			return nil, fmt.Errorf("create the OTLP exporter of metrics: %w", err)
 		}
 		p.metrics = &watchedMetrics{Exporter: inner, watch: newWatch(signalMetrics, settings.Metrics, metrics, options)}
 	}
 	if settings.Traces.On {
 		inner, err := settings.spanExporter(ctx)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make the OTLP exporter of traces: %w", err), p.shutMetrics(ctx))
+			return nil, errors.Join(fmt.Errorf("create the OTLP exporter of traces: %w", err), p.shutMetrics(ctx))
 		}
 		p.spans = &watchedSpans{SpanExporter: inner, watch: newWatch(signalTraces, settings.Traces, metrics, options)}
 		p.tracer = newTracer(tracerOptions{
@@ -155,7 +155,7 @@ func (p *Pusher) dropped(metrics *pushMetrics) func(reason string, traces int) {
 	return func(reason string, traces int) {
 		metrics.addDropped(reason, traces)
 		if reason == reasonShutdown {
-			p.options.Log.Warn("traces were not exported before the end", "traces", traces,
+			p.options.Log.Warn("traces were not exported before shutdown", "traces", traces,
 				"endpoint", p.options.Settings.Traces.URL())
 		}
 	}

@@ -28,7 +28,7 @@ func (p *pushing) recovers(t *testing.T, value float64) {
 	t.Helper()
 	p.set(value)
 	p.arrives(t, value)
-	until(t, "the log says that it works again", func() bool { return len(p.logged.with("pushing works again")) > 0 })
+	until(t, "the log says that it works again", func() bool { return len(p.logged.with("push works again")) > 0 })
 	if up, _ := p.value(t, "dra_exporter_otlp_up", signalMetrics); up != 1 {
 		t.Errorf("dra_exporter_otlp_up is %g", up)
 	}
@@ -42,7 +42,7 @@ func TestCollectorAbsentAtStart(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, func(s *setting) { s.Dead = true })
 		p.failed(t, 3)
-		if line := p.logged.with("pushing fails")[0]; !strings.Contains(line, "connection refused") || !strings.Contains(line, p.collector.Address(protocol)) {
+		if line := p.logged.with("push fails")[0]; !strings.Contains(line, "connection refused") || !strings.Contains(line, p.collector.Address(protocol)) {
 			t.Errorf("the log names neither reason nor endpoint: %s", line)
 		}
 		if _, there := p.value(t, "dra_exporter_otlp_last_success_timestamp_seconds"); there {
@@ -91,7 +91,7 @@ func TestCollectorRefuses(t *testing.T) {
 				p.failed(t, 2)
 				// Where an export is tried again, it may end by its timeout.
 				saysWhy := !answer.Break && answer.RetryAfter == 0
-				if line := p.logged.with("pushing fails")[0]; saysWhy && !strings.Contains(line, answer.Message) {
+				if line := p.logged.with("push fails")[0]; saysWhy && !strings.Contains(line, answer.Message) {
 					t.Errorf("the log does not say what the collector said: %s", line)
 				}
 				p.collector.Answer(nil)
@@ -170,7 +170,7 @@ func TestTLSOfTheWrongKind(t *testing.T) {
 		want              map[string]string // by protocol
 	}{
 		{"plaintext to TLS", collector, nil, map[string]string{protocolGRPC: "https://", protocolHTTP: "https://"}},
-		{"TLS to plaintext", nil, trusting, map[string]string{protocolGRPC: "does not speak TLS", protocolHTTP: "does not speak TLS"}},
+		{"TLS to plaintext", nil, trusting, map[string]string{protocolGRPC: "does not use TLS", protocolHTTP: "does not use TLS"}},
 		{"an authority that nobody trusts", collector, trustingAnother, map[string]string{
 			protocolGRPC: "unknown authority", protocolHTTP: "unknown authority"}},
 	}
@@ -182,7 +182,7 @@ func TestTLSOfTheWrongKind(t *testing.T) {
 					s.Settings.Metrics.Insecure, s.Settings.Metrics.TLS = test.client == nil, test.client
 				})
 				p.failed(t, 2)
-				if line := p.logged.with("pushing fails")[0]; !strings.Contains(line, test.want[protocol]) {
+				if line := p.logged.with("push fails")[0]; !strings.Contains(line, test.want[protocol]) {
 					t.Errorf("the log does not say %q: %s", test.want[protocol], line)
 				}
 				p.finish()
@@ -235,7 +235,7 @@ func TestCollectorRejectsAPart(t *testing.T) {
 func TestCollectorTakesSmallMessagesOnly(t *testing.T) {
 	p := startPushing(t, protocolGRPC, func(s *setting) { s.Collector.LargestMessage = 64 })
 	p.failed(t, 2)
-	if line := p.logged.with("pushing fails")[0]; !strings.Contains(line, "max_recv_msg_size_mib") {
+	if line := p.logged.with("push fails")[0]; !strings.Contains(line, "max_recv_msg_size_mib") {
 		t.Errorf("the log does not say what to do: %s", line)
 	}
 }

@@ -94,7 +94,7 @@ func (l *lines) with(text string) []string {
 // checkLogged wants so many lines of each way, and no other.
 func (p *pushing) checkLogged(t *testing.T, failing, working int) {
 	t.Helper()
-	all, fails, works := p.logged.with(""), p.logged.with("pushing fails"), p.logged.with("pushing works again")
+	all, fails, works := p.logged.with(""), p.logged.with("push fails"), p.logged.with("push works again")
 	if len(fails) != failing || len(works) != working || len(all) != failing+working {
 		t.Errorf("want %d lines of failing and %d of working again, got:\n%s", failing, working, p.logged)
 	}

@@ -21,16 +21,16 @@ func claimTargets() []target {
 		{"k8s.resourceclaim.device.held.time", counterInstrument, "s", claim, "Time for which the claim held the device"},
 		{"k8s.resourceclaim.device.share.time", counterInstrument, "s", claim, "Time for which the claim held the device, weighted by its share of it"},
 		{"k8s.resourceclaim.device.busy.time", counterInstrument, "s", claim, "Integral of the utilization while the claim held the device"},
-		{"k8s.resourceclaim.device.throttled.time", counterInstrument, "s", claim, "Time during which the device slowed itself down while the claim held it, by reason"},
-		{"k8s.resourceclaim.device.utilization", gaugeInstrument, "1", claim, "Share of time that the device, or an engine of it, was at work for the claim"},
-		{"k8s.resourceclaim.device.memory.usage", upDownCounterInstrument, "By", claim, "Device memory in use for the claim"},
-		{"k8s.resourceclaim.device.memory.limit", upDownCounterInstrument, "By", claim, "Device memory that the claim was given"},
+		{"k8s.resourceclaim.device.throttled.time", counterInstrument, "s", claim, "Time during which the device was throttled while the claim held it, by reason"},
+		{"k8s.resourceclaim.device.utilization", gaugeInstrument, "1", claim, "Share of time in which the device, or one of its engines, was active for the claim"},
+		{"k8s.resourceclaim.device.memory.usage", upDownCounterInstrument, "By", claim, "Device memory used by the claim"},
+		{"k8s.resourceclaim.device.memory.limit", upDownCounterInstrument, "By", claim, "Device memory given to the claim"},
 		{"k8s.resourceclaim.device.power", gaugeInstrument, "W", claim, "Power drawn for the claim"},
 		{"k8s.resourceclaim.device.energy", counterInstrument, "J", claim, "Energy drawn while the claim held the device"},
 		{"k8s.resourceclaim.device.io", counterInstrument, "By", claim, "Bytes that the device received and transmitted while the claim held it"},
 		{"k8s.resourceclaim.device.network.io", counterInstrument, "By", claim, "Bytes that the network device received and transmitted while the claim held it"},
-		{"k8s.pod.device.utilization", gaugeInstrument, "1", nil, "The part of the device's utilization that the pod's processes cause"},
-		{"k8s.pod.device.memory.usage", upDownCounterInstrument, "By", nil, "Device memory that the pod's processes use"},
+		{"k8s.pod.device.utilization", gaugeInstrument, "1", nil, "Utilization of the device by the pod's processes"},
+		{"k8s.pod.device.memory.usage", upDownCounterInstrument, "By", nil, "Device memory used by the pod's processes"},
 	}
 }
 

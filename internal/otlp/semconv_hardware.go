@@ -43,14 +43,14 @@ func hardwareTargets() []target {
 	network := []attribute.Key{hwVendor, hwModel}
 	component := []attribute.Key{hwType}
 	return []target{
-		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device in the word of its hardware: 1 for the present state, 0 for the others"},
+		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others"},
 		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type"},
 		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device"},
 		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device"},
 		{"hw.temperature", gaugeInstrument, "Cel", nil, "Temperature at a sensor of the device"},
-		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time that the device, or an engine of it, was at work"},
+		{"hw.gpu.utilization", gaugeInstrument, "1", gpu, "Share of time in which the device, or one of its engines, was active"},
 		{"hw.gpu.memory.usage", upDownCounterInstrument, "By", gpu, "Device memory in use"},
-		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", gpu, "Device memory in all"},
+		{"hw.gpu.memory.limit", upDownCounterInstrument, "By", gpu, "Size of the device memory"},
 		{"hw.gpu.memory.utilization", gaugeInstrument, "1", gpu, "Share of the device memory that is in use"},
 		{"hw.gpu.io", counterInstrument, "By", gpu, "Bytes that the device received and transmitted"},
 		{"hw.network.io", counterInstrument, "By", network, "Bytes that the network device received and transmitted"},

@@ -158,7 +158,7 @@ func (s Settings) String() string {
 		return "off: OTEL_SDK_DISABLED=true"
 	}
 	if s.Withheld() {
-		return "off: there is an endpoint for nothing that is pushed here (OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER; the node role pushes metrics alone)"
+		return "off: no endpoint is set for a signal of this role (OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER; the node role pushes only metrics)"
 	}
 	if !s.On() {
 		return "off"

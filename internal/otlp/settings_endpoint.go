@@ -49,17 +49,17 @@ func (r *reader) placed(flags Flags, kind signalKind) bool {
 // counts.
 func (r *reader) endpoint(g given, insecure bool) endpoint {
 	if strings.Contains(g.value, "@") {
-		r.refuseSecret(g, "no user name and no password in a URL, nor an @: say them by %sHEADERS", exporterPrefix)
+		r.refuseSecret(g, "no user name, password or @ in a URL: use %sHEADERS", exporterPrefix)
 		return endpoint{}
 	}
 	if shown := bare(g.value); shown != g.value {
-		r.refuse(given{g.name, shown + "…"}, "no query and no fragment; say keys by %sHEADERS", exporterPrefix)
+		r.refuse(given{g.name, shown + "…"}, "no query and no fragment; set keys in %sHEADERS", exporterPrefix)
 		return endpoint{}
 	}
 	scheme, rest, found := strings.Cut(g.value, "://")
 	switch {
 	case !found && strings.HasPrefix(strings.ToLower(g.value), "unix:"), strings.EqualFold(scheme, "unix") && !path.IsAbs(rest):
-		r.refuse(g, "name a socket by its whole path: unix:///run/otel/collector.sock")
+		r.refuse(g, "use the full path of a socket: unix:///run/otel/collector.sock")
 		return endpoint{}
 	case !found && insecure:
 		return r.parse(g, "http://"+g.value)
@@ -95,11 +95,11 @@ func (r *reader) parse(g given, text string) endpoint {
 	}
 	switch {
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		r.refuse(g, "unknown scheme %q: say http:// for plaintext, https:// for TLS, or unix:// before a path", parsed.Scheme)
+		r.refuse(g, "unknown scheme %q: use http:// for plaintext, https:// for TLS, or unix:// before a path", parsed.Scheme)
 	case parsed.Hostname() == "":
-		r.refuse(g, "no host: say https://host:%s, or :%s for gRPC", portHTTP, portGRPC)
+		r.refuse(g, "no host: use https://host:%s, or :%s for gRPC", portHTTP, portGRPC)
 	case strings.HasSuffix(parsed.Host, ":") || parsed.Port() != "" && !port(parsed.Port()):
-		r.refuse(g, "no such port: say 1 to 65535, by custom %s for HTTP and %s for gRPC", portHTTP, portGRPC)
+		r.refuse(g, "invalid port: use 1 to 65535, usually %s for HTTP and %s for gRPC", portHTTP, portGRPC)
 	case strings.ContainsFunc(parsed.Host, unusual):
 		r.refuse(g, "a host's name has letters, digits, dots and dashes only")
 	case strings.ContainsFunc(parsed.Path, control):
@@ -124,7 +124,7 @@ func control(r rune) bool { return r < ' ' || r == 0x7f }
 // path is where a signal goes on an HTTP server.
 func (r *reader) path(g given, where endpoint, kind signalKind, base bool) string {
 	if where.unix {
-		r.refuse(g, "only gRPC goes through a socket here: say grpc as the protocol")
+		r.refuse(g, "a socket supports only gRPC here: set the protocol to grpc")
 		return ""
 	}
 	if !base {
@@ -133,7 +133,7 @@ func (r *reader) path(g given, where endpoint, kind signalKind, base bool) strin
 	prefix := strings.TrimRight(where.path, "/")
 	for _, known := range []signalKind{metricsSignal, tracesSignal} {
 		if strings.HasSuffix(prefix, known.path()) {
-			r.refuse(g, "%s is appended to this by itself: leave it away", kind.path())
+			r.refuse(g, "%s is appended automatically: remove it", kind.path())
 		}
 	}
 	return "/" + strings.TrimLeft(prefix+kind.path(), "/")
@@ -146,7 +146,7 @@ func (r *reader) target(g given, where endpoint) string {
 	case where.unix:
 		return where.host
 	case where.path != "" && where.path != "/":
-		r.refuse(g, "gRPC knows no path: leave %s away, or say %s as the protocol", where.path, protocolHTTP)
+		r.refuse(g, "gRPC has no path: remove %s, or set the protocol to %s", where.path, protocolHTTP)
 	case where.port != "":
 	case where.insecure:
 		return where.host + ":80"

@@ -86,7 +86,7 @@ func FuzzHeadersAreSecret(f *testing.F) {
 			}
 		}
 		// What stands where a protocol's header is expected is its name.
-		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) && !strings.Contains(err.Error(), "belongs to the protocol") {
+		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) && !strings.Contains(err.Error(), "is set by the protocol") {
 			t.Fatal(err)
 		}
 	})

@@ -58,7 +58,7 @@ func (r *reader) headers(g given, protocol string) map[string]string {
 		case strings.ContainsFunc(header.value, notPrintable):
 			r.refuseSecret(g, "the value of entry %d has characters that a header cannot have", header.place)
 		case reserved(key):
-			r.refuseSecret(g, "%s (entry %d) belongs to the protocol: leave it away", key, header.place)
+			r.refuseSecret(g, "%s (entry %d) is set by the protocol: remove it", key, header.place)
 		}
 		headers[key] = header.value
 	}

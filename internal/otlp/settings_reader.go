@@ -62,7 +62,7 @@ func (r *reader) choice(g given, known ...string) string {
 	}
 	value := strings.ToLower(g.value)
 	if !slices.Contains(known, value) {
-		r.refuse(g, "unknown; say %s", anyOf(known))
+		r.refuse(g, "unknown; use %s", anyOf(known))
 		return known[0]
 	}
 	return value
@@ -95,7 +95,7 @@ func (r *reader) milliseconds(g given, shortest, otherwise time.Duration) time.D
 		return otherwise
 	}
 	if number < shortest.Milliseconds() || number > longest.Milliseconds() {
-		r.refuse(g, "out of range: say %d to %d milliseconds", shortest.Milliseconds(), longest.Milliseconds())
+		r.refuse(g, "out of range: use %d to %d milliseconds", shortest.Milliseconds(), longest.Milliseconds())
 		return otherwise
 	}
 	return time.Duration(number) * time.Millisecond
@@ -108,7 +108,7 @@ func (r *reader) count(g given, limit, otherwise int) int {
 	}
 	number, err := strconv.Atoi(g.value)
 	if err != nil || number < 1 || number > limit {
-		r.refuse(g, "say a whole number from 1 to %d", limit)
+		r.refuse(g, "use a whole number from 1 to %d", limit)
 		return otherwise
 	}
 	return number

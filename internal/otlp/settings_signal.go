@@ -40,11 +40,11 @@ func (r *reader) exported(kind signalKind) bool {
 			none = true
 		case name == "prometheus" && kind == metricsSignal:
 		default:
-			r.refuse(g, "no exporter %q here; say otlp or none", name)
+			r.refuse(g, "exporter %q is not supported; use otlp or none", name)
 		}
 	}
 	if none && len(names) > 1 {
-		r.refuse(g, "none stands alone")
+		r.refuse(g, "none cannot be combined")
 	}
 	return pushed
 }
@@ -100,7 +100,7 @@ func (r *reader) protocol(flags Flags, kind signalKind, where endpoint) string {
 
 func (r *reader) spoken(g given) string {
 	if strings.EqualFold(g.value, "http/json") {
-		r.refuse(g, "JSON is not spoken here; say %s or %s", protocolHTTP, protocolGRPC)
+		r.refuse(g, "JSON is not supported; use %s or %s", protocolHTTP, protocolGRPC)
 		return protocolHTTP
 	}
 	return r.choice(g, protocolHTTP, protocolGRPC)

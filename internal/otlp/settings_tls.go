@@ -17,10 +17,10 @@ func (r *reader) tls(kind signalKind) *tls.Config {
 	case !certificate.is() && !key.is():
 		return config
 	case !key.is():
-		r.refuse(certificate, "a certificate without its key: say %s too", key.name)
+		r.refuse(certificate, "a certificate without its key: set %s too", key.name)
 		return config
 	case !certificate.is():
-		r.refuse(key, "a key without its certificate: say %s too", certificate.name)
+		r.refuse(key, "a key without its certificate: set %s too", certificate.name)
 		return config
 	}
 	files := &keyPair{certificate: certificate.value, key: key.value}

@@ -105,10 +105,10 @@ func TestTLS(t *testing.T) {
 			"other authority":  {[]string{"127.0.0.1"}, false, "https", other.pairs(), []string{"unknown authority", "OTEL_EXPORTER_OTLP_CERTIFICATE"}},
 			"system's":         {[]string{"127.0.0.1"}, false, "https", nil, []string{"unknown authority", "OTEL_EXPORTER_OTLP_CERTIFICATE"}},
 			"other name":       {[]string{"c.example"}, false, "https", f.pairs(), []string{"127.0.0.1", "certificate"}},
-			"no client's":      {[]string{"127.0.0.1"}, true, "https", f.pairs()[:1], []string{"asks for a client certificate", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"}},
-			"other client's":   {[]string{"127.0.0.1"}, true, "https", append(f.pairs()[:1], other.pairs()[1:]...), []string{"does the collector know the authority of our client certificate?"}},
-			"TLS to plaintext": {nil, false, "https", f.pairs(), []string{"does not speak TLS at this port"}},
-			"plaintext to TLS": {[]string{"127.0.0.1"}, false, "http", nil, []string{"speak TLS at this port? Then say https://"}},
+			"no client's":      {[]string{"127.0.0.1"}, true, "https", f.pairs()[:1], []string{"requires a client certificate", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"}},
+			"other client's":   {[]string{"127.0.0.1"}, true, "https", append(f.pairs()[:1], other.pairs()[1:]...), []string{"check that the collector trusts the authority of the client certificate"}},
+			"TLS to plaintext": {nil, false, "https", f.pairs(), []string{"does not use TLS at this port"}},
+			"plaintext to TLS": {[]string{"127.0.0.1"}, false, "http", nil, []string{"uses TLS at this port, use https://"}},
 		} {
 			t.Run(protocol+" "+name, func(t *testing.T) {
 				options := simulated.Options{}
@@ -171,13 +171,13 @@ func TestWrongPort(t *testing.T) {
 			}
 			collector := startCollector(t, options)
 			pairs := append(f.pairs(), "OTEL_EXPORTER_OTLP_TIMEOUT=30000")
-			wrong := []string{"speak gRPC at this port"}
+			wrong := []string{"uses gRPC at this port"}
 			if scheme == "https" {
 				wrong = nil // a Go server says nothing to it: only the port could tell
 			}
 			checkExport(t, load(t, Flags{Endpoint: scheme + "://" + collector.GRPC(), Protocol: "http/protobuf"}, pairs...), append(wrong, "Post"))
-			checkExport(t, load(t, Flags{Endpoint: scheme + "://" + collector.HTTP(), Protocol: "grpc"}, pairs...), []string{"speak HTTP at this port"})
-			checkExport(t, load(t, Flags{Endpoint: scheme + "://" + collector.HTTP() + "/elsewhere", Protocol: "http/protobuf"}, pairs...), []string{"404", "is the path right?"})
+			checkExport(t, load(t, Flags{Endpoint: scheme + "://" + collector.HTTP(), Protocol: "grpc"}, pairs...), []string{"uses HTTP at this port"})
+			checkExport(t, load(t, Flags{Endpoint: scheme + "://" + collector.HTTP() + "/elsewhere", Protocol: "http/protobuf"}, pairs...), []string{"404", "check the path"})
 		})
 	}
 }
@@ -189,7 +189,7 @@ func TestClientCertificateRotates(t *testing.T) {
 	collector := startCollector(t, simulated.Options{TLS: serverTLS(t, f, true, "127.0.0.1")})
 	f.sign(t, next.authority) // of an authority that the collector does not know
 	settings := load(t, Flags{Endpoint: "https://" + collector.HTTP()}, append(f.pairs(), "OTEL_EXPORTER_OTLP_TIMEOUT=30000")...)
-	checkExport(t, settings, []string{"know the authority of our client certificate?"})
+	checkExport(t, settings, []string{"trusts the authority of the client certificate"})
 	f.sign(t, f.authority)
 	checkExport(t, settings, nil)
 	write(t, f.key, []byte("half written"))
@@ -198,7 +198,7 @@ func TestClientCertificateRotates(t *testing.T) {
 
 // Where an error is the same for several causes, the port tells.
 func TestAdviceByPort(t *testing.T) {
-	for endpoint, want := range map[string]string{"c:4317": "speak gRPC at this port", "c:4318": ""} {
+	for endpoint, want := range map[string]string{"c:4317": "uses gRPC at this port", "c:4318": ""} {
 		signal := Signal{Protocol: protocolHTTP, Endpoint: endpoint}
 		got := advise(errors.New(`Post "https://c/v1/metrics": EOF`), signal, false)
 		if (got != "") != (want != "") || !strings.Contains(got, want) {

@@ -21,7 +21,7 @@ const shortestInterval = time.Second
 // intervalFlag reads --otlp.interval; zero where it is not given.
 func (r *reader) intervalFlag(flags Flags) time.Duration {
 	if flags.Interval != 0 && (flags.Interval < shortestInterval || flags.Interval > longest) {
-		r.refuse(given{"--otlp.interval", flags.Interval.String()}, "out of range: say %s to %s", shortestInterval, longest)
+		r.refuse(given{"--otlp.interval", flags.Interval.String()}, "out of range: use %s to %s", shortestInterval, longest)
 	}
 	return flags.Interval
 }
@@ -47,9 +47,9 @@ func (r *reader) temporality() {
 	switch strings.ToLower(g.value) {
 	case "", "cumulative":
 	case "delta", "lowmemory":
-		r.refuse(g, "only cumulative is exported; where deltas are needed, let the collector's cumulativetodelta processor make them")
+		r.refuse(g, "only cumulative is supported; for deltas, use the collector's cumulativetodelta processor")
 	default:
-		r.refuse(g, "unknown; say cumulative")
+		r.refuse(g, "unknown; use cumulative")
 	}
 }
 
@@ -107,7 +107,7 @@ func (r *reader) ratio() float64 {
 	}
 	ratio, err := strconv.ParseFloat(g.value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) { // not a number is out of range too
-		r.refuse(g, "say the part of the traces to keep, a number from 0 to 1")
+		r.refuse(g, "use the share of the traces to keep, a number from 0 to 1")
 		return 1
 	}
 	return ratio

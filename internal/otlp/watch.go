@@ -114,27 +114,27 @@ func (w *watch) tellPartial(rejected int64, message string) {
 	}
 	w.inPart = true
 	if rejected == 0 {
-		w.log.Warn("the collector takes what is pushed, and warns", "message", oneLine(message))
+		w.log.Warn("the collector accepts the push with a warning", "message", oneLine(message))
 		return
 	}
-	w.log.Warn("the collector rejects a part of what is pushed", "rejected", rejected, "message", oneLine(message))
+	w.log.Warn("the collector rejects a part of the push", "rejected", rejected, "message", oneLine(message))
 }
 
 func (w *watch) tellFailure(now clock.Instant, err error) {
 	w.failures++
-	said, message := []any{"err", err}, "pushing fails"
+	said, message := []any{"err", err}, "push fails"
 	if w.failing {
 		if now.Since(w.told) < reminder {
 			return
 		}
-		message = "pushing still fails"
+		message = "push still fails"
 		said = append(said, "for", now.Since(w.since).Round(time.Second), "failed", w.failures)
 	} else {
 		w.failing, w.since = true, now
 	}
 	w.told = now
 	if tooLarge(err) {
-		said = append(said, "hint", "let the collector's OTLP receiver take larger messages: "+
+		said = append(said, "hint", "configure the collector's OTLP receiver for larger messages: "+
 			"max_recv_msg_size_mib of its gRPC, max_request_body_size of its HTTP")
 	}
 	w.log.Warn(message, said...)
@@ -151,7 +151,7 @@ func (w *watch) end() (whole bool) {
 	w.metrics.up(true)
 	w.inPart = w.inPart && w.partial
 	if w.failing {
-		w.log.Info("pushing works again", "after", w.clock().Since(w.since).Round(time.Millisecond), "failed", w.failures)
+		w.log.Info("push works again", "after", w.clock().Since(w.since).Round(time.Millisecond), "failed", w.failures)
 		w.failing, w.failures = false, 0
 	}
 	return true

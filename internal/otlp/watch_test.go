@@ -71,7 +71,7 @@ func number(t *testing.T, of prometheus.Metric) float64 {
 }
 
 func TestLogsOneLineEachWay(t *testing.T) {
-	const fails, works, part = "pushing fails", "pushing works again", "rejects a part"
+	const fails, works, part = "push fails", "push works again", "rejects a part"
 	bad, less := refused(http.StatusBadRequest, 0), error(PartialSuccess{ErrorMessage: "too\nold", RejectedItems: 2})
 	cases := []struct {
 		name   string
@@ -127,7 +127,7 @@ func TestRemindsOfFailing(t *testing.T) {
 	for range 10 {
 		h.round(errors.New("no such tenant"))
 	}
-	told := h.logged.with("pushing still fails")
+	told := h.logged.with("push still fails")
 	if len(told) != 1 || !strings.Contains(told[0], "no such tenant") || !strings.Contains(told[0], "for=30m0s failed=1801") {
 		t.Errorf("logged:\n%s", h.logged)
 	}
@@ -328,7 +328,7 @@ func TestAWarningIsNoRejection(t *testing.T) {
 	if taken, part := number(t, exports.WithLabelValues(signalMetrics, resultSuccess)), number(t, exports.WithLabelValues(signalMetrics, resultPartial)); taken != 2 || part != 0 {
 		t.Errorf("%g exports count as taken and %g as taken in part, want 2 and none", taken, part)
 	}
-	if told := h.logged.with("warns"); len(told) != 1 || len(h.logged.with("rejects")) != 0 {
+	if told := h.logged.with("with a warning"); len(told) != 1 || len(h.logged.with("rejects")) != 0 {
 		t.Errorf("logged:\n%s", h.logged)
 	}
 }

@@ -82,7 +82,7 @@ func (o *anomalyReader) pool(p *poolRecord) {
 	var detail string
 	switch {
 	case gone:
-		detail = "its slices are gone, and claims hold devices of it"
+		detail = "its slices are missing, and claims hold devices of it"
 	case p.complete != nil && !*p.complete:
 		detail = "incomplete: nothing is allocated from it until its other slices are published"
 		if p.slices != nil {
@@ -102,15 +102,15 @@ func (o *anomalyReader) pool(p *poolRecord) {
 // byKind returns the kinds that have any, the most important first.
 func (o *anomalyReader) byKind() []AnomalyKind {
 	kinds := []AnomalyKind{
-		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Is the driver's pod on that node running?", Items: o.pools},
-		{Kind: "terminating", Title: "Claims that do not go away", Meaning: "They are being deleted, and a finalizer holds them: somebody uses them still, or did not take back what was prepared.", Items: o.stuck},
-		{Kind: "orphaned", Title: "Claims reserved for pods that are gone", Meaning: "They hold devices for nobody.", Items: o.reservedForNone},
-		{Kind: "disagreement", Title: "Driver and kubelet differ on health", Meaning: "One of them says well, the other sick.", Items: o.disagreeing},
+		{Kind: "pools", Title: "Incomplete and empty pools", Meaning: "Check that the driver's pod on the node runs.", Items: o.pools},
+		{Kind: "terminating", Title: "Terminating claims", Meaning: "A finalizer prevents their deletion: a pod still uses them, or their devices are not unprepared.", Items: o.stuck},
+		{Kind: "orphaned", Title: "Orphaned claims", Meaning: "They hold devices, and the pods that they are reserved for no longer exist.", Items: o.reservedForNone},
+		{Kind: "disagreement", Title: "Driver and kubelet disagree on health", Meaning: "One reports healthy, the other unhealthy.", Items: o.disagreeing},
 		{Kind: "taints", Title: "Tainted devices", Meaning: "Allocated only to claims that tolerate the taint.", Items: o.tainted},
 		{Kind: "evictions", Title: "Pods evicted by taints of devices", Quiet: true, Meaning: "By namespace, since the exporter started.", Items: o.evicted},
-		{Kind: "clocks", Title: "Durations whose clocks contradict each other", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
-		{Kind: "dropped", Title: "Rows that a cap has dropped", Quiet: true, Meaning: "By family, over all steps so far: this page may not show all. Raise --metrics.max-series.", Items: o.dropped},
-		{Kind: "notes", Title: "Taints that keep nothing away", Quiet: true, Items: o.noted},
+		{Kind: "clocks", Title: "Contradicting clocks", Quiet: true, Meaning: "By phase, since the exporter started; most of them are not observed.", Items: o.clocks},
+		{Kind: "dropped", Title: "Dropped series", Quiet: true, Meaning: "By family, summed over all steps: this page may be incomplete. Raise --metrics.max-series.", Items: o.dropped},
+		{Kind: "notes", Title: "Taints without effect on scheduling", Quiet: true, Items: o.noted},
 	}
 	kinds = slices.DeleteFunc(kinds, func(k AnomalyKind) bool { return len(k.Items) == 0 })
 	for _, kind := range kinds {

@@ -149,15 +149,15 @@ func gatedItems(view ClusterView) []Anomaly {
 func phaseText(phase string) string {
 	switch phase {
 	case "binding":
-		return "Waits until its devices can be bound."
+		return "Its devices are not ready for binding."
 	case "scheduling":
-		return "Waits for the scheduler to bind the pod."
+		return "The scheduler has not bound the pod yet."
 	case "preparation":
-		return "Waits for its volumes, for its driver to prepare the devices, and for the sandbox."
+		return "Its volumes, its devices or its sandbox are not ready yet."
 	case "start":
-		return "Waits for its first container, such as for its image."
+		return "Its first container has not started yet, for example because of the image."
 	case "preparation_start":
-		return "Waits for its devices, its sandbox and its first container."
+		return "Its devices, its sandbox or its first container are not ready yet."
 	default:
 		return phase
 	}

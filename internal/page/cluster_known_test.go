@@ -46,17 +46,17 @@ func TestTilesOfWhatIsNotKnown(t *testing.T) {
 		slow                  string
 		claims, devices, odds string
 	}{
-		{"all is known", nil, []metric.Row{reserved, unused, free}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "5 of 5 published", "0 nothing does"},
-		{"nothing is there", nil, nil, "0 allocated for 10 s, not running", "0 0 in use · 0 unused", "0 none published", "0 nothing does"},
+		{"all is known", nil, []metric.Row{reserved, unused, free}, "0 allocated for over 10 s, not running", "13 9 in use · 4 unused", "5 of 5 published", "0 none"},
+		{"nothing is there", nil, nil, "0 allocated for over 10 s, not running", "0 0 in use · 0 unused", "0 none published", "0 none"},
 		{"pods are not known", []string{"pods"}, []metric.Row{reserved, free}, "– not known", "– 9 in use · unused not known", "5 of 5 published", "– not known without pods"},
 		{"claims are not", []string{"resourceclaims"}, nil, "– not known", "– not known", "– not known", "– not known without resourceclaims"},
-		{"slices are not", []string{"resourceslices"}, []metric.Row{reserved, unused}, "0 allocated for 10 s, not running", "13 9 in use · 4 unused", "– not known", "– not known without resourceslices"},
+		{"slices are not", []string{"resourceslices"}, []metric.Row{reserved, unused}, "0 allocated for over 10 s, not running", "13 9 in use · 4 unused", "– not known", "– not known without resourceslices"},
 		{"nothing is", []string{"pods", "resourceclaims", "resourceslices"}, nil, "– not known", "– not known", "– not known", "– not known without pods, resourceclaims, resourceslices"},
 		{"some looks wrong anyway", []string{"pods"}, []metric.Row{reserved, free, incomplete}, "– not known", "– 9 in use · unused not known", "5 of 5 published", "1 see below · at least: without pods"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, page := get(t, clusterHandler(t, append(test.rows, sourcesBut(test.unread...)...)), "/")
-			for title, want := range map[string]string{"Slow to start": test.slow, "Claims": test.claims, "Devices free": test.devices, "Looks wrong": test.odds} {
+			for title, want := range map[string]string{"Stuck in a phase": test.slow, "Claims": test.claims, "Devices free": test.devices, "Anomalies": test.odds} {
 				if got := tile(t, page, title); got != want {
 					t.Errorf("%s: %q, want %q", title, got, want)
 				}
@@ -68,13 +68,13 @@ func TestTilesOfWhatIsNotKnown(t *testing.T) {
 // Taint rules are known where an API server has none of them.
 func TestTaintRulesThatCannotBeRead(t *testing.T) {
 	_, page := get(t, clusterHandler(t, append(sourcesBut(), source("devicetaintrules", false)...)), "/")
-	if got, want := tile(t, page, "Looks wrong"), "– not known without devicetaintrules"; got != want {
+	if got, want := tile(t, page, "Anomalies"), "– not known without devicetaintrules"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestClassesThatCannotBeRead(t *testing.T) {
-	want := "What is left of each class is not known: deviceclasses: permission_denied."
+	want := "The capacity of each class is not known: deviceclasses: permission_denied."
 	if _, page := get(t, clusterHandler(t, sourcesBut("deviceclasses")), "/"); !strings.Contains(page, want) {
 		t.Errorf("the page does not say %q", want)
 	}
@@ -92,14 +92,14 @@ func TestWhyItWaits(t *testing.T) {
 		because, claimed    string
 	}{
 		{"judged", "unknown", "c", nil, "No reason is evident.", "claim c"},
-		{"without slices", "unknown", "c", []string{"resourceslices"}, "Not judged: resourceslices could not be read.", "claim c"},
-		{"without classes", "unknown", "c", []string{"deviceclasses"}, "Not judged: deviceclasses could not be read.", "claim c"},
-		{"without both", "unknown", "c", []string{"resourceslices", "deviceclasses"}, "Not judged: resourceslices, deviceclasses could not be read.", "claim c"},
+		{"without slices", "unknown", "c", []string{"resourceslices"}, "Not diagnosed: resourceslices could not be read.", "claim c"},
+		{"without classes", "unknown", "c", []string{"deviceclasses"}, "Not diagnosed: deviceclasses could not be read.", "claim c"},
+		{"without both", "unknown", "c", []string{"resourceslices", "deviceclasses"}, "Not diagnosed: resourceslices, deviceclasses could not be read.", "claim c"},
 		{"known all the same", "quota", "", []string{"resourceslices"}, "The namespace may have no more claims or devices.", "no claim yet"},
 		{"to be made", "claim_not_created", "", nil, "The claim has not been created from its template.", "no claim yet"},
 		{"missing", "claim_missing", "", nil, "The pod names a claim that does not exist.", "its claim does not exist"},
-		{"there, and not for it", "claim_missing", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
-		{"from a template, and not for it", "claim_not_created", "c", nil, "Its claim is being deleted, or was made for another pod.", "claim c"},
+		{"there, and not for it", "claim_missing", "c", nil, "Its claim is being deleted, or was created for another pod.", "claim c"},
+		{"from a template, and not for it", "claim_not_created", "c", nil, "Its claim is being deleted, or was created for another pod.", "claim c"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rows := append(sourcesBut(test.unread...),
@@ -127,22 +127,22 @@ func TestLooksWrongGoesBackToNothing(t *testing.T) {
 		wrong string
 		kind  string // that is shown; empty: none
 	}{
-		{"evictions", row("dra_pod_taint_evictions_total", 3, "namespace", "n"), "0 nothing does", "evictions"},
-		{"clocks", row("dra_exporter_clock_anomalies_total", 2, "phase", "start"), "0 nothing does", "clocks"},
-		{"dropped", row("dra_exporter_series_dropped_total", 2, "family", "dra_devices"), "0 nothing does", "dropped"},
-		{"a deletion as it should be", deleted(59 * time.Second), "0 nothing does", ""},
+		{"evictions", row("dra_pod_taint_evictions_total", 3, "namespace", "n"), "0 none", "evictions"},
+		{"clocks", row("dra_exporter_clock_anomalies_total", 2, "phase", "start"), "0 none", "clocks"},
+		{"dropped", row("dra_exporter_series_dropped_total", 2, "family", "dra_devices"), "0 none", "dropped"},
+		{"a deletion as it should be", deleted(59 * time.Second), "0 none", ""},
 		{"a deletion that is stuck", deleted(60 * time.Second), "1 see below", "terminating"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, page := get(t, clusterHandler(t, append(sourcesBut(), test.row)), "/")
-			if got := tile(t, page, "Looks wrong"); got != test.wrong {
+			if got := tile(t, page, "Anomalies"); got != test.wrong {
 				t.Errorf("%q, want %q", got, test.wrong)
 			}
 			kinds := regexp.MustCompile(`data-kind="(\w*)"`).FindStringSubmatch(page)
 			if got := append(kinds, "", "")[1]; got != test.kind {
 				t.Errorf("the page shows %q, want %q", got, test.kind)
 			}
-			if heading := strings.Contains(page, "What looks wrong"); heading != (test.wrong[0] != '0') {
+			if heading := strings.Contains(page, ">Anomalies</h2>"); heading != (test.wrong[0] != '0') {
 				t.Errorf("the section of what looks wrong is there: %v", heading)
 			}
 		})

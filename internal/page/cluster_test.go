@@ -104,9 +104,9 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 	}{
 		"all is known":     {true, true, true, "No claim is pending.", "No driver publishes devices."},
 		"pods are not":     {false, true, true, "Which claims are pending is not known: pods: permission_denied.", "No driver publishes devices."},
-		"claims are not":   {true, false, true, "Which claims are pending is not known: resourceclaims: permission_denied.", "What is left is not known: resourceclaims: permission_denied."},
-		"slices are not":   {true, true, false, "No claim is pending.", "What is left is not known: resourceslices: permission_denied."},
-		"nothing is known": {false, false, false, "Which claims are pending is not known: pods: permission_denied, resourceclaims: permission_denied.", "What is left is not known: resourceslices: permission_denied, resourceclaims: permission_denied."},
+		"claims are not":   {true, false, true, "Which claims are pending is not known: resourceclaims: permission_denied.", "The capacity is not known: resourceclaims: permission_denied."},
+		"slices are not":   {true, true, false, "No claim is pending.", "The capacity is not known: resourceslices: permission_denied."},
+		"nothing is known": {false, false, false, "Which claims are pending is not known: pods: permission_denied, resourceclaims: permission_denied.", "The capacity is not known: resourceslices: permission_denied, resourceclaims: permission_denied."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := append(append(source("pods", test.pods), source("resourceclaims", test.claims)...), source("resourceslices", test.slices)...)
@@ -115,7 +115,7 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 			if got := strings.Count(text, "No claim is pending") + strings.Count(text, "Which claims are pending is not known"); got != 1 || !strings.Contains(text, test.wait) {
 				t.Errorf("the page does not say %q", test.wait)
 			}
-			if got := strings.Count(text, "No driver publishes") + strings.Count(text, "What is left is not known"); got != 1 || !strings.Contains(text, test.left) {
+			if got := strings.Count(text, "No driver publishes") + strings.Count(text, "The capacity is not known"); got != 1 || !strings.Contains(text, test.left) {
 				t.Errorf("the page does not say %q", test.left)
 			}
 			var answer PendingAnswer

@@ -203,9 +203,9 @@ const gatedReason = "scheduling_gated"
 func (w PendingRef) because(unjudged []Source) string {
 	switch {
 	case w.Reason == "unknown" && len(unjudged) > 0:
-		return "Not judged: " + namesOnly(unjudged) + " could not be read."
+		return "Not diagnosed: " + namesOnly(unjudged) + " could not be read."
 	case w.Claim != "" && slices.Contains([]string{"claim_missing", "claim_not_created"}, w.Reason):
-		return "Its claim is being deleted, or was made for another pod."
+		return "Its claim is being deleted, or was created for another pod."
 	default:
 		return reasonText(w.Reason)
 	}

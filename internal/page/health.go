@@ -59,7 +59,7 @@ const (
 func (s Severity) Rank() int { return int(min(s, Healthy)) }
 
 func (s Severity) String() string {
-	return [...]string{"sick", "recovering", "warned", "well", "unknown"}[s]
+	return [...]string{"unhealthy", "recovering", "degraded", "healthy", "unknown"}[s]
 }
 
 // Severity is the worst of what is said.
@@ -175,7 +175,7 @@ func (h Health) gradeOf(name string) Grade {
 // title is the signal's name as people spell it.
 func (s Signal) title() string {
 	if s.Name == parentSignal {
-		return "its whole device is sick"
+		return "its whole device is unhealthy"
 	}
 	if code, is := strings.CutPrefix(s.Name, "xid_"); is {
 		return XID{Code: code}.title()

@@ -35,24 +35,24 @@ func TestHealth(t *testing.T) {
 		rows []metric.Row
 		want string
 	}{
-		"nothing is said":       {[]metric.Row{said("dra_device_info", "a")}, "unknown by []"},
-		"well":                  {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "kubelet", 1)}, "well by [hardware kubelet]"},
-		"a voice nobody knows":  {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
-		"sick by the driver":    {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}, "sick by [driver]"},
-		"sick by all":           {[]metric.Row{healthy("a", "kubelet", 0), healthy("a", "driver", 0), healthy("a", "hardware", 0)}, "sick by [hardware driver kubelet]"},
-		"sick by the kubelet":   {[]metric.Row{healthy("a", "kubelet", 0)}, "sick by [kubelet]"},
-		"a warning":             {[]metric.Row{healthy("a", "hardware", 1), said(signal, "a", "signal", "dcgm_power", "severity", "warning")}, "warned by [hardware]; warning DCGM power"},
-		"a taint without force": {[]metric.Row{said(taint, "a", "key", "k", "effect", "None")}, "warned by []; warning taint k:None"},
+		"nothing is said":          {[]metric.Row{said("dra_device_info", "a")}, "unknown by []"},
+		"well":                     {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "kubelet", 1)}, "healthy by [hardware kubelet]"},
+		"a voice nobody knows":     {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
+		"unhealthy by the driver":  {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}, "unhealthy by [driver]"},
+		"unhealthy by all":         {[]metric.Row{healthy("a", "kubelet", 0), healthy("a", "driver", 0), healthy("a", "hardware", 0)}, "unhealthy by [hardware driver kubelet]"},
+		"unhealthy by the kubelet": {[]metric.Row{healthy("a", "kubelet", 0)}, "unhealthy by [kubelet]"},
+		"a warning":                {[]metric.Row{healthy("a", "hardware", 1), said(signal, "a", "signal", "dcgm_power", "severity", "warning")}, "degraded by [hardware]; warning DCGM power"},
+		"a taint without force":    {[]metric.Row{said(taint, "a", "key", "k", "effect", "None")}, "degraded by []; warning taint k:None"},
 		"signals, the critical ones first": {[]metric.Row{
 			healthy("a", "hardware", 0), said(signal, "a", "signal", "row_remap_pending", "severity", "warning"),
 			said(signal, "a", "signal", "nvlink_down", "severity", "critical"), said(signal, "a", "signal", "ecc_uncorrected", "severity", "critical"),
 			said(signal, "a", "signal", "dcgm_memory", "severity", "warning"), said(signal, "a", "signal", "dcgm_memory", "severity", "critical"),
 			said(taint, "a", "key", "k", "value", "v", "effect", "NoExecute"), said(signal, "a", "signal", "parent", "severity", "critical"),
-		}, "sick by [hardware]; critical DCGM memory; critical ECC uncorrected; critical NVLink down; critical its whole device is sick; critical taint k=v:NoExecute; warning row remap pending"},
+		}, "unhealthy by [hardware]; critical DCGM memory; critical ECC uncorrected; critical NVLink down; critical its whole device is unhealthy; critical taint k=v:NoExecute; warning row remap pending"},
 		"XIDs": {slices.Concat([]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical"), said(signal, "a", "signal", "xid_94", "severity", "warning")},
 			xids("a", "13", 2, time.Minute), xids("a", "31", 1, 2*time.Hour), xids("a", "48", 0, 0), xids("a", "79", 1, 3*time.Hour), xids("a", "94", 1, time.Hour), xids("a", "other", 5, time.Hour)),
-			"sick by [hardware]; critical Xid 79 (GPU fell off the bus) 1x 3h0m0s; warning Xid 94 1x 1h0m0s; note Xid 13 2x 1m0s; note other Xid 5x 1h0m0s"},
-		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "sick by [hardware]; critical Xid 79 (GPU fell off the bus)"},
+			"unhealthy by [hardware]; critical Xid 79 (GPU fell off the bus) 1x 3h0m0s; warning Xid 94 1x 1h0m0s; note Xid 13 2x 1m0s; note other Xid 5x 1h0m0s"},
+		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "unhealthy by [hardware]; critical Xid 79 (GPU fell off the bus)"},
 	} {
 		// The order of the families is of no account.
 		for range 2 {
@@ -77,9 +77,9 @@ func written(h Health) string {
 	return b.String()
 }
 
-// sickPartition is a GPU with two partitions of which one is sick, held by one
+// unhealthyPartition is a GPU with two partitions of which one is unhealthy, held by one
 // claim, and a claim of the other.
-func sickPartition() []metric.Row {
+func unhealthyPartition() []metric.Row {
 	of := func(uuid string) []string {
 		return []string{"uuid", uuid, "parent_uuid", "gpu", "namespace", "lab", "resourceclaim", "of-" + uuid}
 	}
@@ -91,17 +91,17 @@ func sickPartition() []metric.Row {
 	}
 }
 
-// A sick partition does not make its device sick, but is where to look first.
+// A unhealthy partition does not make its device unhealthy, but is where to look first.
 func TestSickPartition(t *testing.T) {
-	view := viewOf(sickPartition(), noon)
+	view := viewOf(unhealthyPartition(), noon)
 	if view.Summary().Unhealthy != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Healthy {
-		t.Errorf("%d devices are sick, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
+		t.Errorf("%d devices are unhealthy, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
 	}
 	if first := view.Devices[0].Partitions[0].UUID; first != "b" {
 		t.Errorf("the first partition is %s", first)
 	}
-	if sick := view.Unhealthy(); len(sick) != 1 || sick[0].UUID != "b" || len(sick[0].Affected) != 1 || sick[0].Affected[0].Claim != "of-b" {
-		t.Errorf("sick are %+v", sick)
+	if unhealthy := view.Unhealthy(); len(unhealthy) != 1 || unhealthy[0].UUID != "b" || len(unhealthy[0].Affected) != 1 || unhealthy[0].Affected[0].Claim != "of-b" {
+		t.Errorf("unhealthy are %+v", unhealthy)
 	}
 	if first := view.Claims[0]; first.Name != "of-b" || first.Severity() != Unhealthy || *first.Devices[0].Health.Hardware {
 		t.Errorf("the first claim is %+v", first)
@@ -111,19 +111,19 @@ func TestSickPartition(t *testing.T) {
 	}
 }
 
-// Who holds a partition of a sick device suffers as well; the partitions are
+// Who holds a partition of a unhealthy device suffers as well; the partitions are
 // not told beside it.
-func TestSickDeviceWithPartitions(t *testing.T) {
-	rows := append(sickPartition(), healthy("gpu", "driver", 0))
-	sick := viewOf(rows, noon).Unhealthy()
-	if len(sick) != 1 || sick[0].UUID != "gpu" || len(sick[0].Affected) != 2 {
-		t.Errorf("sick are %+v", sick)
+func TestUnhealthyDeviceWithPartitions(t *testing.T) {
+	rows := append(unhealthyPartition(), healthy("gpu", "driver", 0))
+	unhealthy := viewOf(rows, noon).Unhealthy()
+	if len(unhealthy) != 1 || unhealthy[0].UUID != "gpu" || len(unhealthy[0].Affected) != 2 {
+		t.Errorf("unhealthy are %+v", unhealthy)
 	}
 }
 
-// A claim that has let go of a sick device does not suffer from it.
+// A claim that has let go of a unhealthy device does not suffer from it.
 func TestClaimThatHasLetGo(t *testing.T) {
-	rows := sickPartition()
+	rows := unhealthyPartition()
 	for i := range rows {
 		if rows[i].Family.Name == "dra_claim_held" {
 			rows[i].Value = 0
@@ -133,25 +133,25 @@ func TestClaimThatHasLetGo(t *testing.T) {
 	if claim := view.Claims[0]; claim.Severity() != Unknown || claim.Devices[0].Health.Severity() != Unhealthy {
 		t.Errorf("the claim is %+v", claim)
 	}
-	if sick := view.Unhealthy(); len(sick) != 1 || len(sick[0].Affected) != 0 {
-		t.Errorf("sick are %+v", sick)
+	if unhealthy := view.Unhealthy(); len(unhealthy) != 1 || len(unhealthy[0].Affected) != 0 {
+		t.Errorf("unhealthy are %+v", unhealthy)
 	}
 }
 
-func TestSickDevicesOnThePage(t *testing.T) {
+func TestUnhealthyDevicesOnThePage(t *testing.T) {
 	_, text := get(t, handler(t, scene(t)), "/")
 	for _, want := range []string{
-		"<title>(2 sick) node-a", "2 of 8 whole devices sick", `class="whole sick"`, `class="partition sick"`, "sick device</span>",
-		`data-field="health" data-value="sick" data-hardware="0" data-driver="0" data-kubelet="1"`,
+		"<title>(2 unhealthy) node-a", "2 of 8 whole devices unhealthy", `class="whole unhealthy"`, `class="partition unhealthy"`, "unhealthy device</span>",
+		`data-field="health" data-value="unhealthy" data-hardware="0" data-driver="0" data-kubelet="1"`,
 		`<span class="why critical">Xid 79 (GPU fell off the bus) <span class="when">112 s ago</span></span>`, `<span class="why note">Xid 13 <span class="when">×7 · 60 s ago</span></span>`,
-		`<span class="why critical">its whole device is sick</span><span class="why critical">ECC uncorrected</span>`,
+		`<span class="why critical">its whole device is unhealthy</span><span class="why critical">ECC uncorrected</span>`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
 	_, text = get(t, handler(t, []metric.Row{healthy("a", "hardware", 1)}), "/")
-	if strings.Contains(text, "alarm") || strings.Contains(text, "sick)") || !strings.Contains(text, `well <span class="by">by hardware`) {
+	if strings.Contains(text, "alarm") || strings.Contains(text, "unhealthy)") || !strings.Contains(text, `healthy <span class="by">by hardware`) {
 		t.Errorf("a node that is well: %s", text)
 	}
 }
@@ -174,7 +174,7 @@ func TestXIDsWithoutAVerdict(t *testing.T) {
 
 // The JSON keeps its order by name.
 func TestClaimsAreInOrderWhateverIsSick(t *testing.T) {
-	rows := sickPartition()
+	rows := unhealthyPartition()
 	_, text := get(t, handler(t, rows), "/api/v1/claims")
 	if a, b := strings.Index(text, `"of-a"`), strings.Index(text, `"of-b"`); a < 0 || b < a {
 		t.Errorf("the order is another: %s", text)

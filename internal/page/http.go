@@ -143,8 +143,8 @@ func (s *site[View]) refusal(err error) (status int, message string) {
 	if refused := (*Refusal)(nil); errors.As(err, &refused) {
 		return refused.Status, refused.Message
 	}
-	s.config.Log.Warn("cannot find out what the reader of a page may see", "error", err.Error())
-	return http.StatusServiceUnavailable, "it cannot be found out what you may see"
+	s.config.Log.Warn("cannot determine the permissions of a reader", "error", err.Error())
+	return http.StatusServiceUnavailable, "your permissions cannot be determined"
 }
 
 func (s *site[View]) writeJSON(w http.ResponseWriter, status int, document any) {

@@ -37,7 +37,7 @@ func TestPageBeforeTheFirstSnapshot(t *testing.T) {
 func TestPageOfAnEmptyNode(t *testing.T) {
 	site := handler(t, []metric.Row{row("dra_exporter_source_up", 0, "source", "nvml")})
 	_, text := get(t, site, "/")
-	for _, want := range []string{"no sample yet", "No source sees a device", "No pod of this node uses a claim", "<b>nvml</b> down"} {
+	for _, want := range []string{"no sample yet", "No source reports a device", "No pod of this node uses a claim", "<b>nvml</b> down"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

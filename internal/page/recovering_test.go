@@ -27,12 +27,12 @@ func TestADeviceBetweenTwoFatalXidsIsRecovering(t *testing.T) {
 		"just after":           {slices.Concat(well, xids("a", "79", 2, 2*time.Minute)), "recovering by [hardware driver]; warning Xid 79 (GPU fell off the bus) 2x 2m0s"},
 		"the newest counts":    {slices.Concat(well, xids("a", "79", 1, 9*time.Minute), xids("a", "48", 1, time.Minute)), "recovering by [hardware driver]; warning Xid 48 (uncorrectable ECC error) 1x 1m0s; note Xid 79 (GPU fell off the bus) 1x 9m0s"},
 		"while the alert ends": {slices.Concat(well, xids("a", "79", 1, 30*time.Minute)), "recovering by [hardware driver]; warning Xid 79 (GPU fell off the bus) 1x 30m0s"},
-		"nobody says well":     {slices.Concat([]metric.Row{said("dra_device_info", "a")}, xids("a", "79", 1, time.Minute)), "recovering by []; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
+		"no source reports":    {slices.Concat([]metric.Row{said("dra_device_info", "a")}, xids("a", "79", 1, time.Minute)), "recovering by []; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
 		"before a warning":     {slices.Concat(warned, xids("a", "79", 1, time.Minute), xids("a", "94", 1, 0)), "recovering by [hardware driver]; warning Xid 94 1x 0s; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
-		"still sick":           {slices.Concat(sick, xids("a", "79", 1, time.Minute)), "sick by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
-		"after the alert":      {slices.Concat(well, xids("a", "79", 1, 40*time.Minute)), "well by [hardware driver]; note Xid 79 (GPU fell off the bus) 1x 40m0s"},
-		"an application's":     {slices.Concat(well, xids("a", "31", 1, time.Minute)), "well by [hardware driver]; note Xid 31 1x 1m0s"},
-		"never":                {slices.Concat(well, xids("a", "79", 0, 0)), "well by [hardware driver]"},
+		"still sick":           {slices.Concat(sick, xids("a", "79", 1, time.Minute)), "unhealthy by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
+		"after the alert":      {slices.Concat(well, xids("a", "79", 1, 40*time.Minute)), "healthy by [hardware driver]; note Xid 79 (GPU fell off the bus) 1x 40m0s"},
+		"an application's":     {slices.Concat(well, xids("a", "31", 1, time.Minute)), "healthy by [hardware driver]; note Xid 31 1x 1m0s"},
+		"never":                {slices.Concat(well, xids("a", "79", 0, 0)), "healthy by [hardware driver]"},
 	} {
 		if got := written(device(t, viewOf(test.rows, noon).Devices, "a").Health); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -44,7 +44,7 @@ func TestADeviceBetweenTwoFatalXidsIsRecovering(t *testing.T) {
 // befell one partition is not the whole device's.
 func TestPartitionsRecoverWithTheirWholeDevice(t *testing.T) {
 	rows := func(of string) []metric.Row {
-		return slices.Concat(sickPartition()[:6], []metric.Row{healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 1)}, xids(of, "79", 1, time.Minute))
+		return slices.Concat(unhealthyPartition()[:6], []metric.Row{healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 1)}, xids(of, "79", 1, time.Minute))
 	}
 	view := viewOf(rows("gpu"), noon)
 	for _, claim := range view.Claims {
@@ -76,8 +76,8 @@ func TestRecoveringOnThePageAndInJSON(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if strings.Contains(text, `class="state"><svg class="mark-of well"`) {
-		t.Error("the page says well beside it")
+	if strings.Contains(text, `class="state"><svg class="mark-of healthy"`) {
+		t.Error("the page shows healthy beside it")
 	}
 	_, text = get(t, site, "/api/v1/claims")
 	if want := `"recovering": {

@@ -92,20 +92,20 @@ func (v View) Summary() Summary {
 // Unhealthy are the devices to look at first: whole ones with all who hold them or
 // a partition of them, and partitions of devices that are not unhealthy themselves.
 func (v View) Unhealthy() []UnhealthyDevice {
-	var sick []UnhealthyDevice
+	var unhealthy []UnhealthyDevice
 	for _, device := range v.Devices {
 		whole := UnhealthyDevice{device, device.Holders}
 		for _, partition := range device.Partitions {
 			whole.Affected = append(slices.Clip(whole.Affected), partition.Holders...)
 			if device.Health.Severity() != Unhealthy && partition.Health.Severity() == Unhealthy {
-				sick = append(sick, UnhealthyDevice{partition, partition.Holders})
+				unhealthy = append(unhealthy, UnhealthyDevice{partition, partition.Holders})
 			}
 		}
 		if device.Health.Severity() == Unhealthy {
-			sick = append(sick, whole)
+			unhealthy = append(unhealthy, whole)
 		}
 	}
-	return sick
+	return unhealthy
 }
 
 // ByNamespace adds up the totals of each namespace.
@@ -401,7 +401,7 @@ type NamespaceUse struct {
 	Device, Shared, Busy, Energy *float64 // seconds, joules; of the totals that are known
 	Cost                         *float64
 	Currency                     string
-	Unpriced                     *float64 // device-seconds that have no price, nil if all have one
+	Unpriced                     *float64 // device-seconds without a price, nil if all have one
 }
 
 func (u *NamespaceUse) add(t Totals) {
@@ -418,13 +418,13 @@ func (u *NamespaceUse) add(t Totals) {
 func remedy(state string) string {
 	switch state {
 	case "disabled":
-		return "--no-device.processes turns it off. Leave that flag out to have it."
+		return "--no-device.processes turns it off. Remove that flag to enable it."
 	case "pid_namespace":
-		return "The exporter does not see the node's processes, or has not reached the kubelet, which tells. Deploy it with the kustomize component process-attribution, which sets hostPID."
+		return "The exporter cannot see the node's processes, or has not connected to the kubelet yet. Deploy it with the kustomize component process-attribution, which sets hostPID."
 	case "no_procfs":
-		return "The exporter cannot read procfs, which tells in which pod a process runs: --path.procfs says where it is mounted."
+		return "The exporter cannot read procfs, which it needs to find the pod of a process. Set --path.procfs."
 	case "no_pods":
-		return "Nobody knows whose the processes are as long as the API server has not told of the pods. Leave out --kubernetes.disable; see the source pods."
+		return "Processes cannot be assigned until the API server has reported the pods. Remove --kubernetes.disable; check the source pods."
 	case "unsupported":
 		return "No device source here lists processes. NVML does: add --device.source=nvml on nodes with NVIDIA's driver."
 	default:

@@ -178,7 +178,7 @@ func TestRefusedReaders(t *testing.T) {
 		message string
 	}{
 		{&Refusal{http.StatusForbidden, "name your namespaces"}, http.StatusForbidden, "name your namespaces"},
-		{errors.New("dial tcp 10.0.0.1:443: refused"), http.StatusServiceUnavailable, "it cannot be found out what you may see"},
+		{errors.New("dial tcp 10.0.0.1:443: refused"), http.StatusServiceUnavailable, "your permissions cannot be determined"},
 	} {
 		visible := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, false, refused.err }
 		node, cluster := limited(t, scene(t), Handlers, visible), limited(t, clusterScene(t), ClusterHandlers, visible)

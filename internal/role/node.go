@@ -100,7 +100,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 		n.cluster = cluster
 	}
 	if options.API != nil && options.PodsAPI != "" {
-		log.Info("following pods by the kubelet's Pods API", "socket", options.PodsAPI)
+		log.Info("watching pods through the kubelet's Pods API", "socket", options.PodsAPI)
 		n.pods = kubelet.NewPodWatcher(kubelet.PodsOptions{
 			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.PodsSourceName).Observe,
 		})

@@ -15,7 +15,7 @@ import (
 
 // logNothingToReload logs that SIGHUP is ignored.
 func logNothingToReload(log *slog.Logger) {
-	log.Info("SIGHUP is ignored: there is no file to reload; the web configuration, its certificates and tokens are read whenever they are used, flags at the start alone")
+	log.Info("SIGHUP is ignored: there is no file to reload; the web configuration, its certificates and tokens are read at each use, flags only at the start")
 }
 
 // priceList is that of --cost.prices, which can be reloaded.
@@ -42,7 +42,7 @@ func newPriceList(path string, read *price.Prices, registry prometheus.Registere
 	list.set(read)
 	for _, collector := range []prometheus.Collector{list.successful, list.lastSuccess} {
 		if err := registry.Register(collector); err != nil {
-			return nil, fmt.Errorf("register how the price list was reloaded: %w", err)
+			return nil, fmt.Errorf("register metrics of the price list: %w", err)
 		}
 	}
 	return list, nil
@@ -66,11 +66,11 @@ func (l *priceList) prices() *price.Prices {
 func (l *priceList) reload() {
 	read, err := price.Load(l.path)
 	if before := l.latest.Load(); err == nil && read.Currency != before.Currency {
-		err = fmt.Errorf("the currency is %s now and was %s: costs of the two cannot be added up, so it takes a restart", read.Currency, before.Currency)
+		err = fmt.Errorf("the currency changed to %s from %s: their costs cannot be added up; restart the exporter to change it", read.Currency, before.Currency)
 	}
 	if err != nil {
 		l.successful.Set(0)
-		l.log.Error("the price list was not reloaded, and the one of before stays in force", "file", l.path, "error", err)
+		l.log.Error("the price list was not reloaded; the previous list stays in use", "file", l.path, "error", err)
 		return
 	}
 	l.set(read)

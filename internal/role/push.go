@@ -27,7 +27,7 @@ type pushed struct {
 func (p pushed) pusher(now clock.Clock, log *slog.Logger) (*otlp.Pusher, error) {
 	if !p.settings.On() {
 		if p.settings.Withheld() {
-			log.Warn("nothing is pushed by OTLP", "settings", p.settings)
+			log.Warn("OTLP push is disabled", "settings", p.settings)
 		}
 		return nil, nil
 	}

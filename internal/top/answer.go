@@ -86,7 +86,7 @@ func decode(body []byte, document any) error {
 		return fmt.Errorf("its answer has more than %d values", maxValues)
 	}
 	if err := json.Unmarshal(body, document); err != nil {
-		return fmt.Errorf("its answer is no document of dra-exporter: %w", err)
+		return fmt.Errorf("its answer is not a document of dra-exporter: %w", err)
 	}
 	return nil
 }
@@ -96,9 +96,9 @@ func checkVersion(version string) error {
 	case page.APIVersion:
 		return nil
 	case "":
-		return fmt.Errorf("its answer is no document of dra-exporter: it has no apiVersion")
+		return fmt.Errorf("its answer is not a document of dra-exporter: it has no apiVersion")
 	default:
-		return fmt.Errorf("it answers by API %q, and this program knows %s: use a newer one", clean(version), page.APIVersion)
+		return fmt.Errorf("it uses API %q, and this program supports %s: use a newer program", clean(version), page.APIVersion)
 	}
 }
 

@@ -82,8 +82,8 @@ func TestCost(t *testing.T) {
 // memory.
 func TestWhatIsNoDocument(t *testing.T) {
 	for body, want := range map[string]string{
-		``:                          "no document",
-		`<html>`:                    "no document",
+		``:                          "not a document",
+		`<html>`:                    "not a document",
 		`{}`:                        "no apiVersion",
 		`{"apiVersion": "v2"}`:      `API "v2"`,
 		`{"apiVersion": "\u001b["}`: `API "?["`,
@@ -169,10 +169,10 @@ func TestARecoveringDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := &answer.Rows[0]
-	if got, want := healthCell(row), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarned {
+	if got, want := healthCell(row), "recovering: Xid 79 (GPU fell off the bus) 2m ago"; got != want || deviceCell(row) != "!u" || healthStyle(row) != styleWarning {
 		t.Errorf("top says %q, want %q", got, want)
 	}
-	if *row.severity() <= *(&Row{Health: "warned"}).severity() {
+	if *row.severity() <= *(&Row{Health: "degraded"}).severity() {
 		t.Error("it does not stand before what is warned of")
 	}
 }

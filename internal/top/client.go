@@ -111,8 +111,8 @@ const (
 
 // ErrClusterRole and ErrNodeAgent say that an address is the other role's.
 var (
-	ErrClusterRole = errors.New("the cluster role answers there, and a node agent is wanted")
-	ErrNodeAgent   = errors.New("a node agent answers there, and the cluster role is wanted")
+	ErrClusterRole = errors.New("this is the cluster role, not a node agent")
+	ErrNodeAgent   = errors.New("this is a node agent, not the cluster role")
 )
 
 // mistaken says whose address it is where an exporter lacks the path that was
@@ -135,7 +135,7 @@ func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path strin
 // without restoring the terminal.
 func recovered(err *error) {
 	if panicked := recover(); panicked != nil {
-		*err = fmt.Errorf("this program failed on its answer, which is a bug: %v", panicked)
+		*err = fmt.Errorf("this program failed to read its answer, which is a bug: %v", panicked)
 	}
 }
 
@@ -150,7 +150,7 @@ func (a *Asker) get(ctx context.Context, agent Agent, path string) ([]byte, time
 	}
 	address := agent.Base.JoinPath(path)
 	address.RawQuery = url.Values{"namespace": a.Namespaces}.Encode()
-	body, header, err := request{a.Client, a.Timeout, MaxBody + 1}.get(ctx, address, "no address to ask")
+	body, header, err := request{a.Client, a.Timeout, MaxBody + 1}.get(ctx, address, "no address to read")
 	if err != nil {
 		return nil, time.Time{}, err
 	}

@@ -168,7 +168,7 @@ func (c *Cluster) get(ctx context.Context, next string, list any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, list); err != nil {
-		return fmt.Errorf("what answers there is no API server: %w", err)
+		return fmt.Errorf("the server at this address is not an API server: %w", err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func columns() []column {
 	named := func(c column) column { c.sort = ByName; return c }
 	device := text("DEVICE", 3, 8, 40, deviceCell)
 	device.style = healthStyle
-	health := text("HEALTH", 10, 6, 40, healthCell)
+	health := text("HEALTH", 10, 10, 40, healthCell)
 	health.sort, health.style = ByHealth, healthStyle
 	return []column{
 		place(named(text("NAMESPACE", 4, 9, 30, func(r *Row) string { return r.Namespace }))),
@@ -140,21 +140,21 @@ func costCell(g Glyphs, r *Row) string {
 
 // The styles in use.
 const (
-	styleBold    = "\x1b[1m"
-	styleDim     = "\x1b[2m"
-	styleReverse = "\x1b[7m"
-	styleBusy    = "\x1b[32m"
-	styleWarned  = "\x1b[33m"
-	styleSick    = "\x1b[1;31m"
-	styleEnd     = "\x1b[0m"
+	styleBold      = "\x1b[1m"
+	styleDim       = "\x1b[2m"
+	styleReverse   = "\x1b[7m"
+	styleBusy      = "\x1b[32m"
+	styleWarning   = "\x1b[33m"
+	styleUnhealthy = "\x1b[1;31m"
+	styleEnd       = "\x1b[0m"
 )
 
 func healthStyle(r *Row) string {
 	switch r.Health {
-	case "sick":
-		return styleSick
-	case "recovering", "warned":
-		return styleWarned
+	case "unhealthy":
+		return styleUnhealthy
+	case "recovering", "degraded":
+		return styleWarning
 	default:
 		return ""
 	}
@@ -165,7 +165,7 @@ func utilizationStyle(r *Row) string {
 	case r.Utilization == nil:
 		return styleDim
 	case r.Idle != nil:
-		return styleWarned
+		return styleWarning
 	default:
 		return styleBusy
 	}

@@ -76,7 +76,7 @@ func ParseAddress(text string) (*url.URL, error) {
 		return nil, errors.New("an address is http://HOST:PORT or https://HOST:PORT")
 	}
 	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return nil, fmt.Errorf("%s is no address: http://HOST:PORT or https://HOST:PORT", parsed.Redacted())
+		return nil, fmt.Errorf("%s is not an address: use http://HOST:PORT or https://HOST:PORT", parsed.Redacted())
 	}
 	return parsed, nil
 }

@@ -96,9 +96,9 @@ func (d drawing) nothing(reading Reading) string {
 	case reading.Answered == 0 && len(reading.Failures) < missing:
 		return "No agent has answered yet."
 	case reading.Answered == 0:
-		return "No agent could be read, so it is not known which claims hold devices."
+		return "No agent could be read, so the claims that hold devices are unknown."
 	case len(reading.Silent) > 0:
-		return "No agent of " + clean(strings.Join(reading.Silent, ", ")) + " has answered, so it is not known which claims hold devices there."
+		return "No agent of " + clean(strings.Join(reading.Silent, ", ")) + " has answered, so the claims that hold devices there are unknown."
 	case d.state.Filter != "" && len(reading.Rows) > 0:
 		return "Nothing matches " + clean(d.state.Filter) + "."
 	}
@@ -108,7 +108,7 @@ func (d drawing) nothing(reading Reading) string {
 	}
 	text += " holds a device here"
 	if missing > 0 {
-		text += fmt.Sprintf(", as far as %d of %s have answered", reading.Answered, counted(reading.Agents, "agent"))
+		text += fmt.Sprintf(", according to %d of %s", reading.Answered, counted(reading.Agents, "agent"))
 	}
 	return text + "."
 }
@@ -223,10 +223,10 @@ func marks(rows []*Row) string {
 		return false
 	}
 	if has(func(r *Row) bool { return r.WholeUtilization() || r.WholeMemory() || r.wholePower() }) {
-		texts = append(texts, "* of the whole device, which several share")
+		texts = append(texts, "* whole device, shared by several claims")
 	}
 	if has((*Row).marked) {
-		texts = append(texts, "! sick, recovering or warned of")
+		texts = append(texts, "! unhealthy, recovering or degraded")
 	}
 	return strings.Join(texts, "   ")
 }
@@ -244,14 +244,14 @@ func (d drawing) failures(reading Reading) []string {
 	var lines []string
 	for i, failure := range all {
 		if d.look.Height > 0 && i == named && len(all) > named+1 {
-			lines = append(lines, d.line(styleWarned, fmt.Sprintf("and %d more", len(all)-named)))
+			lines = append(lines, d.line(styleWarning, fmt.Sprintf("and %d more", len(all)-named)))
 			break
 		}
 		who := failure.Agent
 		if failure.Node != "" && failure.Node != failure.Agent {
 			who = failure.Node + " (" + failure.Agent + ")"
 		}
-		lines = append(lines, d.line(styleWarned, clean(who+": "+failure.Error)))
+		lines = append(lines, d.line(styleWarning, clean(who+": "+failure.Error)))
 	}
 	return lines
 }

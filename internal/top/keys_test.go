@@ -131,8 +131,8 @@ func TestSort(t *testing.T) {
 	if got := sorted(rows, Order{Key: ByName, Reversed: true}); got != "[zero unknown one b-half also a-half]" {
 		t.Errorf("by name: %s", got)
 	}
-	sick := []*Row{{Claim: "unknown"}, {Claim: "well", Health: "well"}, {Claim: "sick", Health: "sick"}, {Claim: "warned", Health: "warned"}}
-	if got := sorted(sick, Order{Key: ByHealth}); got != "[sick warned well unknown]" {
+	sick := []*Row{{Claim: "unknown"}, {Claim: "healthy", Health: "healthy"}, {Claim: "unhealthy", Health: "unhealthy"}, {Claim: "degraded", Health: "degraded"}}
+	if got := sorted(sick, Order{Key: ByHealth}); got != "[unhealthy degraded healthy unknown]" {
 		t.Errorf("by health: %s", got)
 	}
 }
@@ -148,8 +148,8 @@ func sorted(rows []*Row, order Order) string {
 
 // Every word of a filter must be in one of a row's names.
 func TestFilter(t *testing.T) {
-	row := Row{Namespace: "team-ml", Claim: "train", Node: "node-a", Device: "gpu-0", Model: "NVIDIA H100", UUID: "GPU-12", Pods: []string{"train-0"}, Health: "sick"}
-	for filter, want := range map[string]int{"": 1, "TRAIN": 1, "h100 node-a": 1, "train-0": 1, "sick": 1, "train node-b": 0, "teamml": 0, "  ": 1} {
+	row := Row{Namespace: "team-ml", Claim: "train", Node: "node-a", Device: "gpu-0", Model: "NVIDIA H100", UUID: "GPU-12", Pods: []string{"train-0"}, Health: "unhealthy"}
+	for filter, want := range map[string]int{"": 1, "TRAIN": 1, "h100 node-a": 1, "train-0": 1, "unhealthy": 1, "train node-b": 0, "teamml": 0, "  ": 1} {
 		if got := len(State{Filter: filter}.Chosen([]*Row{&row})); got != want {
 			t.Errorf("%q leaves %d rows, want %d", filter, got, want)
 		}

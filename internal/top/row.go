@@ -31,8 +31,8 @@ type Row struct {
 	Idle *float64 `json:"idleSeconds,omitempty"` // by the agent's clock
 	Held *float64 `json:"heldSeconds,omitempty"`
 
-	Health  string   `json:"health,omitempty"`        // sick, recovering, warned or well
-	Reasons []string `json:"healthReasons,omitempty"` // why it is not well, the gravest first
+	Health  string   `json:"health,omitempty"`        // unhealthy, recovering, degraded or healthy
+	Reasons []string `json:"healthReasons,omitempty"` // why it is not healthy, the gravest first
 
 	Price    *float64 `json:"pricePerHour,omitempty"` // of the whole device
 	Cost     *float64 `json:"costPerHour,omitempty"`  // of what the claim has of it
@@ -124,7 +124,7 @@ func (r Row) wholePower() bool {
 
 // marked reports whether the device is unhealthy, recovering or degraded.
 func (r *Row) marked() bool {
-	return r.Health == "sick" || r.Health == "recovering" || r.Health == "warned"
+	return r.Health == "unhealthy" || r.Health == "recovering" || r.Health == "degraded"
 }
 
 // has reports whether each word is in one of the row's names.
@@ -146,7 +146,7 @@ func (r *Row) has(words []string) bool {
 
 // severity is how serious the health is; nil: unknown.
 func (r *Row) severity() *float64 {
-	grades := map[string]float64{"sick": 3, "recovering": 2, "warned": 1, "well": 0}
+	grades := map[string]float64{"unhealthy": 3, "recovering": 2, "degraded": 1, "healthy": 0}
 	if grade, said := grades[r.Health]; said {
 		return &grade
 	}

@@ -131,10 +131,10 @@ func (p *Progress) Report(fleet *Fleet) {
 	p.reported = now
 	asked, all := fleet.Asked()
 	if p.rewriting {
-		fmt.Fprintf(p.to, "\rasked %d of %d agents\x1b[K", asked, all)
+		fmt.Fprintf(p.to, "\rread %d of %d agents\x1b[K", asked, all)
 		return
 	}
-	fmt.Fprintf(p.to, "asked %d of %d agents\n", asked, all)
+	fmt.Fprintf(p.to, "read %d of %d agents\n", asked, all)
 }
 
 // Clear removes the line from the terminal.

@@ -87,7 +87,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
 		Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
-		Attribution: evil, Health: "sick", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
+		Attribution: evil, Health: "unhealthy", Reasons: []string{evil}, Currency: evil, Cost: new(1.0),
 	}
 	reading := Reading{
 		At: noon, Agents: 2, Rows: []*Row{&row, &row}, Failures: []Failure{{evil, evil, evil}}, Stale: []Failure{{evil, evil, evil}}, ListError: evil,

@@ -94,7 +94,7 @@ func TestRoundWithFaults(t *testing.T) {
 		"leads elsewhere": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.Base.String(), http.StatusFound)
 		}), "302 Found"},
-		"no JSON":   {agent(t, "", says([]byte("<html>"))), "no document of dra-exporter"},
+		"no JSON":   {agent(t, "", says([]byte("<html>"))), "not a document of dra-exporter"},
 		"too large": {agent(t, "", says(make([]byte, MaxBody+1))), "larger than 4 MiB"},
 		"endless": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
 			for blanks := make([]byte, 1<<16); r.Context().Err() == nil; {
@@ -194,7 +194,7 @@ func TestWaiting(t *testing.T) {
 	}
 	broken := agent(t, "cluster", says([]byte("x")))
 	reading = round(t, asker(t), Listing{Cluster: &broken})
-	if reading.Pending != nil || !strings.Contains(reading.PendingError, "no document") {
+	if reading.Pending != nil || !strings.Contains(reading.PendingError, "not a document") {
 		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
 	}
 	reading = round(t, asker(t), Listing{Trouble: errors.New("no cluster role found")})

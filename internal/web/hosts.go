@@ -25,9 +25,9 @@ func knownHosts(allowed []string, next http.Handler) http.Handler {
 		host := hostOf(r.Host)
 		switch {
 		case isLoopback(addressOf(r.RemoteAddr)) && !isLocalName(host) && !slices.Contains(allowed, host) && !slices.Contains(allowed, "*"):
-			http.Error(w, "this server is not known by the name in the Host header: give it by --web.allowed-host if it is right", http.StatusMisdirectedRequest)
+			http.Error(w, "the name in the Host header is not allowed: set --web.allowed-host if it is correct", http.StatusMisdirectedRequest)
 		case !sameOrigin(r.Header.Get("Origin"), r.Host):
-			http.Error(w, "pages of other sites may not read this", http.StatusForbidden)
+			http.Error(w, "requests from pages of other sites are not allowed", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -39,7 +39,7 @@ func knownHosts(allowed []string, next http.Handler) http.Handler {
 func checkHosts(allowed []string) error {
 	for _, name := range allowed {
 		if name != "*" && (name == "" || hostOf(name) != name || strings.Contains(name, "*")) {
-			return fmt.Errorf("--web.allowed-host=%s is no host name: give it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", name)
+			return fmt.Errorf("--web.allowed-host=%s is not a host name: write it in lower case, such as dra.example.com, without scheme, port and pattern, or * for any", name)
 		}
 	}
 	return nil

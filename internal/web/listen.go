@@ -21,7 +21,7 @@ func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 		return inherit()
 	}
 	if len(*flags.WebListenAddresses) == 0 {
-		return nil, errors.New(flag + " names no address")
+		return nil, errors.New(flag + " is not an address")
 	}
 	var listeners []net.Listener
 	for _, address := range *flags.WebListenAddresses {
@@ -54,7 +54,7 @@ func listenOn(address string) (net.Listener, error) {
 func inherit() ([]net.Listener, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
-		return nil, fmt.Errorf("take the listeners of --web.systemd-socket: %w", err)
+		return nil, fmt.Errorf("get the listeners of --web.systemd-socket: %w", err)
 	}
 	if len(listeners) == 0 {
 		return nil, errors.New("--web.systemd-socket is set, but systemd passed no socket")

@@ -66,9 +66,9 @@ func logging(gatherer prometheus.Gatherer, log *slog.Logger) prometheus.Gatherer
 		switch {
 		case text == last:
 		case err != nil:
-			log.Warn("the page of metrics is incomplete", "error", text)
+			log.Warn("the metrics page is incomplete", "error", text)
 		default:
-			log.Info("the page of metrics is complete again")
+			log.Info("the metrics page is complete again")
 		}
 		last = text
 		return families, err

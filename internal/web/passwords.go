@@ -44,7 +44,7 @@ func newPasswords(log *slog.Logger) (*passwords, error) {
 		attempts: make(map[string]*rate.Limiter),
 	}
 	if _, err := rand.Read(p.key[:]); err != nil {
-		return nil, fmt.Errorf("make a key for remembered passwords: %w", err)
+		return nil, fmt.Errorf("create a key for cached passwords: %w", err)
 	}
 	return p, nil
 }
@@ -62,7 +62,7 @@ func (p *passwords) before(toolkit http.Handler) http.Handler {
 		digest := p.digest(user, password)
 		known := p.isKnown(digest)
 		if address := addressOf(r.RemoteAddr); !known && !p.mayTry(address) {
-			p.log.Warn("an address tries too many passwords that are not known", "address", address)
+			p.log.Warn("an address tries too many unknown passwords", "address", address)
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many attempts with wrong passwords, try again later", http.StatusTooManyRequests)
 			return

@@ -112,7 +112,7 @@ func checkPasswords(config Config) error {
 		return fmt.Errorf("read --web.config.file %s: %w", file, err)
 	}
 	if len(users.Passwords) > 0 {
-		return fmt.Errorf("--web.config.file %s has basic_auth_users, which cannot be used with --web.kubernetes-auth: both need the Authorization header, so leave one out", file)
+		return fmt.Errorf("--web.config.file %s has basic_auth_users, which cannot be used with --web.kubernetes-auth: both need the Authorization header, so remove one", file)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (s *Server) shutDown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		s.config.Log.Warn("requests in flight are cut off", "error", err.Error())
+		s.config.Log.Warn("requests in flight are aborted", "error", err.Error())
 		_ = server.Close() // its listener is closed already
 	}
 }

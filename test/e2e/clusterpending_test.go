@@ -38,7 +38,7 @@ func wantedWaits() []wantedWait {
 		{"no-device-class", "device", "no-device-class", "nobody-made-it", "device class nobody-made-it does not exist", "no_device_class", nil, []string{"create DeviceClass nobody-made-it"}},
 		{"no-matching-device", "device", "no-matching-device", "plain.pending", cannot, "no_matching_device", one(2, 0, 0, 0, 0), []string{"widen the selectors", "size >= 99"}},
 		{"undetermined", "device", "undetermined", "plain.pending", cannot, "undetermined", nil, []string{
-			"cannot be diagnosed: one of its selectors has", "make the selectors of the claim cheaper",
+			"cannot be diagnosed: one of its selectors has", "simplify the selectors of the claim",
 		}},
 		{"bad-selector", "device", "bad-selector", "plain.pending", "no such key: nosuch", "no_matching_device", one(2, 0, 0, 0, 0), []string{"no such key: nosuch", "CEL expression of request main"}},
 		{"tainted", "device", "tainted", "tainted.pending", cannot, "tainted", one(1, 1, 0, 0, 0), []string{"pending.example.com/worn", "tolerate it"}},
@@ -55,7 +55,7 @@ func wantedWaits() []wantedWait {
 		{"other", "device", "other", "fabric.pending", "2 Insufficient cpu", "other_constraints", one(2, 2, 2, 2, 2), []string{"Insufficient cpu"}},
 		{"affinity", "device", "affinity", "fabric.pending", "didn't match Pod's node affinity/selector", "other_constraints", one(2, 2, 2, 2, 2), []string{"node affinity/selector"}},
 		{"elsewhere", "device", "holder", "single.pending", "1 resourceclaim not available on the node", "other_constraints", nil, []string{"resourceclaim not available on the node"}},
-		{"gated", "device", "gated", "fabric.pending", "Scheduling is blocked due to non-empty scheduling gates", "scheduling_gated", nil, []string{"scheduling gates", "nothing is wrong"}},
+		{"gated", "device", "gated", "fabric.pending", "Scheduling is blocked due to non-empty scheduling gates", "scheduling_gated", nil, []string{"scheduling gates", "this is intended"}},
 		{"first-available", "device", "first-available", "multiple", cannot, "tainted", map[string][]int{
 			"main/four": {2, 2, 2, 2, 1}, "main/worn": {1, 1, 0, 0, 0},
 		}, []string{"main/four", "main/worn"}},
@@ -261,7 +261,7 @@ func testUnknown(t *testing.T) {
 	scheduler := shared.Process("scheduler")
 	kill(t, scheduler)
 	deployText(t, "pending-silent", silentPod)
-	wantedWait{"silent", "device", "silent", "fabric.pending", "", "unknown", map[string][]int{"main": {2, 2, 2, 2, 2}}, []string{"whether the scheduler runs"}}.test(t, "pending-silent")
+	wantedWait{"silent", "device", "silent", "fabric.pending", "", "unknown", map[string][]int{"main": {2, 2, 2, 2, 2}}, []string{"check that the scheduler runs"}}.test(t, "pending-silent")
 	start(t, scheduler)
 	clusterSays(t, "nothing to wait", func(p *scrape.Page) error {
 		return none(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "pending-silent"})

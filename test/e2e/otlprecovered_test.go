@@ -59,7 +59,7 @@ func (r *pushing) logged(t *testing.T) {
 		return found
 	}
 	for _, signal := range r.signals {
-		fails, again := count("pushing fails", "signal="+signal), count("pushing works again", "signal="+signal)
+		fails, again := count("push fails", "signal="+signal), count("push works again", "signal="+signal)
 		if fails != 1 || again != 1 {
 			t.Errorf("%s: there are %d lines that %s fail, and %d that they work again", r.name, fails, signal, again)
 		}

@@ -32,11 +32,11 @@ func pageSaysSick(tab context.Context, t *testing.T, claim, uuid, why string) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		look, err := chromedp.Run(tab, chromedp.Evaluate[healthLook](script))
 		isRed := look.Red > 2*look.Green && look.Red > 2*look.Blue
-		if err == nil && look.Says == "sick" && isRed && strings.Contains(look.Text, why) {
+		if err == nil && look.Says == "unhealthy" && isRed && strings.Contains(look.Text, why) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the page says %+v of %s, not that it is sick by %q (%v)", look, uuid, why, err)
+			t.Fatalf("the page says %+v of %s, not that it is unhealthy by %q (%v)", look, uuid, why, err)
 		}
 	}
 }

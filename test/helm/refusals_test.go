@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		"profile, no name":   {"node: {appArmorProfile: {type: Localhost}}", []string{"node.appArmorProfile", "localhostProfile"}},
 		"name of no profile": {"cluster: {appArmorProfile: {type: RuntimeDefault, localhostProfile: x}}", []string{"cluster.appArmorProfile", "localhostProfile"}},
 		"profile, no type":   {"cluster: {appArmorProfile: {localhostProfile: x}}", []string{"cluster.appArmorProfile", "type"}},
-		"nothing runs":       {"{node: {enabled: false}, cluster: {enabled: false}}", []string{"node.enabled", "cluster.enabled", "switch one of them on"}},
+		"nothing runs":       {"{node: {enabled: false}, cluster: {enabled: false}}", []string{"node.enabled", "cluster.enabled", "enable one of them"}},
 		"hostPID alone":      {"node: {hostPID: true, kubernetesAPI: false}", []string{"node.hostPID", "node.kubernetesAPI"}},
 		"no API and podsAPI": {"node: {podsAPI: true, kubernetesAPI: false}", []string{"node.podsAPI", "node.kubernetesAPI"}},
 		"TLS of nothing":     {"web: {tls: true}", []string{"web.tls", "web.configSecret"}},

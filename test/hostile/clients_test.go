@@ -453,7 +453,7 @@ func TestPasswordGuessing(t *testing.T) {
 	}
 	told := 0
 	for _, line := range server.log.lines() {
-		if strings.Contains(line, "tries too many passwords") && strings.Contains(line, "address=") {
+		if strings.Contains(line, "tries too many unknown passwords") && strings.Contains(line, "address=") {
 			told++
 		}
 	}

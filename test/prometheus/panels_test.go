@@ -94,7 +94,7 @@ source:dra_exporter_source_up:count{source="pods"} 2x60
 func panelCases() map[string]panelCase {
 	const (
 		waiting   = "Pending claims"
-		remapping = "Memory errors and what was done about them"
+		remapping = "Memory errors and remapped rows"
 		supply    = "Supply and demand by class"
 	)
 	zero := map[string]float64{"{}": 0}
@@ -105,7 +105,7 @@ func panelCases() map[string]panelCase {
 			`dra_exporter_source_up{instance="cluster", source="resourceslices"} 0x60`, map[string]float64{}},
 		"with slices all have one": {"dra-exporter", "Nodes without an agent", "A", nodeRole + clusterRole +
 			`dra_exporter_source_up{instance="cluster", source="resourceslices"} 1x60`, zero},
-		"held by a device whose health nobody tells": {"dra-health", "Claims on sick devices", "A", `
+		"held by a device whose health nobody tells": {"dra-health", "Claims on unhealthy devices", "A", `
 dra_claim_held{node="n", namespace="a", resourceclaim="c", uuid="u"} 1x60
 node:dra_devices:count{node="n"} 1x60
 `, map[string]float64{}},
@@ -129,7 +129,7 @@ dra_claims{instance="old", namespace="a", deviceclass="gpu", state="pending"} 3x
 dra_claims{instance="new", namespace="a", deviceclass="gpu", state="pending"} 3x60
 dra_claims{instance="new", namespace="b", deviceclass="gpu", state="pending"} 1x60
 `, map[string]float64{`{state="pending"}`: 4}},
-		"device-hours, not seconds": {"dra-efficiency", "Which claims cost the most?", "B", `
+		"device-hours, not seconds": {"dra-efficiency", "Most expensive claims", "B", `
 claim:dra_claim_cost:increase5m{namespace="a", resourceclaim="c", currency="EUR"} _x58 1 2
 claim:dra_claim_device_seconds:increase5m{namespace="a", resourceclaim="c"} _x58 3600 3600
 `, map[string]float64{`{namespace="a", resourceclaim="c"}`: 2}},

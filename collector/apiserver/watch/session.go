@@ -306,7 +306,7 @@ func (s *session) checkLag(now, pending clock.Instant) source.Queue {
 	case lagging:
 		s.lagging = true
 		s.tracker.Impair(&source.Failure{Reason: source.ReasonLagging, Err: fmt.Errorf(
-			"watch %s: events have waited for more than %s to be processed: what is shown is older than that", s.resource, s.limits.Lag.Round(time.Second))})
+			"watch %s: events have been queued for more than %s: the exported data is older than that", s.resource, s.limits.Lag.Round(time.Second))})
 	default:
 		s.lagging = false
 		s.tracker.Report(nil)

@@ -63,7 +63,7 @@ func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(
 		}
 		list, err := meta.ListAccessor(page)
 		if err != nil {
-			return fmt.Errorf("understand a list of %s: %w", s.Resource, err)
+			return fmt.Errorf("decode a list of %s: %w", s.Resource, err)
 		}
 		admitted.ResourceVersion, admitted.Continue = list.GetResourceVersion(), list.GetContinue()
 		admitted.RemainingItemCount = list.GetRemainingItemCount()
@@ -73,7 +73,7 @@ func (s *Source) list(ctx context.Context, query metav1.ListOptions, admit func(
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("take in a list of %s: %w", s.Resource, err)
+			return fmt.Errorf("store a list of %s: %w", s.Resource, err)
 		}
 		return nil
 	})

@@ -139,7 +139,7 @@ func (s *Store[O, V]) Receive(object any, deleted, live bool) (items int, err er
 	named, ok := object.(metav1.Object)
 	typed, isOne := s.typed(object)
 	if !ok || !isOne && s.decoder.Convert == nil {
-		return 0, fmt.Errorf("take a watched object in: %T is not what is watched", object)
+		return 0, fmt.Errorf("store a watched object: %T is not the watched type", object)
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -177,7 +177,7 @@ func TestAPipeInPlaceOfAFile(t *testing.T) {
 	before := text()
 	tree.Pipe(whole + "gpu_busy_percent")
 	piped := text()
-	if !strings.Contains(piped, "it is no regular file") || strings.Contains(piped, "utilization{}") || strings.Count(piped, "\n") != strings.Count(before, "\n") {
+	if !strings.Contains(piped, "it is not a regular file") || strings.Contains(piped, "utilization{}") || strings.Count(piped, "\n") != strings.Count(before, "\n") {
 		t.Errorf("with a pipe:\n%s", piped)
 	}
 	tree.Remove(whole + "gpu_busy_percent")

@@ -95,7 +95,7 @@ type blockCount struct {
 }
 
 // errBusy is what the driver says while the card is being reset.
-var errBusy = fmt.Errorf("the driver does not answer just now: %w", fs.ErrNotExist)
+var errBusy = fmt.Errorf("the driver does not answer now: %w", fs.ErrNotExist)
 
 // parseBlockCount reads what a file of a block says: lines of a kind of error
 // ("ue", "ce", and on some "de") and a count.

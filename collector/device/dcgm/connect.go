@@ -41,7 +41,7 @@ func connect(o Options) (*engine, error) {
 	if !taken.CompareAndSwap(false, true) {
 		return nil, &source.Failure{
 			Reason: source.ReasonOther,
-			Err:    errors.New("connect to a DCGM host engine: this process has a connection already, and the library's binding can have one alone"),
+			Err:    errors.New("connect to a DCGM host engine: this process already has a connection, and the library's binding allows only one"),
 		}
 	}
 	if o.HostEngine == "" {
@@ -76,7 +76,7 @@ func endpoint(hostEngine string) (address, socket string) {
 func unreachable(hostEngine string, err error) error {
 	if hostEngine == "" {
 		return &source.Failure{Reason: source.ReasonUnavailable, Err: fmt.Errorf(
-			"start an embedded DCGM engine: %w: it needs the driver's libraries and devices; run with the RuntimeClass nvidia, or name a host engine that runs by --dcgm.host-engine", err)}
+			"start an embedded DCGM engine: %w: it needs the driver's libraries and devices; run with the RuntimeClass nvidia, or set --dcgm.host-engine to a running host engine", err)}
 	}
 	remedy := "start nv-hostengine there, or correct --dcgm.host-engine"
 	if _, _, split := net.SplitHostPort(strings.TrimPrefix(hostEngine, "tcp://")); split != nil && !strings.HasPrefix(hostEngine, "unix://") {
@@ -94,7 +94,7 @@ const oldestEngine = 4
 // each other.
 func (e *engine) greet() error {
 	if binding.connection == 0 {
-		return errors.New("connect to the DCGM host engine: the library's binding keeps its connection elsewhere than it did in v1.4611")
+		return errors.New("connect to the DCGM host engine: the library's binding stores its connection elsewhere than in v1.4611")
 	}
 	build, err := e.build()
 	if err != nil {

@@ -19,9 +19,9 @@ func newJournal(log *slog.Logger) *journal {
 func (j *journal) report(what string, err error) {
 	switch {
 	case err != nil && !j.missing[what]:
-		j.log.Warn("the host engine does not give it", "what", what, "error", err.Error())
+		j.log.Warn("the host engine does not provide it", "what", what, "error", err.Error())
 	case err == nil && j.missing[what]:
-		j.log.Info("the host engine gives it again", "what", what)
+		j.log.Info("the host engine provides it again", "what", what)
 	}
 	j.missing[what] = err != nil
 }
@@ -29,7 +29,7 @@ func (j *journal) report(what string, err error) {
 // unknown tells that the engine or the library does not know a field.
 func (j *journal) unknown(field uint16, version string) {
 	if !j.fields[field] {
-		j.log.Info("the host engine does not know the field", "field", field, "version", version)
+		j.log.Info("the field is unknown to the host engine", "field", field, "version", version)
 	}
 	j.fields[field] = true
 }

@@ -44,7 +44,7 @@ func openLibrary(path string) (*library, error) {
 	if handle == nil {
 		return nil, &source.Failure{
 			Reason: source.ReasonLibraryMissing,
-			Err:    fmt.Errorf("open DCGM's library: %s: install the package datacenter-gpu-manager-4-core, or name the library by --dcgm.library", C.GoString(complaint)),
+			Err:    fmt.Errorf("open DCGM's library: %s: install the package datacenter-gpu-manager-4-core, or set --dcgm.library", C.GoString(complaint)),
 		}
 	}
 	l := &library{handle}

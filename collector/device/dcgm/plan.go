@@ -113,7 +113,7 @@ func (p *plan) addInstance(i instance, gpu device.Device) {
 func (p *plan) err() error {
 	var errs []error
 	for _, gpu := range p.nameless {
-		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it does not tell its UUID: it may be lost", gpu.id))
+		errs = append(errs, fmt.Errorf("identify GPU %d of the DCGM host engine: it reports no UUID; it may be lost", gpu.id))
 	}
 	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ func (r *reader) Read(ctx context.Context, tier device.Tier) ([]device.Observati
 	if !s.enter(ctx) {
 		return nil, &source.Failure{
 			Reason: source.ReasonTimeout,
-			Err:    errors.New("connect to the DCGM host engine: a call into the library has not come back"),
+			Err:    errors.New("connect to the DCGM host engine: a call into the library has not returned"),
 		}
 	}
 	defer s.leave()
@@ -163,7 +163,7 @@ func (s *Source) examine(f *found, gpu entity) {
 	case f.lost:
 		f.errs = append(f.errs, fmt.Errorf("read %s: %w", f.Device.UUID, statusGPULost))
 	case !f.told && !f.stale && len(f.errs) == 0:
-		f.errs = append(f.errs, fmt.Errorf("read %s: the host engine tells nothing of it", f.Device.UUID))
+		f.errs = append(f.errs, fmt.Errorf("read %s: the host engine reports nothing about it", f.Device.UUID))
 	}
 	if f.lost || f.told {
 		f.Readings = append(f.Readings, device.Reading{Quantity: device.Lost, Value: truth(f.lost)})

@@ -211,7 +211,7 @@ func (s *Source) Close() error {
 	patient, end := context.WithTimeout(context.Background(), lookPatience)
 	defer end()
 	if !s.enter(patient) {
-		return errors.New("close: a call into the library has not come back")
+		return errors.New("close: a call into the library has not returned")
 	}
 	defer s.leave()
 	if s.session != nil {

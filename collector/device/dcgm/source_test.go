@@ -181,7 +181,7 @@ func TestSilentGPU(t *testing.T) {
 		if len(after[0].Readings) > 0 {
 			return false
 		}
-		if err == nil || !strings.Contains(err.Error(), "tells nothing of it") || after[0].Device.UUID != before[0].Device.UUID || len(after[1].Readings) == 0 {
+		if err == nil || !strings.Contains(err.Error(), "reports nothing about it") || after[0].Device.UUID != before[0].Device.UUID || len(after[1].Readings) == 0 {
 			t.Errorf("a silent GPU is\n%s", written(after, err))
 		}
 		return true
@@ -403,7 +403,7 @@ func TestTwoSources(t *testing.T) {
 	use(t, node)
 	one, two := newSource(t, Options{}), newSource(t, Options{})
 	r := connected(t, one)
-	if _, err := two.Readers(t.Context()); err == nil || !strings.Contains(err.Error(), "one alone") {
+	if _, err := two.Readers(t.Context()); err == nil || !strings.Contains(err.Error(), "only one") {
 		t.Errorf("a second source says %v", err)
 	}
 	read(t, r, device.Slow)

@@ -95,7 +95,7 @@ func (s status) name() string {
 	case statusRequiresRoot:
 		return "the host engine would have to run as root"
 	case statusInUse:
-		return "it is in use by somebody else"
+		return "another process uses it"
 	case statusDriverTimeout:
 		return "the driver does not answer"
 	}

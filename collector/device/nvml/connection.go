@@ -65,7 +65,7 @@ func (c *connection) enter(ctx context.Context) (leave func(), err error) {
 		if !c.lock(ctx) {
 			return nil, &source.Failure{
 				Reason: source.ReasonTimeout,
-				Err:    errors.New("connect anew: a call into the library has not come back"),
+				Err:    errors.New("reconnect: a call into the library has not returned"),
 			}
 		}
 		c.pause = renewFirst

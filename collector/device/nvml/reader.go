@@ -64,7 +64,7 @@ func newReader(c *connection, uuid string, o Options) *reader {
 // Key is the GPU's UUID.
 func (r *reader) Key() string { return r.uuid }
 
-var errReconnecting = errors.New("the GPU has not been found again since the library was initialized anew")
+var errReconnecting = errors.New("the GPU has not been found again since the library was initialized again")
 
 // Read reads the GPU and its MIG devices. It waits while the library is being
 // initialized anew.

@@ -208,7 +208,7 @@ func (s *Source) Close() error {
 	c := s.connection
 	if !c.calls.TryLock() {
 		c.unlisten()
-		return errors.New("close: a call into the library has not come back")
+		return errors.New("close: a call into the library has not returned")
 	}
 	defer c.calls.Unlock()
 	c.shutdown()

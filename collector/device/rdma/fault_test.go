@@ -198,7 +198,7 @@ func TestAPipeInPlaceOfAFile(t *testing.T) {
 	found := adapters(t, New(tree.Root))
 	tree.Pipe(port1 + "counters/port_rcv_data")
 	_, err := found[1].Read(t.Context(), device.Fast)
-	if err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+	if err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
 		t.Errorf("with a pipe: %v", err)
 	}
 	tree.Remove(port1 + "counters/port_rcv_data")

@@ -161,7 +161,7 @@ func (p parser) device(raw json.RawMessage) (Device, error) {
 		return d, err
 	}
 	if d.Processes != nil && len(h.Partitions) > 0 {
-		return d, errors.New("processes: a device with partitions tells none")
+		return d, errors.New("processes: a device with partitions has no processes")
 	}
 	for i, raw := range h.Partitions {
 		partition, err := p.partition(raw, d.Identity)

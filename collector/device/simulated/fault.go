@@ -80,7 +80,7 @@ func (f Fault) checkOn(d Device) error {
 		return fmt.Errorf("partition: the device has no %q", f.Partition)
 	}
 	if f.Kind == "xid" && d.Identity.UUID == "" {
-		return errors.New("kind: an XID is heard of devices with a UUID")
+		return errors.New("kind: an Xid needs a device with a UUID")
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func readable(kind uint32) error {
 	}
 }
 
-var errNotRegular = errors.New("it is no regular file")
+var errNotRegular = errors.New("it is not a regular file")
 
 // refused tells a driver that does not permit a file to be read just now,
 // because its hardware sleeps or is being reset, from a permission that the

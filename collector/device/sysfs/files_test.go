@@ -92,7 +92,7 @@ func TestWhatIsNoFile(t *testing.T) {
 		if err := plant(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := files.Number(path); source.ReasonOf(err) != source.ReasonInvalid || Absent(err) || !strings.Contains(err.Error(), "no regular file") {
+		if _, err := files.Number(path); source.ReasonOf(err) != source.ReasonInvalid || Absent(err) || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := Names(path); !errors.Is(err, syscall.ENOTDIR) {

@@ -14,7 +14,7 @@ const (
 	// noClusterRole is why panels of what the cluster role tells are empty.
 	noClusterRole = "no exporter in the cluster role is scraped"
 	// noWaits is why panels of those that wait are empty.
-	noWaits = "nobody waits, or the cluster role cannot read pods or claims, or " + noClusterRole
+	noWaits = "no claim is pending, or the cluster role cannot read pods or claims, or " + noClusterRole
 	// anyNamespace and anyClass say what a panel does not follow.
 	anyNamespace = " It does not follow the namespace: durations and failures are counted by class."
 	anyClass     = " It does not follow the class."
@@ -26,8 +26,8 @@ func allocation() Board {
 	return Board{
 		UID:   uidAllocation,
 		Title: "DRA / Allocation",
-		description: "Who waits for devices and why, how long it takes until a claim's first container runs, " +
-			"what fails or is stuck on the way, and what is left to give.",
+		description: "Pending claims and their reasons, the time until a claim's first container runs, " +
+			"failures, stuck claims, and the devices that are left.",
 		from: "now-6h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -39,10 +39,10 @@ func allocation() Board {
 			{title: "Who waits, and why", panels: waitingPanels()},
 			{title: "How long it takes", panels: durationPanels()},
 			{title: "What fails", panels: failurePanels()},
-			{title: "What is stuck on the way", panels: stuckPanels()},
-			{title: "What is left to give", panels: supplyPanels()},
+			{title: "Stuck claims and pods", panels: stuckPanels()},
+			{title: "Capacity", panels: supplyPanels()},
 			{title: "Supply by node and capacity", folded: true, panels: supplyDetails()},
-			{title: "What Kubernetes itself measures", folded: true, panels: upstreamPanels()},
+			{title: "Metrics of Kubernetes", folded: true, panels: upstreamPanels()},
 		},
 	}
 }
@@ -65,25 +65,25 @@ func allocationNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Pending claims", unit: units.Short,
-			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; those of pods at a scheduling gate are left out. The table below says why each waits.",
+			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; gated pods are left out. The table below has the reasons.",
 			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Longest wait", unit: units.Seconds,
-			reads: "How long the one that waits longest has waited; pods at a scheduling gate are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
+			reads: "Age of the oldest pending claim; gated pods are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
 			empty: noWaits, none: noneSeen,
 		}, at(`max(`+notGated(`max by (`+reference+`) (time() - dra_claim_pending_since_timestamp_seconds{@claims})`)+`)`)).
 			Thresholds(waitSteps()).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Ready after (p95)", unit: units.Seconds,
-			reads: "How long pods with claims waited until their first container ran: 19 of 20 of those that began in the chosen time waited at most so long." + anyNamespace,
+			reads: "Time until the first container of pods with claims ran: 19 of 20 pods that started in the chosen time needed at most this time." + anyNamespace,
 			empty: "no pod with a claim has started in the chosen time, or " + noClusterRole,
 		}, at(`histogram_quantile(0.95, sum by (le) (increase(dra_claim_ready_duration_seconds_bucket{@classes}[$__range]))) >= 0`)).
 			Thresholds(steps(good, step{60, warning}, step{600, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Failures", unit: units.Short,
-			reads: "How often in the chosen time a reason to wait set in, or binding, preparing or creating a claim failed. The tables below tell which a person must mend." + anyNamespace,
+			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims, in the chosen time. The tables below show which need action." + anyNamespace,
 			empty: noClusterRole,
 		}, at(`round(sum(increase(dra_allocation_failures_total{@classes}[$__range])))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
@@ -95,7 +95,7 @@ func allocationNumbers() []panel {
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Free devices", unit: units.Short,
-			reads: "Devices that can be allocated now, each by itself: of partitions that exclude each other all count until one is taken. It follows neither the namespace nor the class.",
+			reads: "Devices that can be allocated now. Partitions that exclude each other all count until one is allocated. It follows neither the namespace nor the class.",
 			empty: "the cluster role cannot read ResourceSlices, or " + noClusterRole,
 		}, at(`sum(max by (cluster, driver, pool, node) (dra_devices{@fleet, state="free"}))`)).
 			Thresholds(steps(warning, step{1, good})).ColorScheme(byThresholds()),
@@ -128,35 +128,35 @@ const (
 )
 
 func durationPanels() []panel {
-	const few = " A point has the pods since the one before: where few start it has gaps."
+	const few = " A point has the pods since the previous point; with few pods there are gaps."
 	const none = "no pod with a claim has started, or " + noClusterRole
 	return []panel{
 		sparse(timeline(12, about{
-			title: "How long pods wait until their first container runs", unit: units.Seconds,
-			reads: "Median, p95 and p99 of the whole wait for claims. When p99 alone is high some pods suffer, when the median is all do. An hour stands for an hour or more." + few + anyNamespace,
+			title: "Time until a pod's first container runs", unit: units.Seconds,
+			reads: "Median, p95 and p99 of the time from pending to running. If only p99 is high, some pods are slow; if the median is high, all are. An hour means an hour or more." + few + anyNamespace,
 			empty: none,
 		},
 			over(quantile(0.5, "cluster", readyBuckets, "$__rate_interval"), "p50 {{cluster}}"),
 			over(quantile(0.95, "cluster", readyBuckets, "$__rate_interval"), "p95 {{cluster}}"),
 			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}"))),
 		heat(12, about{
-			title: "Spread of the waits until the first container runs", unit: units.Seconds,
-			reads: "Pods by how long they waited for their claims, darker where there are more. Two bands are two kinds of pods: those that found devices free, and those that waited for some." + anyNamespace,
+			title: "Distribution of the time until the first container runs", unit: units.Seconds,
+			reads: "Pods by the time until they ran; darker means more pods. Two bands are pods that found free devices, and pods that did not." + anyNamespace,
 			empty: none,
 		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
 		sparse(timeline(12, about{
-			title: "Which phase is slow? (p95)", unit: units.Seconds,
-			reads: "Allocation is the wait for free devices and the scheduler; binding is the driver's, scheduling the scheduler's; preparation is the kubelet's and the driver's, start that of images and containers; preparation_start is both, with kubelets before 1.36." + few + anyNamespace,
+			title: "Phases (p95)", unit: units.Seconds,
+			reads: "allocation: free devices and the scheduler; binding: the driver; scheduling: the scheduler; preparation: kubelet and driver; start: images and containers; preparation_start: both, with kubelets before 1.36." + few + anyNamespace,
 			empty: none,
 		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}"))),
 		sparse(timeline(12, about{
-			title: "Which class is slow? (p95)", unit: units.Seconds,
-			reads: "The whole wait of pods by the class of their claims; multiple stands for pods with several classes." + few + anyNamespace,
+			title: "Time until ready by class (p95)", unit: units.Seconds,
+			reads: "Time from pending to running by the class of the claims; multiple means several classes." + few + anyNamespace,
 			empty: none,
 		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}"))),
 		listing(24, 9, about{
 			title: "Phases by class", unit: units.Seconds,
-			reads: "Quantiles of the chosen time by class and phase, the slowest first; the phase ready is the whole wait. A quantile of few observations says little." + anyNamespace,
+			reads: "Quantiles of the chosen time by class and phase, the slowest first; the phase ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
 			empty: none + ", in the chosen time",
 		}, []key{
 			{label: "cluster", title: "Cluster"},

@@ -47,7 +47,7 @@ func supplyPanels() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Supply and demand by class", unit: units.Short,
-			reads: "What can be had of each class now, and how many references wait for it, but for those of pods at a scheduling gate; those that most wait for come first. Classes may select the same devices, so that columns must not be added up. Supply does not follow the namespace, Waiting does.",
+			reads: "Devices of each class by state, and its pending claims without those of gated pods; the classes with most pending claims come first. Classes may overlap: do not add up the columns. Supply does not follow the namespace, Waiting does.",
 			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
 			column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
@@ -59,12 +59,12 @@ func supplyPanels() []panel {
 		),
 		timeline(12, about{
 			title: "Free devices of each class", unit: units.Short,
-			reads: "A class that stays at 0 while somebody waits for it is exhausted (alert DRAClassExhausted): add devices, or see in DRA / Claims who holds some for nothing. It does not follow the namespace.",
+			reads: "A class that stays at 0 while claims are pending is exhausted (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. It does not follow the namespace.",
 			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
 		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
 		listing(12, 8, about{
 			title: "Supply by driver", unit: units.Short,
-			reads: "Devices of all pools of a driver. On one node is the most that any single node has free: what asks for more on a node waits as fragmented. It follows neither the namespace nor the class.",
+			reads: "Devices of all pools of a driver. On one node is the largest number that is free on a single node: a claim that requests more on a node is pending as fragmented. It follows neither the namespace nor the class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: devicesIn("free", "cluster, driver")},
@@ -75,8 +75,8 @@ func supplyPanels() []panel {
 		),
 		stacked(12, about{
 			title: "Claims by state", unit: units.Short,
-			reads: "pending claims wait for devices; allocated ones hold some that no pod uses; terminating ones do not go. A claim that has not been made for its pod yet is not here.",
-			empty: "no claim is there, or the cluster role cannot read claims, or " + noClusterRole,
+			reads: "pending: not allocated; allocated: hold devices that no pod uses; terminating: being deleted. Claims that are not created yet are left out.",
+			empty: "there is no claim, or the cluster role cannot read claims, or " + noClusterRole,
 		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
 		taints(),
 		incompletePools(),
@@ -86,8 +86,8 @@ func supplyPanels() []panel {
 func taints() panel {
 	const taint = "cluster, driver, key, effect"
 	return listing(12, 8, about{
-		title: "Which taints keep devices away?", unit: units.Short,
-		reads: "Devices with a taint, of their slices or of a DeviceTaintRule. NoSchedule and NoExecute keep claims off that do not tolerate them. It follows neither the namespace nor the class.",
+		title: "Tainted devices by taint", unit: units.Short,
+		reads: "Devices with a taint, from slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get the device. It follows neither the namespace nor the class.",
 		empty: "no device is tainted, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -106,8 +106,8 @@ func incompletePools() panel {
 		return `max by (` + poolLabels + `) (` + family + `) and on (` + poolLabels + `) ` + incomplete
 	}
 	return listing(12, 8, about{
-		title: "Which pools are incomplete?", unit: units.Short,
-		reads: "Nothing is allocated from a pool while slices of its newest generation are missing. While a driver starts this passes; otherwise look at the driver. 0 slices: all are gone while claims hold devices of it. It follows neither the namespace nor the class.",
+		title: "Incomplete pools", unit: units.Short,
+		reads: "No device of a pool is allocated while slices of its newest generation are missing. While a driver starts, this is normal; otherwise check the driver. 0 slices: all are missing while claims hold its devices. It follows neither the namespace nor the class.",
 		empty: "all pools are complete, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -129,8 +129,8 @@ func supplyDetails() []panel {
 	}
 	return []panel{
 		listing(12, 9, about{
-			title: "Where are free devices?", unit: units.Short,
-			reads: "The " + listed + " nodes with the most free devices. Many nodes with one free device each are what makes large requests wait as fragmented. No node: devices that several nodes can reach. It follows neither the namespace nor the class.",
+			title: "Free devices by node", unit: units.Short,
+			reads: "The " + listed + " nodes with the most free devices. With one free device on each of many nodes, large requests are pending as fragmented. No node: devices that several nodes can use. It follows neither the namespace nor the class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: free},
@@ -139,7 +139,7 @@ func supplyDetails() []panel {
 		),
 		listing(12, 9, about{
 			title: "Capacities of devices that claims share", unit: units.Short,
-			reads: "What claims have been given of the capacity that devices offer to several claims at once, in the capacity's own unit. It follows neither the namespace nor the class.",
+			reads: "Consumed part of capacities that several claims can share, in the capacity's own unit. It follows neither the namespace nor the class.",
 			empty: "no driver publishes devices that several claims may share, or " + noSlices,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

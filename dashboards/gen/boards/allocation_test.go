@@ -52,7 +52,7 @@ func TestFunnelHasAllStages(t *testing.T) {
 	if len(stages) < 6 {
 		t.Fatalf("docs/pending.md has the stages %q", stages)
 	}
-	columns := asked(t, allocation())["How many devices are left for each request?"][2:]
+	columns := asked(t, allocation())["Devices after each stage, by request"][2:]
 	if len(columns) != len(stages) {
 		t.Fatalf("%d columns for the stages %q", len(columns), stages)
 	}
@@ -66,7 +66,7 @@ func TestFunnelHasAllStages(t *testing.T) {
 // TestAgesAreCountedOnce: whatever a reference's age, one column of the table has
 // it besides the first, which has all.
 func TestAgesAreCountedOnce(t *testing.T) {
-	columns := asked(t, allocation())["How many wait how long, by reason"]
+	columns := asked(t, allocation())["Pending claims by reason and time"]
 	bound := regexp.MustCompile(` (>=|<) (\d+)`)
 	for _, age := range []int{0, 59, 60, 299, 300, 899, 900, 3599, 3600, 1e6} {
 		var in []int
@@ -119,7 +119,7 @@ func TestStuckKnowsAllPhases(t *testing.T) {
 // TestBothSpellings: what 1.37 has renamed is asked by either name.
 func TestBothSpellings(t *testing.T) {
 	for panel, names := range map[string][]string{
-		"Claims in all: the controller's count and ours": {
+		"Claims: counts of the controller and the exporter": {
 			"resourceclaim_controller_resource_claims", "dynamic_resource_allocation_resource_claims",
 		},
 		"Claims created by controller and scheduler": {

@@ -31,35 +31,35 @@ func upstreamPanels() []panel {
 func kubeletPanels() []panel {
 	return []panel{
 		sparse(timeline(12, about{
-			title: "Who makes preparation slow? (p95)", unit: units.Seconds,
-			reads: "Ours is from binding until the sandbox is ready, with volumes and network. Of that, the kubelet's is PrepareResources, and of that, the driver's is NodePrepareResources. What ours has more is not the claims'." + anySelection,
-			empty: "no pod has been prepared, or " + noKubelet + "; ours: with kubelets before 1.36 there is preparation_start alone",
+			title: "Preparation by component (p95)", unit: units.Seconds,
+			reads: "exporter: from binding until the sandbox is ready, with volumes and network. The kubelet's PrepareResources is a part of it, and the driver's NodePrepareResources a part of that. The rest is not caused by claims." + anySelection,
+			empty: "no pod has been prepared, or " + noKubelet + "; exporter: kubelets before 1.36 have only preparation_start",
 		},
-			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="preparation"}`, "$__rate_interval"), "preparation (ours) {{cluster}}"),
+			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="preparation"}`, "$__rate_interval"), "preparation (exporter) {{cluster}}"),
 			over(recordedQuantile("0.95", "cluster", kubeletOperations+`{@fleet, operation_name="PrepareResources"}`), "kubelet {{cluster}}"),
 			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodePrepareResources"}`), "{{driver_name}} {{cluster}}"))),
 		sparse(timeline(12, about{
-			title: "The kubelet's and the drivers' releases (p95)", unit: units.Seconds,
-			reads: "Until resources are unprepared a claim keeps its devices. A slow release shows as claims that terminate long." + anySelection,
-			empty: "no pod has been released, or " + noKubelet,
+			title: "Unpreparation by kubelet and driver (p95)", unit: units.Seconds,
+			reads: "A claim keeps its devices until they are unprepared. If this is slow, claims terminate slowly." + anySelection,
+			empty: "no claim has been unprepared, or " + noKubelet,
 		},
 			over(recordedQuantile("0.95", "cluster", kubeletOperations+`{@fleet, operation_name="UnprepareResources"}`), "kubelet {{cluster}}"),
 			over(recordedQuantile("0.95", "cluster, driver_name", driverOperations+`{@fleet, method_name=~".*/NodeUnprepareResources"}`), "{{driver_name}} {{cluster}}"))),
 		timeline(12, about{
 			title: "Errors of kubelets and drivers", unit: units.OpsPerSecond,
-			reads: "Operations that failed. The kubelet tries again after some seconds, so that one pod that cannot be prepared shows as a low line that stays." + anySelection,
+			reads: "Operations that failed. The kubelet retries after some seconds, so one pod that cannot be prepared is a low constant line." + anySelection,
 			empty: "nothing has failed, or " + noKubelet,
 		},
 			over(`sum by (cluster, operation_name) (`+kubeletOperations+`{@fleet, is_error="true", le="+Inf"})`, "kubelet {{operation_name}} {{cluster}}"),
 			over(`sum by (cluster, driver_name, grpc_status_code) (`+driverOperations+`{@fleet, grpc_status_code!="OK", le="+Inf"})`, "{{driver_name}} {{grpc_status_code}} {{cluster}}")),
 		bars(12, about{
 			title: "Claims that kubelets have prepared, by driver", unit: units.Short,
-			reads: "A claim with devices of several drivers counts for each of them, and once for any." + anySelection,
+			reads: "A claim with devices of several drivers counts once for each of them, and once for any." + anySelection,
 			empty: "no claim is in use, or Prometheus does not scrape the kubelets' own metrics",
 		}, at(`sum by (cluster, driver_name) (dra_resource_claims_in_use{@fleet})`).LegendFormat("{{driver_name}} {{cluster}}")),
 		bars(12, about{
 			title: "Devices that NVIDIA's driver has prepared", unit: units.Short,
-			reads: "By the kind of device, as the driver itself counts them. Fewer than are allocated means that pods are still being prepared, or cannot be." + anySelection,
+			reads: "By kind of device, as counted by the driver. If there are fewer than allocated devices, pods are being prepared, or cannot be." + anySelection,
 			empty: "Prometheus does not scrape NVIDIA's DRA driver, or it prepares nothing",
 		}, at(`sum by (cluster, device_type) (nvidia_dra_prepared_devices{@fleet}) > 0`).LegendFormat("{{device_type}} {{cluster}}")),
 	}
@@ -69,14 +69,14 @@ func schedulerPanels() []panel {
 	return []panel{
 		sparse(timeline(12, about{
 			title: "Waits for binding conditions (p95)", unit: units.Seconds,
-			reads: "What the scheduler waited for drivers to make devices ready, and what the phase binding says of it. The scheduler gives up after its bindingTimeout, 10 minutes if nothing else is configured." + anySelection,
+			reads: "Time until drivers made devices ready, as measured by the scheduler, and the phase binding. The scheduler stops after its bindingTimeout, 10 minutes by default." + anySelection,
 			empty: "no device has binding conditions, or " + noScheduler,
 		},
-			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="binding"}`, "$__rate_interval"), "binding (ours) {{cluster}}"),
+			over(quantile(0.95, "cluster", `dra_allocation_duration_seconds_bucket{@fleet, phase="binding"}`, "$__rate_interval"), "binding (exporter) {{cluster}}"),
 			over(quantile(0.95, "cluster, driver", `scheduler_dra_bindingconditions_wait_duration_seconds_bucket{@fleet}`, "$__rate_interval"), "scheduler: {{driver}} {{cluster}}"))),
 		listing(12, 8, about{
-			title: "How waits for binding conditions ended", unit: units.Short,
-			reads: "Allocations of the chosen time by how their wait ended; what is no success is scheduled anew." + anySelection,
+			title: "Results of binding conditions", unit: units.Short,
+			reads: "Allocations with binding conditions in the chosen time by result; all except success are scheduled again." + anySelection,
 			empty: "no device has binding conditions, or " + noScheduler,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -85,7 +85,7 @@ func schedulerPanels() []panel {
 		}, column{title: "Allocations", unit: units.Short, expr: `round(sum by (cluster, driver, status) (increase(scheduler_dra_bindingconditions_allocations_total{@fleet}[$__range]))) > 0`}),
 		sparse(timeline(12, about{
 			title: "Time in the scheduler's plugin DynamicResources (p95)", unit: units.Seconds,
-			reads: "Filter is the search for devices, for each node that comes into question; PreBind writes the allocation and waits for binding conditions. The scheduler measures one attempt in ten." + anySelection,
+			reads: "Filter searches for devices on each candidate node; PreBind writes the allocation and waits for binding conditions. The scheduler measures one attempt in ten." + anySelection,
 			empty: "no pod with a claim was scheduled, or " + noScheduler,
 		}, over(quantile(0.95, "cluster, extension_point", `scheduler_plugin_execution_duration_seconds_bucket{@fleet, plugin="DynamicResources"}`, "$__rate_interval"), "{{extension_point}} {{cluster}}"))),
 	}
@@ -95,15 +95,15 @@ func controllerPanels() []panel {
 	created := func(family string) string { return `rate(` + family + `{@fleet}[$__rate_interval])` }
 	return []panel{
 		timeline(12, about{
-			title: "Claims in all: the controller's count and ours", unit: units.Short,
-			reads: "Both should agree. Where ours is lower the exporter may not see all namespaces, or does not keep up. The controller's is asked by its names before and since 1.37." + anySelection,
+			title: "Claims: counts of the controller and the exporter", unit: units.Short,
+			reads: "Both should be equal. If the exporter's count is lower, it cannot read all namespaces, or is delayed. The controller's metric is read by its names before and since 1.37." + anySelection,
 			empty: noController + ", and " + noClusterRole,
 		},
 			over(`sum by (cluster) (max by (cluster, allocated, admin_access, source) ({__name__=~"dynamic_resource_allocation_resource_claims|resourceclaim_controller_resource_claims", @fleet}))`, "controller {{cluster}}"),
-			over(claimsBy("cluster", "@fleet"), "ours {{cluster}}")),
+			over(claimsBy("cluster", "@fleet"), "exporter {{cluster}}")),
 		timeline(12, about{
 			title: "Claims created by controller and scheduler", unit: units.OpsPerSecond,
-			reads: "The controller manager creates claims from templates, the scheduler those for extended resources. What is no success leaves a pod waiting as claim_not_created or quota. Asked by the names before and since 1.37." + anySelection,
+			reads: "The controller manager creates claims from templates, the scheduler those for extended resources. Without success, a pod is pending as claim_not_created or quota. Read by the names before and since 1.37." + anySelection,
 			empty: "no claim is created from a template or for an extended resource, or " + noController + " or the scheduler",
 		}, over(`sum by (cluster, status) (
   `+created("dynamic_resource_allocation_resourceclaim_creates_total")+`
@@ -112,15 +112,15 @@ func controllerPanels() []panel {
 )`, "{{status}} {{cluster}}")),
 		sparse(timeline(12, about{
 			title: "Waits in the claim controller's queue (p95)", unit: units.Seconds,
-			reads: "How long pods wait until the controller creates their claims, and claims until it takes away reservations of pods that are gone. Seconds here show as slow allocation of everybody." + anySelection,
+			reads: "Time in the queue before the controller creates claims, and before it removes reservations of pods that no longer exist. Seconds here slow down all allocations." + anySelection,
 			empty: "no claim has changed, or " + noController,
 		}, over(quantile(0.95, "cluster", `workqueue_queue_duration_seconds_bucket{@fleet, name="resource_claim"}`, "$__rate_interval"), "{{cluster}} queue"))),
 		timeline(12, about{
 			title: "Pods evicted for tainted devices", unit: units.CountsPerMinute,
-			reads: "What the taint controller has deleted, and what of that the exporter has seen. Pods of one device that fails are a few; many are a rule that hits more than was meant." + anySelection,
+			reads: "Pods deleted by the taint controller, and those that the exporter observed. A failing device affects a few pods; many pods indicate a rule that selects too many devices." + anySelection,
 			empty: "no pod was evicted for a device, or " + noController + ", and " + noClusterRole,
 		},
 			over(`60 * sum by (cluster) (rate(device_taint_eviction_controller_pod_deletions_total{@fleet}[$__rate_interval]))`, "controller {{cluster}}"),
-			over(`60 * sum by (cluster) (rate(dra_pod_taint_evictions_total{@fleet}[$__rate_interval]))`, "ours {{cluster}}")),
+			over(`60 * sum by (cluster) (rate(dra_pod_taint_evictions_total{@fleet}[$__rate_interval]))`, "exporter {{cluster}}")),
 	}
 }

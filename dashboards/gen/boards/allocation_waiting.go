@@ -32,8 +32,8 @@ func notGated(references string) string {
 func waitingPanels() []panel {
 	return []panel{
 		listing(24, 9, about{
-			title: "Who waits, and for what reason?", unit: units.Seconds,
-			reads: "The " + listed + " references that wait longest. Each has the one reason that comes first; docs/pending.md says what to do about it, and `dra-exporter explain pod NAMESPACE/POD` says it in sentences. Claim is empty until it exists.",
+			title: "Pending claims by reason and age", unit: units.Seconds,
+			reads: "The " + listed + " oldest pending claims. Each has the first reason that applies; docs/pending.md has the remedies, and `dra-exporter explain pod NAMESPACE/POD` the details. Claim is empty until it exists.",
 			empty: noWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -46,13 +46,13 @@ func waitingPanels() []panel {
 		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
 		funnel(),
 		listing(12, 8, about{
-			title: "How many wait how long, by reason", unit: units.Short,
-			reads: "Pending claims by their age; those with the reason scheduling_gated are gated and not pending. What is young passes often by itself; what is older than 15 minutes seldom does.",
+			title: "Pending claims by reason and time", unit: units.Short,
+			reads: "Pending claims by their age; those with the reason scheduling_gated are gated and not pending. Young claims are often allocated without action; claims older than 15 minutes seldom are.",
 			empty: noWaits, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
 		stacked(12, about{
 			title: "Pending and gated claims over time, by reason", unit: units.Short,
-			reads: "A step that stays is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented ask for devices, most others for a person." + anyClass,
+			reads: "A permanent step is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented need devices, most others need action." + anyClass,
 			empty: noWaits, none: noneSeen,
 		}, over(`count by (cluster, reason) (max by (`+reference+`, reason) (dra_claim_pending_reason_info{@namespaces}))`, "{{reason}} {{cluster}}")),
 	}
@@ -91,10 +91,10 @@ func funnel() panel {
 		}
 	}
 	return listing(24, 9, about{
-		title: "How many devices are left for each request?", unit: units.Short,
-		reads: "The funnel, from all that is published to what one node has free, for the " + listed + " references that wait longest. The first number that is below Asked is where the request fails; 0 is red. Each alternative of a list has a row. Asked is empty where a request is for all that match.",
+		title: "Devices after each stage, by request", unit: units.Short,
+		reads: "Devices from all that are published to those that are free on one node, for the " + listed + " oldest pending claims. The request fails at the first number below Asked; 0 is red. Each alternative of a list has a row. Asked is empty for requests of all matching devices.",
 		none:  noneSeen,
-		empty: noWaits + "; what cannot be judged, or waits at a gate, has no funnel",
+		empty: noWaits + "; claims that cannot be diagnosed, or are gated, have no stages",
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "name", title: "Pod"},
@@ -112,18 +112,18 @@ func funnel() panel {
 }
 
 func failurePanels() []panel {
-	const empty = "no claim of such a class is there, or " + noClusterRole
+	const empty = "there is no claim of such a class, or " + noClusterRole
 	return []panel{
 		stacked(14, about{
 			title: "Failures per minute, by reason", unit: units.Short,
-			reads: "Onsets of reasons to wait, and failed bindings, preparations and creations of claims. binding_failed and preparation_failed are the driver's or the kubelet's, claim_creation_failed the control plane's." + anyNamespace,
+			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims. binding_failed and preparation_failed are caused by the driver or the kubelet, claim_creation_failed by the control plane." + anyNamespace,
 			empty: "nothing has failed, or " + empty, none: noneSeen,
 		}, over(`60 * sum by (cluster, reason) (rate(dra_allocation_failures_total{@classes}[$__rate_interval])) > 0`, "{{reason}} {{cluster}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
 		listing(10, 8, about{
 			title: "Failures by class and reason", unit: units.Short,
-			reads: "How often each reason set in during the chosen time. Class is empty where it is not known. What was there before the exporter started is not counted." + anyNamespace,
+			reads: "How often each reason began in the chosen time. Class is empty if it is unknown. Problems from before the exporter's start are not counted." + anyNamespace,
 			empty: "nothing has failed in the chosen time, or " + empty, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -146,10 +146,10 @@ func stuckPanels() []panel {
 	const claim = "cluster, namespace, resourceclaim"
 	return []panel{
 		listing(24, 6, about{
-			title: "Pods on their way, the slowest first", unit: units.Seconds,
-			reads: "Pods whose claims are allocated and whose first container does not run yet: they hold devices and do nothing. binding waits for the driver, preparation for kubelet and driver of the node, start for images. The " + listed + " slowest." + anyClass,
+			title: "Pods with allocated claims that do not run yet", unit: units.Seconds,
+			reads: "Pods whose claims are allocated and whose first container does not run yet: they hold devices and do not use them. binding depends on the driver, preparation on the node's kubelet and driver, start on images. The " + listed + " slowest." + anyClass,
 			none:  noneSeen,
-			empty: "no pod is on its way, or the cluster role cannot read pods or claims, or " + noClusterRole,
+			empty: "no such pod exists, or the cluster role cannot read pods or claims, or " + noClusterRole,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -161,10 +161,10 @@ func stuckPanels() []panel {
 			expr: `topk(` + listed + `, max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces}))`,
 		}),
 		listing(24, 6, about{
-			title: "Claims that should be gone", unit: units.Seconds,
-			reads: "Claims that are being deleted while a finalizer holds them, and claims that are reserved for pods none of which exists. Both keep devices from others." + anyClass,
+			title: "Stuck and orphaned claims", unit: units.Seconds,
+			reads: "Claims that are terminating because of a finalizer, and claims that are reserved only for pods that no longer exist. Both hold devices." + anyClass,
 			none:  noneSeen,
-			empty: "no claim is stuck so, or " + noClusterRole,
+			empty: "there is no such claim, or " + noClusterRole,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},

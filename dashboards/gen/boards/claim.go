@@ -10,7 +10,7 @@ import (
 const claimHere = `@claim, node="$node"`
 
 // needsClaim is why panels of what the claim holds are empty.
-const needsClaim = "the claim holds no device (it waits, has ended, or has admin access), or the node has no agent that is scraped"
+const needsClaim = "the claim holds no device (it is pending, has ended, or has admin access), or the node has no agent that is scraped"
 
 // whereverItIs is said where a panel does not ask for the node.
 const whereverItIs = " Whatever the node."
@@ -22,7 +22,7 @@ func claim() Board {
 	return Board{
 		UID:         uidClaim,
 		Title:       "DRA / Claim",
-		description: "One ResourceClaim: its devices, pods, use, totals, waits and health. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
+		description: "One ResourceClaim: its devices, pods, use, totals, phases and health. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			// A link may name a claim that is not there in the chosen time: to be told
@@ -34,7 +34,7 @@ func claim() Board {
 		rows: []row{
 			{panels: claimNow()},
 			{title: "What it is", panels: claimIdentity()},
-			{title: "Waiting and starting", panels: claimWaits()},
+			{title: "Pending and starting", panels: claimWaits()},
 			{title: "What it does", panels: claimUse()},
 			{title: "Engines, throttling and traffic", folded: true, panels: claimDetails()},
 			{title: "In the chosen time", panels: claimTotals()},
@@ -65,9 +65,9 @@ const concerns = `(
   )
 )`
 
-// sick counts devices that any voice calls sick, and is 0 where all that speak say
+// unhealthy counts devices that any voice calls sick, and is 0 where all that speak say
 // well.
-const sick = `sum((
+const unhealthy = `sum((
   min by (cluster, node, uuid) (dra_device_healthy{@node}) and on (cluster, node, uuid) ` + holds + `
 ) == bool 0)`
 
@@ -93,14 +93,14 @@ func claimNow() []panel {
 		}, at(`count(`+holds+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Utilization", unit: units.PercentUnit,
-			reads: "Mean over its devices, of what the claim does on them. Devices that it shares without a split are left out.",
-			empty: "its devices do not tell, are shared without a split, or " + needsClaim,
+			reads: "Mean utilization of its devices by the claim. Devices that are shared without a split are left out.",
+			empty: "its devices do not report it, are shared without a split, or " + needsClaim,
 		}, at(`avg(`+device("dra_claim_utilization_ratio")+`)`)).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Memory used of allocated", unit: units.PercentUnit,
-			reads: "Device memory in use, as a share of what the claim was given. Above 95 % the next allocation of a process may fail.",
-			empty: "its devices do not tell, are shared without a split, or " + needsClaim,
+			reads: "Device memory used, as a share of the memory given to the claim. Above 95 %, the next memory allocation of a process may fail.",
+			empty: "its devices do not report it, are shared without a split, or " + needsClaim,
 		}, at(`sum(`+device("dra_claim_memory_used_bytes")+`)
 / (sum(
   max by (cluster, node, uuid) (dra_claim_memory_allocated_bytes{`+claimHere+`})
@@ -111,18 +111,18 @@ func claimNow() []panel {
 			title: "Idle since", unit: units.DateTimeFromNow,
 			reads: "Since when the claim has used none of its devices.",
 			none:  "not seen idle",
-			empty: "it uses at least one, its devices do not tell, or " + needsClaim,
+			empty: "it uses at least one, its devices do not report it, or " + needsClaim,
 		}, at(`max(`+idleSince+`) * 1000`)).ColorScheme(always(warning)),
 		number(4, about{
-			title: "Sick devices", unit: units.Short,
-			reads: "Of its devices, those that the hardware, the driver or the kubelet calls sick. Below is what speaks against them.",
-			empty: "nobody has said anything about its devices, or " + needsClaim,
-		}, at(sick)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+			title: "Unhealthy devices", unit: units.Short,
+			reads: "Unhealthy devices of the claim, as reported by hardware, driver or kubelet. The reasons are below.",
+			empty: "no source reports the health of its devices, or " + needsClaim,
+		}, at(unhealthy)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Somebody waits since", unit: units.DateTimeFromNow,
-			reads: "The oldest wait for this claim: until it is allocated, or until the first container of a pod runs. Further down is who, and why." + whereverItIs,
-			none:  "nobody seen",
-			empty: "nobody waits for it, or the cluster role is not scraped",
+			title: "Pending since", unit: units.DateTimeFromNow,
+			reads: "Since when the oldest pod waits for this claim: until it is allocated, or until the pod's first container runs. Details are below." + whereverItIs,
+			none:  "none seen",
+			empty: "no pod waits for it, or the cluster role is not scraped",
 		}, at(behind+` * 1000`)).ColorScheme(always(warning)),
 	}
 }
@@ -145,8 +145,8 @@ func claimIdentity() []panel {
 	return []panel{
 		listing(24, 4, about{
 			title: "The claim", unit: units.Short,
-			reads: "Its class (multiple: its requests name several), the template that it was made from, how its devices are shared, " +
-				"whether it has admin access (it then holds nothing) or was made for an extended resource.",
+			reads: "Its class (multiple: several classes), its template, how its devices are shared, " +
+				"whether it has admin access (it then holds nothing) or was created for an extended resource.",
 			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -162,7 +162,7 @@ func claimIdentity() []panel {
 count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `}))`}),
 		listing(24, 6, about{
 			title: "Devices of the claim", unit: units.Short,
-			reads: "Each device, and the request that got it. A device that stands here and has no utilization tells none, or is shared without a split.",
+			reads: "Each device, and its request. A device without a utilization does not report it, or is shared without a split.",
 			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -180,7 +180,7 @@ count by (cluster, node) (max by (cluster, node, uuid) (dra_claim_device_info{` 
 		),
 		listing(24, 5, about{
 			title: "Pods and containers", unit: units.Short,
-			reads: "Who may use the claim's devices, and how many of them. A pod that has ended stands here for a few minutes more (--ledger.grace).",
+			reads: "Containers that may use the claim's devices, and how many. A pod remains for some minutes after its end (--ledger.grace).",
 			empty: "no pod uses the claim on this node, or the node has no agent that is scraped",
 		}, []key{
 			{label: "cluster", title: "Cluster"},

@@ -28,20 +28,20 @@ func worded(panel *statetimeline.PanelBuilder, all ...named) *statetimeline.Pane
 }
 
 func claimHealth() []panel {
-	const partitions = " Of a partition, the device that it is cut from is shown as well."
+	const partitions = " For a partition, its whole device is shown too."
 	return []panel{
 		worded(states(12, about{
-			title: "Is each device well?", unit: units.Short,
-			reads: "What the hardware, the driver (taints in its slices) and the kubelet say of each device. Where they differ for minutes, one of them is late or wrong." + partitions,
-			empty: "nobody has said anything about its devices, or " + needsClaim,
+			title: "Health of each device", unit: units.Short,
+			reads: "Health of each device as reported by hardware, driver (taints in its slices) and kubelet. If they differ for minutes, one of them is delayed or wrong." + partitions,
+			empty: "no source reports the health of its devices, or " + needsClaim,
 		}, over(concerning(`min by (cluster, node, uuid, by) (dra_device_healthy{@node})`), "{{device}}: {{by}}")),
-			named{"0", "sick", critical}, named{"1", "well", good}).
+			named{"0", "unhealthy", critical}, named{"1", "healthy", good}).
 			Links([]cog.Builder[dashboard.DashboardLink]{toHealth()}),
 		worded(states(12, about{
-			title: "What speaks against its devices", unit: units.Short,
-			reads: "Signals of the hardware and taints of the driver, for as long as they lasted. docs/health.md says when a signal is raised, and when it ends." + partitions,
+			title: "Health signals and taints of its devices", unit: units.Short,
+			reads: "Signals of the hardware and taints of the driver while they are present. docs/health.md describes when a signal begins and ends." + partitions,
 			none:  noneSeen,
-			empty: "nothing speaks against them, or " + needsClaim,
+			empty: "there is no signal and no taint, or " + needsClaim,
 		},
 			over(concerning(`max by (cluster, node, uuid, signal) (
   dra_device_health_signal_info{@node, severity="critical"} * 2
@@ -53,7 +53,7 @@ func claimHealth() []panel {
 			title: "Xids of its devices", unit: units.Short,
 			reads: "Errors that NVIDIA's driver has reported of these devices, also before the claim held them: compare the time with the claim's." + partitions,
 			none:  noneSeen,
-			empty: "none was reported since the agent has been listening, no NVIDIA source listens, or " + needsClaim,
+			empty: "none was reported since the agent started, no NVIDIA source reports Xids, or " + needsClaim,
 		}, deviceKeys(key{label: "xid", title: "Xid"}),
 			column{title: "Last seen", unit: units.DateTimeFromNow, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
 			column{title: "At", unit: units.DatetimeISO, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},

@@ -18,7 +18,7 @@ func claims() Board {
 	return Board{
 		UID:         uidClaims,
 		Title:       "DRA / Claims",
-		description: "What ResourceClaims hold and how they use it: utilization, memory, NVLink and power by namespace and device class, idle claims, and the way to each claim.",
+		description: "Devices that ResourceClaims hold and use: utilization, memory, NVLink and power by namespace and device class, idle claims, and links to each claim.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			several("namespace", "Namespace", `label_values({__name__=~"dra_claim_info|dra_claim_pending_since_timestamp_seconds", @fleet}, namespace)`),
@@ -28,7 +28,7 @@ func claims() Board {
 			{panels: claimNumbers()},
 			{title: "By namespace", panels: claimsOver("namespace")},
 			{title: "By device class", folded: true, panels: claimsOver("deviceclass")},
-			{title: "Who stands out", panels: standouts()},
+			{title: "Idle and busy claims", panels: standouts()},
 			{title: "All claims of the selection", folded: true, panels: allClaims()},
 		},
 	}
@@ -61,30 +61,30 @@ func claimNumbers() []panel {
 		}, at(`sum(namespace_class:dra_claims_held:count{@claims})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Devices held", unit: units.Short,
-			reads: "Devices and partitions that claims hold now. What two claims hold counts twice.",
+			reads: "Devices and partitions that claims hold now. A device of two claims counts twice.",
 			empty: needsHolders,
 		}, at(`sum(namespace_class:dra_claim_devices:sum{@claims})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over the devices of which it is known what a claim does on them. Low for hours means that people hold more than they use: the tables below name them.",
-			empty: "no held device tells its utilization, or " + needsHolders,
+			reads: "Mean over the devices whose use by claims is known. A low value for hours means that claims hold more than they use: the tables below list them.",
+			empty: "no held device reports its utilization, or " + needsHolders,
 		}, at(shareOf("", utilizationSum, utilizationCount))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Memory used of allocated", unit: units.PercentUnit,
-			reads: "Device memory in use, as a share of what these claims were given. Low: smaller devices or partitions would do. Above 95 % the next allocation of a process may fail.",
-			empty: "no held device tells its memory, or " + needsHolders,
+			reads: "Device memory used, as a share of the memory given to these claims. If it is low, smaller devices or partitions are enough. Above 95 %, the next memory allocation of a process may fail.",
+			empty: "no held device reports its memory, or " + needsHolders,
 		}, at(shareOf("", memoryUsed, memoryAllocated))).
 			Thresholds(steps(warning, step{0.3, good}, step{0.95, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Idle devices", unit: units.Short,
-			reads: "Devices that claims hold and do not use now. Who has been idle the longest is in the table of waste.",
-			empty: "no held device tells its utilization, or " + needsHolders,
+			reads: "Devices that claims hold and do not use now. The table of idle claims has those that have been idle longest.",
+			empty: "no held device reports its utilization, or " + needsHolders,
 		}, at(`sum(namespace_class:dra_claim_idle_devices:count{@claims})`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pending claims", unit: units.Short,
-			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; those of pods at a scheduling gate are left out. Click for who waits, since when and why.",
+			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; gated pods are left out. Click for pods, age and reasons.",
 			empty: "the cluster role is not scraped, or cannot read pods or claims",
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()).
@@ -102,32 +102,32 @@ func claimsOver(label string) []panel {
 	all := []*timeseries.PanelBuilder{
 		timeline(12, about{
 			title: "Utilization by " + what, unit: units.PercentUnit,
-			reads: "Mean over the devices of which it is known what a claim does on them; devices that are shared and cannot be split are left out.",
-			empty: "no held device tells its utilization, or " + needsHolders,
+			reads: "Mean over the devices whose use by claims is known; devices that are shared without a split are left out.",
+			empty: "no held device reports its utilization, or " + needsHolders,
 		}, over(shareOf(by, utilizationSum, utilizationCount), legend)).Max(1),
 		timeline(12, about{
 			title: "Memory used of allocated by " + what, unit: units.PercentUnit,
-			reads: "Device memory in use as a share of what the claims were given. Near 1 the next allocation of a process may fail; above 1 claims use more of shared devices than they were given; low for long, less would do.",
-			empty: "no held device tells its memory, or " + needsHolders,
+			reads: "Device memory used as a share of the memory given to the claims. Near 1, the next memory allocation of a process may fail; above 1, claims use more of shared devices than they were given; a value that stays low means that less is enough.",
+			empty: "no held device reports its memory, or " + needsHolders,
 		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)),
 		stacked(12, about{
 			title: "Devices held by " + what, unit: units.Short,
-			reads: "Devices and partitions in the hands of claims; what two claims hold counts twice.",
+			reads: "Devices and partitions that claims hold; a device of two claims counts twice.",
 			empty: needsHolders,
 		}, level("dra_claim_devices:sum")),
 		stacked(12, about{
 			title: "Idle devices by " + what, unit: units.Short,
-			reads: "Of the devices held, those that are not used. A band that stays is waste; the tables below name its claims.",
-			empty: "no held device tells its utilization, or " + needsHolders,
+			reads: "Held devices that are not used. A permanent band is waste; the tables below list its claims.",
+			empty: "no held device reports its utilization, or " + needsHolders,
 		}, level("dra_claim_idle_devices:count")),
 		stacked(12, about{
 			title: "Power by " + what, unit: units.Watt,
-			reads: "What the devices of claims draw, without devices that several claims share: nobody can say whose power that is.",
-			empty: "no held device tells its power (partitions do not), or " + needsHolders,
+			reads: "Power of the devices of claims, without devices that several claims share, whose power cannot be split.",
+			empty: "no held device reports its power (partitions do not), or " + needsHolders,
 		}, level("dra_claim_power_watts:sum")),
 		stacked(12, about{
 			title: "NVLink traffic by " + what, unit: units.BytesPerSecondSI,
-			reads: "Bytes sent and received over NVLink together, mean of five minutes, without devices that several claims share. A training job on several GPUs that shows none goes over PCIe.",
+			reads: "Bytes sent and received over NVLink together, mean of five minutes, without devices that several claims share. A training job on several GPUs without NVLink traffic uses PCIe.",
 			empty: "these devices have no NVLink, or do not count its bytes (DCGM does), or " + needsHolders,
 		}, level("dra_claim_nvlink_bytes:rate5m")),
 	}
@@ -173,10 +173,10 @@ func standouts() []panel {
 	busiest := "topk(20, claim:dra_claim_utilization_ratio:avg{@claims})"
 	return []panel{
 		listing(24, 9, about{
-			title: "Who wastes the most now?", unit: units.Short,
-			reads: "The twenty claims with the most device-hours since they last used any of their devices. Ask the owner, or delete the pod; DRA / Efficiency and cost has what was wasted in the chosen time by claims that are idle now and then.",
+			title: "Idle claims with the most device-hours", unit: units.Short,
+			reads: "The twenty claims with the most device-hours since they last used any of their devices. Ask the owner, or delete the pod; DRA / Efficiency and cost has the idle device-hours of the chosen time.",
 			none:  noneSeen,
-			empty: "no claim is idle on all its devices, no held device tells its utilization, or " + needsHolders,
+			empty: "no claim is idle on all its devices, no held device reports its utilization, or " + needsHolders,
 		}, claimColumns(),
 			column{title: "Idle device-hours", unit: units.Short, expr: wasted, more: append(tinted(steps(good, step{1, warning}, step{24, critical})), property("decimals", 1))},
 			column{title: "Idle since", unit: units.DateTimeFromNow, expr: amongst("dra_claim_idle_since_timestamp_seconds:max", wasted) + " * 1000"},
@@ -184,9 +184,9 @@ func standouts() []panel {
 			column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", wasted)},
 		),
 		listing(24, 9, about{
-			title: "Which claims are the busiest?", unit: units.Short,
-			reads: "The twenty claims with the highest mean utilization, over the devices of which it is known what the claim does on them. NVLink: sent and received, mean of five minutes.",
-			empty: "no held device tells its utilization, or " + needsHolders,
+			title: "Busiest claims", unit: units.Short,
+			reads: "The twenty claims with the highest mean utilization, over the devices whose use by the claim is known. NVLink: sent and received, mean of five minutes.",
+			empty: "no held device reports its utilization, or " + needsHolders,
 		}, claimColumns(),
 			column{title: "Utilization", unit: units.PercentUnit, expr: amongst("dra_claim_utilization_ratio:avg", busiest), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 			column{title: "Devices", expr: amongst("dra_claim_devices:count", busiest)},
@@ -203,7 +203,7 @@ func allClaims() []panel {
 			title: "Claims", unit: units.Short,
 			reads: strings.Join([]string{
 				"Every claim that holds a device. Click its name for its devices, pods and health.",
-				"Shared: devices that others use as well, where nobody can say who does what; they are in no other column but Devices.",
+				"Shared: devices with other holders whose use cannot be split; they count only in the column Devices.",
 			}, " "),
 			empty: needsHolders,
 		}, claimColumns(),

@@ -8,7 +8,7 @@ const (
 	ofReference = "cluster, namespace, pod, pod_claim"
 
 	// nobodyWaits is why the tables of waits are empty.
-	nobodyWaits = "nobody waits for the claim, or the cluster role is not scraped"
+	nobodyWaits = "no pod waits for the claim, or the cluster role is not scraped"
 
 	// waitsForIt are the references of pods that wait for the claim.
 	waitsForIt = `max by (` + ofReference + `) (dra_claim_pending_since_timestamp_seconds{@claim})`
@@ -30,9 +30,9 @@ func claimWaits() []panel {
 	none := steps(critical, step{1, plain})
 	return []panel{
 		listing(12, 5, about{
-			title: "Who waits for its allocation, and why?", unit: units.Short,
-			reads: "Pods of which a reference to this claim waits, and the one reason that comes first; docs/pending.md says what to do about each. " +
-				"dra-exporter explain pod says it in sentences." + whereverItIs,
+			title: "Pending pods of the claim, by reason", unit: units.Short,
+			reads: "Pods with a pending reference to this claim, and the first reason that applies; docs/pending.md has the remedies. " +
+				"dra-exporter explain pod has the details." + whereverItIs,
 			empty: nobodyWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -44,9 +44,9 @@ func claimWaits() []panel {
   or on (` + ofReference + `) ` + waitsForIt + `
 )`}),
 		listing(12, 5, about{
-			title: "Which phase is under way?", unit: units.Short,
-			reads: "The claim is allocated, and a pod's first container does not run yet. binding and preparation that do not end are the driver's or the kubelet's; " +
-				"start is the image's; docs/phases.md." + whereverItIs,
+			title: "Current phases of its pods", unit: units.Short,
+			reads: "The claim is allocated, and a pod's first container does not run yet. If binding or preparation does not end, check the driver or the kubelet; " +
+				"if start does not end, check the image; see docs/phases.md." + whereverItIs,
 			empty: nobodyWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -54,9 +54,9 @@ func claimWaits() []panel {
 			{label: "phase", title: "Phase"},
 		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, phase) (dra_claim_phase_since_timestamp_seconds{@claim})`}),
 		listing(16, 5, about{
-			title: "How many devices each stage leaves", unit: units.Short,
-			reads: "Each stage is a part of the one before; the first that is less than what is asked is where it fails. " +
-				"free: not held, and of a complete pool. Best node: the most of these that one node can reach." + whereverItIs,
+			title: "Devices after each stage", unit: units.Short,
+			reads: "Each stage is a part of the previous stage; the request fails at the first stage with fewer devices than requested. " +
+				"free: not held, and of a complete pool. Best node: the largest number of these that one node can use." + whereverItIs,
 			none:  noneSeen,
 			empty: nobodyWaits + "; the claim or its class does not exist",
 		}, []key{
@@ -77,13 +77,13 @@ func claimWaits() []panel {
 		),
 		number(4, about{
 			title: "Being deleted since", unit: units.DateTimeFromNow,
-			reads: "The claim is being deleted, and a finalizer holds it: usually a pod still uses it, or the driver that should release it is away." + whereverItIs,
+			reads: "The claim is terminating because of a finalizer: usually a pod still uses it, or its driver does not run." + whereverItIs,
 			none:  "not seen",
 			empty: "it is not being deleted, or the cluster role is not scraped",
 		}, at(`max(dra_claim_terminating_since_timestamp_seconds{@claim}) * 1000`)).ColorScheme(always(warning)).Height(5),
 		number(4, about{
 			title: "Orphaned", unit: units.Bool,
-			reads: "True: the claim is reserved for pods none of which exists, and its devices are held for nobody." + whereverItIs,
+			reads: "True: the claim is reserved only for pods that no longer exist, and still holds its devices." + whereverItIs,
 			none:  "not seen",
 			empty: "it is not orphaned, or the cluster role is not scraped",
 		}, at(`max(dra_claim_orphaned{@claim})`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Height(5),

@@ -60,7 +60,7 @@ func verdict(selection, by string) string {
 // verdicts writes 0 and 1 as words.
 func verdicts() []dashboard.DynamicConfigValue {
 	return append(tinted(steps(critical, step{1, good})),
-		property("mappings", words(named{"0", "sick", critical}, named{"1", "well", good})))
+		property("mappings", words(named{"0", "unhealthy", critical}, named{"1", "healthy", good})))
 }
 
 // asText writes a column's values in the colours of its mappings.

@@ -11,15 +11,15 @@ import (
 const needsAccounting = "the recording rules of the group dra-exporter.accounting are not loaded, or less than ten minutes have passed since"
 
 // needsPrices is why panels of cost are empty.
-const needsPrices = "the exporters were given no price list (--cost.prices), or none of its rules fits; or " + needsAccounting
+const needsPrices = "the exporters have no price list (--cost.prices), or none of its rules matches; or " + needsAccounting
 
 // efficiency is what was held, used, left idle and paid, and by whom.
 func efficiency() Board {
 	return Board{
 		UID:   uidEfficiency,
 		Title: "DRA / Efficiency and cost",
-		description: "What claims held, used and left idle, and what that cost, by namespace, device class and team; " +
-			"and how far the move from device plugins has come.",
+		description: "Devices that claims held, used and left idle, and their cost, by namespace, device class and team; " +
+			"and the progress of the migration from device plugins.",
 		from: "now-24h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -53,35 +53,35 @@ func efficiencyNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Device-hours held", unit: units.Short,
-			reads: "Hours for which claims held devices in the chosen time, each weighted by the share that was held: half a device for two hours is one.",
+			reads: "Hours for which claims held devices in the chosen time, weighted by the held share: half a device for two hours is one.",
 			empty: needsAccounting,
 		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Device-hours busy", unit: units.Short,
-			reads: "Busy time of the claims, where it is known: not of devices that are shared and cannot be split, nor of those that do not tell.",
-			empty: "no device tells its utilization, or " + needsAccounting,
+			reads: "Busy time of the claims, without devices that are shared without a split or do not report it.",
+			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Device-hours idle", unit: units.Short,
-			reads: "Held and not busy, where that is known. The tables below say whose they are.",
-			empty: "no device tells its utilization, or " + needsAccounting,
+			reads: "Held and not busy, where this is known. The tables below list the claims.",
+			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Busy share", unit: units.PercentUnit,
-			reads: "Busy time as a share of the time that was busy or idle. What claims use of shared devices beyond what they were given is busy time too: it hides idle time of the same namespace, class and model.",
-			empty: "no device tells its utilization, or " + needsAccounting,
+			reads: "Busy time as a share of the time that was busy or idle. Use of shared devices beyond the given share counts as busy too: it hides idle time of the same namespace, class and model.",
+			empty: "no device reports its utilization, or " + needsAccounting,
 		}, at(busyShare(""))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).
 			ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Cost", unit: units.Short,
-			reads: "What the device-hours held cost by the price list, in its currency.",
+			reads: "Cost of the held device-hours by the price list, in its currency.",
 			empty: needsPrices,
 		}, each(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`, "{{currency}}")).
 			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Devices held now", unit: units.PercentUnit,
-			reads: "Whole devices that somebody holds, wholly or in part, of all that there are. It does not follow the namespace or the class.",
+			reads: "Whole devices that are held, completely or partly, of all devices. It does not follow the namespace or the class.",
 			empty: "no node agent is scraped, or the recording rules are not loaded",
 		}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
 			ColorScheme(always(neutral)),
@@ -103,12 +103,12 @@ func efficiencyOverTime() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Devices held by namespace", unit: units.Short,
-			reads: "How many devices each namespace's claims held at once, weighted by their shares; each value stands for five minutes.",
+			reads: "Devices that each namespace's claims held at once, weighted by their shares; each value covers five minutes.",
 			empty: needsAccounting,
 		}, over(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
 		stacked(12, about{
-			title: "What held devices did", unit: units.Short,
-			reads: "Devices held at once, split into busy, idle, and shared in a way that cannot be split. Much idle is what could be given to those who wait.",
+			title: "Use of held devices", unit: units.Short,
+			reads: "Devices held at once, split into busy, idle, and shared without a split. Idle devices could serve pending claims.",
 			empty: needsAccounting,
 		},
 			over(level("", busySeconds), "busy"),
@@ -119,14 +119,14 @@ func efficiencyOverTime() []panel {
 			OverrideByName("shared, not split", fixed(unknown)),
 		timeline(12, about{
 			title: "Busy share by namespace", unit: units.PercentUnit,
-			reads: "Busy time as a share of the held time whose use is known. A namespace near 0 holds devices for nothing.",
-			empty: "no device tells its utilization, or " + needsAccounting,
+			reads: "Busy time as a share of the held time whose use is known. A namespace near 0 holds devices without using them.",
+			empty: "no device reports its utilization, or " + needsAccounting,
 		}, over(level("cluster, namespace", busySeconds)+
 			"\n/ ("+level("cluster, namespace", busySeconds)+" + "+level("cluster, namespace", idleSeconds)+" > 0)",
 			"{{namespace}} {{cluster}}")),
 		stacked(12, about{
 			title: "Cost per hour by namespace", unit: units.Short,
-			reads: "What an hour like the five minutes before costs, in the currency of the price list.",
+			reads: "Cost per hour at the rate of the last five minutes, in the currency of the price list.",
 			empty: needsPrices,
 		}, over(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
 			"{{namespace}} {{currency}} {{cluster}}")),
@@ -153,8 +153,8 @@ func accounts(by string) []column {
 }
 
 func efficiencyByOwner() []panel {
-	const reads = "Device-hours of the chosen time, and their cost. Busy and idle are of what is known alone: " +
-		"held is their sum and what is shared without a split, and what does not tell."
+	const reads = "Device-hours of the chosen time, and their cost. Busy and idle cover only known use: " +
+		"held is their sum, plus devices that are shared without a split or do not report it."
 	classAccounts := accounts("deviceclass, model")
 	for i := range classAccounts {
 		classAccounts[i].expr = unknownClass(classAccounts[i].expr)
@@ -178,7 +178,7 @@ func efficiencyByOwner() []panel {
 		}, classAccounts...),
 		listing(24, 8, about{
 			title: "Teams", unit: units.Short,
-			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. A claim that several teams use is shared out equally. It does not follow the namespace or the class.",
+			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. The cost of a claim of several teams is divided equally. It does not follow the namespace or the class.",
 			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
 			column{title: "Held", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
@@ -200,18 +200,18 @@ func efficiencyByClaim() []panel {
 		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
 		currency(),
 	}
-	const note = " Claims that have ended count, for what they held in the chosen time. It does not follow the class."
+	const note = " Claims that have ended count with their devices of the chosen time. It does not follow the class."
 	return []panel{
 		listing(12, 10, about{
-			title: "Which claims wasted the most?", unit: units.Short,
-			reads: "The twenty claims with the most device-hours that were held and not busy, and what these hours cost." + note,
-			empty: "no claim was idle, no device tells its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
+			title: "Claims with the most idle device-hours", unit: units.Short,
+			reads: "The twenty claims with the most device-hours that were held and not busy, and the cost of these hours." + note,
+			empty: "no claim was idle, no device reports its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
 		}, keys,
 			column{title: "Idle", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_idle_seconds", ofAClaim) + ") / 3600"},
 			column{title: "Idle cost", unit: units.Short, expr: topClaims(ofClaims("claim:dra_claim_idle_cost", itsCosts), ofClaims("claim:dra_claim_idle_seconds", ofAClaim))},
 		),
 		listing(12, 10, about{
-			title: "Which claims cost the most?", unit: units.Short,
+			title: "Most expensive claims", unit: units.Short,
 			reads: "The twenty most expensive claims of the chosen time, with the device-hours that they held." + note,
 			empty: needsPrices,
 		}, keys,

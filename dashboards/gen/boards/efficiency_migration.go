@@ -9,18 +9,18 @@ func migration() []panel {
 	const note = " It does not follow the class."
 	return []panel{
 		stacked(8, about{
-			title: "Devices by the way they were got", unit: units.Short,
-			reads: "Devices that pods hold through claims, and through device plugins. The second goes to nothing as the move proceeds." + note,
+			title: "Devices by claims and by device plugins", unit: units.Short,
+			reads: "Devices that pods hold through claims, and through device plugins. The second goes to 0 with the migration." + note,
 			empty: needsPods,
 		}, over(`sum by (kind) (namespace_kind:dra_pod_devices:count{@namespaces})`, "{{kind}}")),
 		timeline(8, about{
-			title: "Utilization by the way devices were got", unit: units.PercentUnit,
-			reads: "Mean over the devices of pods, as far as it can be told what each pod does on its device. Compare the two while both are there, or the time before with the time after." + note,
-			empty: "no device tells its utilization, or its pods cannot be told apart; or " + needsPods,
+			title: "Utilization by claims and by device plugins", unit: units.PercentUnit,
+			reads: "Mean over the devices of pods whose use is known. Compare both while both exist, or the time before the migration with the time after." + note,
+			empty: "no device reports its utilization, or it is not split by process; or " + needsPods,
 		}, over(`sum by (kind) (namespace_kind:dra_pod_utilization_ratio:sum{@namespaces})
 / sum by (kind) (namespace_kind:dra_pod_utilization_ratio:count{@namespaces})`, "{{kind}}")).Max(1),
 		listing(8, 8, about{
-			title: "Who still uses device plugins?", unit: units.Short,
+			title: "Namespaces that use device plugins", unit: units.Short,
 			reads: "Namespaces whose pods have devices from a device plugin, with what they have through claims already." + note,
 			none:  noneSeen,
 			empty: "every pod has its devices through a claim, or the recording rules are not loaded",

@@ -8,8 +8,8 @@ import (
 
 const (
 	// noAgent and noExporter are why panels of the exporters are empty.
-	noAgent    = "no exporter in the node role is scraped under the chosen job and node"
-	noExporter = "no exporter is scraped under the chosen job and node"
+	noAgent    = "no exporter in the node role is scraped with the chosen job and node"
+	noExporter = "no exporter is scraped with the chosen job and node"
 	// process are the labels of one exporter.
 	process = "cluster, job, instance"
 )
@@ -23,7 +23,7 @@ func exporter() Board {
 		UID:   uidExporter,
 		Title: "DRA / Exporter",
 		description: "The exporter's own health: which exporters run, which sources they cannot read and why, " +
-			"what they could not match or show, and what they cost. Node is the target's instance: the node's name, or cluster for the cluster role.",
+			"what they could not match or export, and their resource use. Node is the target's instance: the node's name, or cluster for the cluster role.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			job(),
@@ -31,13 +31,13 @@ func exporter() Board {
 		},
 		rows: []row{
 			{panels: exporterNumbers()},
-			{title: "What is amiss", panels: amissPanels()},
-			{title: "What they read", panels: readPanels()},
-			{title: "What is missing from their pages", panels: completenessPanels()},
+			{title: "Problems", panels: amissPanels()},
+			{title: "Sources", panels: readPanels()},
+			{title: "Missing data", panels: completenessPanels()},
 			{title: "Diagnosis of pending claims", panels: diagnosisPanels()},
-			{title: "What they push by OTLP", panels: pushPanels()},
-			{title: "Who reads their pages", panels: accessPanels()},
-			{title: "What they cost", panels: costPanels()},
+			{title: "Push by OTLP", panels: pushPanels()},
+			{title: "Access to the pages", panels: accessPanels()},
+			{title: "Resource use", panels: costPanels()},
 		},
 	}
 }
@@ -51,8 +51,8 @@ func job() cog.Builder[dashboard.VariableModel] {
 func exporterNumbers() []panel {
 	return []panel{
 		number(4, about{
-			title: "Exporters that run", unit: units.Short,
-			reads: "Node agents, one a node with devices, and exporters in the cluster role, of which one is enough.",
+			title: "Running exporters", unit: units.Short,
+			reads: "Node agents, one on each node with devices, and exporters in the cluster role, of which one is enough.",
 			empty: noExporter,
 		},
 			at(`count(group by (`+process+`) (dra_exporter_hardware_resets_total{@exporters}))`).LegendFormat("node"),
@@ -60,12 +60,12 @@ func exporterNumbers() []panel {
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Exporters down", unit: units.Short,
-			reads: "Targets of the job whose last scrape failed; the table below names them (alert DRAExporterDown).",
+			reads: "Targets of the job whose last scrape failed; the table below lists them (alert DRAExporterDown).",
 			empty: "Prometheus has no target of the chosen job",
 		}, at(`sum(up{@exporters} == bool 0)`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Nodes without an agent", unit: units.Short,
-			reads: "Nodes of which drivers publish devices and no agent is scraped: nothing is known of what these devices do. It does not follow the job.",
+			reads: "Nodes with published devices and without a scraped agent: the use of these devices is unknown. It does not follow the job.",
 			empty: "the recording rules are not loaded, the cluster role cannot read ResourceSlices, or " + noClusterRole,
 		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(
   dra_exporter_source_up{@fleet, source="resourceslices"} == 1 and on (cluster, job, instance) dra_exporter_clock_anomalies_total{@fleet}
@@ -73,19 +73,19 @@ func exporterNumbers() []panel {
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Sources that are down", unit: units.Short,
-			reads: "Sources of exporters whose last read failed; the table below says why. What they would tell is absent, never 0.",
+			reads: "Sources of exporters whose last read failed; the table below has the reasons. Their values are absent, never 0.",
 			empty: noExporter,
 		}, at(`sum(max by (`+process+`, source) (dra_exporter_source_up{@exporters}) == bool 0)`)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Oldest sample", unit: units.Seconds,
-			reads: "How old the newest readings of the worst node agent are. Some seconds are well; the alert DRAExporterStale fires after two minutes.",
+			reads: "Age of the newest readings of the worst node agent. Some seconds are normal; the alert DRAExporterStale fires after two minutes.",
 			empty: noAgent,
 		}, at(`max(time() - dra_exporter_sample_timestamp_seconds{@exporters})`)).
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Unmatched devices", unit: units.Short,
-			reads: "Allocated devices without known hardware, and hardware that the vendor's driver does not publish: claims on them have no numbers. Zero is well, and a few while a driver starts.",
+			reads: "Allocated devices without known hardware, and hardware that the vendor's driver does not publish: their claims have no hardware values. Zero is normal, and a few while a driver starts.",
 			empty: noAgent,
 		}, at(`sum(max by (`+process+`, side) (dra_exporter_unmatched_devices{@exporters}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
@@ -98,9 +98,9 @@ func amissPanels() []panel {
 	upOf := `max by (` + source + `) (dra_exporter_source_up{@exporters})`
 	return []panel{
 		listing(24, 6, about{
-			title: "Which sources are down or in trouble, and why?", unit: units.Short,
-			reads: "A source that is down tells nothing; one in trouble tells a part. The exporter's own page says more, under Sources. The alert DRAExporterSourceDown fires after 10 minutes.",
-			empty: "all sources are well, or " + noExporter, none: noneSeen,
+			title: "Sources that are down or impaired", unit: units.Short,
+			reads: "A source that is down has no values; an impaired source has a part of them. The exporter's own page has details under Sources. The alert DRAExporterSourceDown fires after 10 minutes.",
+			empty: "all sources are up, or " + noExporter, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
@@ -109,12 +109,12 @@ func amissPanels() []panel {
 		},
 			column{title: "State", more: append(tinted(steps(warning, step{1, critical})), property("mappings", words(named{"1", "down", critical}, named{"0", "in trouble", warning}))),
 				expr: why + ` * on (` + source + `) group_left () (` + upOf + ` == bool 0)`},
-			column{title: "Last read with success", unit: units.DateTimeFromNow,
+			column{title: "Last successful read", unit: units.DateTimeFromNow,
 				expr: why + ` * on (` + source + `) group_left () (1000 * max by (` + source + `) (dra_exporter_source_last_success_timestamp_seconds{@exporters}))`},
 		),
 		listing(12, 6, about{
-			title: "Which exporters do not answer?", unit: units.Short,
-			reads: "Targets of the job whose last scrape failed: the process is not there, or its page took longer than the scrape's timeout.",
+			title: "Exporters that do not answer", unit: units.Short,
+			reads: "Targets of the job whose last scrape failed: the process does not run, or its page took longer than the scrape's timeout.",
 			none:  noneSeen,
 			empty: "all answer, or Prometheus has no target of the chosen job and node",
 		}, []key{
@@ -123,10 +123,10 @@ func amissPanels() []panel {
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
 		}, column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "down", critical}))), expr: `max by (` + process + `) (up{@exporters}) == 0`}),
 		listing(12, 6, about{
-			title: "Which nodes have devices and no agent?", unit: units.Short,
-			reads: "Nodes of which drivers publish devices and no agent is scraped: see whether the DaemonSet tolerates the node's taints, and whether the agent starts there. It does not follow the job.",
+			title: "Nodes with devices and without an agent", unit: units.Short,
+			reads: "Nodes with published devices and without a scraped agent: check that the DaemonSet tolerates the node's taints, and that the agent starts there. It does not follow the job.",
 			none:  noneSeen,
-			empty: "no node lacks one, or the recording rules are not loaded, or " + noClusterRole,
+			empty: "no node lacks an agent, or the recording rules are not loaded, or " + noClusterRole,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no agent", critical}))), expr: `max by (cluster, node) (node:dra_exporter_missing:bool{@nodes}) == 1`}),
 	}

@@ -7,21 +7,21 @@ import (
 const sourceRules = "the recording rules are not loaded, or no exporter is scraped"
 
 func readPanels() []panel {
-	const all = " It is of all exporters, whatever job and node are chosen."
+	const all = " It shows all exporters, whatever job and node are chosen."
 	return []panel{
 		timeline(12, about{
 			title: "Share of exporters whose source is up", unit: units.PercentUnit,
-			reads: "1 is all. One line that falls is a driver or library that fails on many nodes; all lines of resource… and pods together are the API server's." + all,
+			reads: "1 means all. If one line falls, a driver or library fails on many nodes; if all lines of resource… and pods fall, check the API server." + all,
 			empty: sourceRules,
 		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
 		sparse(timeline(12, about{
-			title: "How long reads take (p95)", unit: units.Seconds,
-			reads: "Reads of a source, of all exporters together. A source that takes longer than the sampling interval makes samples old." + all,
+			title: "Read duration (p95)", unit: units.Seconds,
+			reads: "Reads of a source, of all exporters together. If a source takes longer than the sampling interval, samples are old." + all,
 			empty: sourceRules,
 		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}"))),
 		listing(12, 8, about{
 			title: "Reads by source", unit: units.Short,
-			reads: "Reads of the chosen time that failed wholly or in part, the most first, and how long a read took in the mean over the last minutes.",
+			reads: "Reads of the chosen time that failed completely or partly, the most first, and the mean duration of a read in the last minutes.",
 			empty: noExporter,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
 			column{title: "Failed", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range])))`},
@@ -29,7 +29,7 @@ func readPanels() []panel {
 / on (cluster, source) (sum by (cluster, source) (rate(dra_exporter_source_read_duration_seconds_count{@exporters}[$__rate_interval])) > 0)`},
 		),
 		listing(12, 8, about{
-			title: "Where do reads fail?", unit: units.Short,
+			title: "Failed reads by exporter", unit: units.Short,
 			reads: "The 20 exporters and sources with most failed reads in the chosen time.",
 			none:  noneSeen,
 			empty: "no read has failed in the chosen time, or " + noExporter,
@@ -39,8 +39,8 @@ func readPanels() []panel {
 			{label: "source", title: "Source"},
 		}, column{title: "Failed", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range]))) > 0)`}),
 		listing(24, 6, about{
-			title: "Watches that lag", unit: units.Seconds,
-			reads: "The 20 exporters and sources whose events have waited longest to be shown, and how many wait. More than 10 s impairs the source: pages show what is older than that.",
+			title: "Delayed watches", unit: units.Seconds,
+			reads: "The 20 exporters and sources with the oldest queued events, and their number. Above 10 s the source is impaired: the exported data is older than that.",
 			empty: noExporter,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -55,13 +55,13 @@ func readPanels() []panel {
 func completenessPanels() []panel {
 	return []panel{
 		bars(12, about{
-			title: "Is the use of shared devices split by processes?", unit: units.Short,
-			reads: "Node agents by whether they can tell apart the processes of several holders: ok, or the reason why not. Where it is not ok, values of shared devices say attribution=\"shared\" (docs/sharing.md).",
+			title: "Split of shared devices by process", unit: units.Short,
+			reads: "Node agents by whether they split the use of shared devices by process: ok, or the reason why not. If it is not ok, values of shared devices have attribution=\"shared\" (docs/sharing.md).",
 			empty: noAgent,
 		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
 		listing(12, 5, about{
-			title: "Where are devices unmatched?", unit: units.Short,
-			reads: "published: an allocated device without known hardware. hardware: a device that the vendor's driver on the node does not publish. The runbook DRAExporterUnmatchedDevices leads to the cause.",
+			title: "Unmatched devices by node", unit: units.Short,
+			reads: "published: an allocated device without known hardware. hardware: a device that the vendor's driver on the node does not publish. See the runbook DRAExporterUnmatchedDevices.",
 			empty: "all devices are matched, or " + noAgent, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -70,7 +70,7 @@ func completenessPanels() []panel {
 		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
 		listing(24, 5, about{
 			title: "Conflicting and uncounted devices", unit: units.Short,
-			reads: "The 20 nodes with most of each. Conflicting: claims hold one piece of hardware under several published devices. Uncounted: held devices without device-seconds, because admin access or the pods of other nodes are not known.",
+			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several published names. Uncounted: held devices without device-seconds, because admin access or the pods of other nodes are unknown.",
 			empty: noAgent,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -79,26 +79,26 @@ func completenessPanels() []panel {
 			column{title: "Conflicting", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, max by (cluster, instance) (dra_exporter_conflicting_devices{@exporters}))`},
 			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`}),
 		listing(8, 5, about{
-			title: "Families that are cut short", unit: units.Short,
-			reads: "Families with more rows than --metrics.max-series allows, and how many rows were left out in the chosen time, at all steps together. Raise the limit, or look at who makes so many.",
-			empty: "nothing is cut, or " + noExporter, none: noneSeen,
+			title: "Families with dropped series", unit: units.Short,
+			reads: "Families with more series than --metrics.max-series allows, and the number of dropped series in the chosen time, at all steps together. Raise the limit, or find the cause of the series.",
+			empty: "no series are dropped, or " + noExporter, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
-			column{title: "Rows left out", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
+			column{title: "Dropped series", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
 		listing(8, 5, about{
-			title: "Hardware counters that fell", unit: units.Short,
-			reads: "How often hardware counted less than before, in the chosen time: a GPU was reset, a driver loaded anew, or another source took over. Counters of ours do not fall with them.",
-			empty: "none fell, or " + noAgent, none: noneSeen,
+			title: "Resets of hardware counters", unit: units.Short,
+			reads: "How often a hardware counter decreased in the chosen time: a GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
+			empty: "no counter was reset, or " + noAgent, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
 			column{title: "Falls", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
 		listing(8, 5, about{
-			title: "Durations that clocks contradict", unit: units.Short,
-			reads: "Phases of which the clocks of API server, scheduler and kubelets told what cannot be; most are left out of the durations. Many mean that a clock is off: see NTP on the nodes.",
-			empty: "no clock contradicts another, or " + noClusterRole, none: noneSeen,
+			title: "Durations with contradicting clocks", unit: units.Short,
+			reads: "Phases for which the clocks of API server, scheduler and kubelets contradict each other; most are left out of the durations. Many mean that a clock is wrong: check NTP on the nodes.",
+			empty: "no clocks contradict each other, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
 			column{title: "Contradictions", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 4, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
-			reads: "Claims that are not allocated, and templates, whose requests or selectors exceed a limit, so that the reason why they are pending is undetermined. docs/security.md has the limits.",
+			reads: "Unallocated claims, and templates, whose requests or selectors exceed a limit, so that their reason is undetermined. docs/security.md has the limits.",
 			empty: "no claim is too large, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
 			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
@@ -112,14 +112,14 @@ func notReloaded() panel {
 	failed := `max by (cluster, instance) (dra_exporter_config_last_reload_successful{@exporters}) == 0`
 	return listing(24, 4, about{
 		title: "Price lists that were not reloaded", unit: units.Short,
-		reads: "Node agents that refused the file of --cost.prices at the last SIGHUP, and go on with the list of before. Their logs say what is wrong with it.",
+		reads: "Node agents that rejected the file of --cost.prices at the last SIGHUP, and continue with the previous list. Their logs have the error.",
 		empty: "all were read, or no agent has a price list, or " + noAgent, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "instance", title: "Node", links: []link{instanceNode()}},
 	},
 		column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "not reloaded", critical}))), expr: failed},
-		column{title: "Last read with success", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, instance) (dra_exporter_config_last_reload_success_timestamp_seconds{@exporters}) and on (cluster, instance) (` + failed + `)`},
+		column{title: "Last successful read", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, instance) (dra_exporter_config_last_reload_success_timestamp_seconds{@exporters}) and on (cluster, instance) (` + failed + `)`},
 	)
 }
 
@@ -127,26 +127,26 @@ func costPanels() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Memory of the exporters", unit: units.BytesIEC,
-			reads: "Resident memory: the greatest of all and the mean. A greatest line that grows on and on is a leak, or a cluster role with ever more claims.",
-			empty: "the processes do not tell it, or " + noExporter,
+			reads: "Resident memory: maximum and mean. If the maximum grows permanently, there is a leak, or the number of claims grows.",
+			empty: "the processes do not report it, or " + noExporter,
 		},
 			over(`max by (cluster) (process_resident_memory_bytes{@exporters})`, "greatest {{cluster}}"),
 			over(`avg by (cluster) (process_resident_memory_bytes{@exporters})`, "mean {{cluster}}")),
 		timeline(12, about{
-			title: "How long scrapes take", unit: units.Seconds,
-			reads: "As Prometheus measures it: the longest and the mean. What comes near the scrape's timeout (10 s in the shipped monitors) is lost soon.",
+			title: "Scrape duration", unit: units.Seconds,
+			reads: "As measured by Prometheus: maximum and mean. Scrapes near the timeout (10 s in the shipped monitors) will fail soon.",
 			empty: "Prometheus has no target of the chosen job and node",
 		},
 			over(`max by (cluster) (scrape_duration_seconds{@exporters})`, "longest {{cluster}}"),
 			over(`avg by (cluster) (scrape_duration_seconds{@exporters})`, "mean {{cluster}}")),
 		timeline(12, about{
 			title: "Samples per scrape of all exporters", unit: units.Short,
-			reads: "What Prometheus takes in at each scrape of the chosen exporters together; docs/benchmarks.md says what to expect of a node.",
+			reads: "Samples of one scrape of all chosen exporters; docs/benchmarks.md has the expected number for a node.",
 			empty: "Prometheus has no target of the chosen job and node",
 		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "{{cluster}} samples")),
 		bars(12, about{
-			title: "Versions that run", unit: units.Short,
-			reads: "Exporters by version. More than one for longer than a rollout takes is a rollout that is stuck.",
+			title: "Running versions", unit: units.Short,
+			reads: "Exporters by version. If there are several versions for longer than a rollout takes, the rollout is stuck.",
 			empty: noExporter,
 		}, at(`count by (cluster, version) (group by (`+process+`, version) (dra_exporter_build_info{@exporters}))`).LegendFormat("{{version}} {{cluster}}")).Height(8),
 		exporterCosts(),
@@ -158,8 +158,8 @@ func exporterCosts() panel {
 	memory := `topk(` + listed + `, max by (` + process + `) (process_resident_memory_bytes{@exporters}))`
 	of := func(expr string) string { return expr + ` and on (` + process + `) ` + memory }
 	return listing(24, 10, about{
-		title: "What each exporter costs", unit: units.Short,
-		reads: "The " + listed + " exporters with most memory. Processor is in cores: 0.01 is one hundredth of one.",
+		title: "Resource use of each exporter", unit: units.Short,
+		reads: "The " + listed + " exporters with most memory. CPU is in cores: 0.01 is one hundredth of a core.",
 		empty: noExporter,
 	}, []key{
 		{label: "cluster", title: "Cluster"},

@@ -23,10 +23,10 @@ func xidPanels() []panel {
 	const last = `dra_device_xid_last_timestamp_seconds{@nodes}`
 	table := listing(24, 8, about{
 		title: "Xids by device and code", unit: units.Short,
-		reads: "The newest first. Red codes want a reset or a technician, orange ones are to be watched, grey ones are the application's own fault or mere notices. " +
-			"In the range counts whole five minutes, and follows up to five minutes later.",
+		reads: "The newest first. Red codes need a reset or a repair, orange codes need attention, grey codes are faults of the application or notices. " +
+			"In the range counts complete intervals of five minutes, and is up to five minutes late.",
 		none:  noneSeen,
-		empty: "no Xid was reported since the agents began to listen, or there is no NVIDIA device",
+		empty: "no Xid was reported since the agents started, or there is no NVIDIA device",
 	}, deviceKeys(key{label: "xid", title: "Xid"}),
 		column{title: "Last", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, node, uuid, xid) (` + last + `)`},
 		column{title: "In the range", expr: errorsOf(`device:dra_device_xid_errors:increase5m{@nodes}`, "cluster, node, uuid, xid")},
@@ -50,11 +50,11 @@ func memoryPanels() []panel {
 	)
 	return []panel{
 		listing(24, 8, about{
-			title: "Memory errors and what was done about them", unit: units.Short,
-			reads: "Devices with any of it. Errors are those of the range: uncorrected ones have hurt somebody. A row that waits is remapped by a reset; one whose remapping failed means a new device. " +
-				"Corrected errors and remapped rows are wear: watch those that grow.",
+			title: "Memory errors and remapped rows", unit: units.Short,
+			reads: "Devices with memory errors or remapped rows. Errors are those of the range; uncorrected errors damaged data of an application. A pending row is remapped by a reset; after a failed remapping, replace the device. " +
+				"Corrected errors and remapped rows are wear: observe devices on which they grow.",
 			none:  noneSeen,
-			empty: "no device has memory errors, or none counts them",
+			empty: "no device has memory errors, or no device counts them",
 		}, deviceKeys(),
 			column{title: "Uncorrected", expr: errorsOf(uncorrected, perDevice), more: whole(tinted(steps(critical))...)},
 			column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
@@ -62,7 +62,7 @@ func memoryPanels() []panel {
 			column{title: "Remapping", expr: `max by (cluster, node, uuid) (
   dra_device_row_remap_failed{@nodes} * 2 > 0 or dra_device_row_remap_pending{@nodes} == 1
 )`, more: append(tinted(steps(warning, step{2, critical})),
-				property("mappings", words(named{"1", "waits for a reset", warning}, named{"2", "failed", critical})))},
+				property("mappings", words(named{"1", "pending a reset", warning}, named{"2", "failed", critical})))},
 			column{title: "Retired pages", expr: `sum by (cluster, node, uuid) (max by (cluster, node, uuid, severity) (dra_device_retired_pages{@nodes} > 0))`},
 			names(any),
 		),
@@ -83,11 +83,11 @@ func linkPanels() []panel {
 	)
 	return []panel{
 		listing(24, 8, about{
-			title: "Links with trouble", unit: units.Short,
-			reads: "Errors are those of the range. An inactive NVLink on a device whose neighbours have none is a fault; " +
-				"one that is inactive everywhere is how the machine is built. Ports are of network and RDMA devices.",
+			title: "Links with problems", unit: units.Short,
+			reads: "Errors are those of the range. An inactive NVLink is a fault if similar devices have none; " +
+				"a link that is inactive on all of them is not connected in this machine. Ports are of network and RDMA devices.",
 			none:  noneSeen,
-			empty: "no device has trouble with a link, or " + needsErrors,
+			empty: "no device has problems with a link, or " + needsErrors,
 		}, deviceKeys(),
 			column{title: "NVLink errors", expr: errorsOf(`device:dra_device_nvlink_errors:increase5m{@nodes}`, perDevice), more: whole(tinted(steps(warning))...)},
 			column{title: "NVLinks inactive", expr: `max by (cluster, node, uuid) (` + inactive + `)`, more: tinted(steps(warning))},
@@ -98,9 +98,9 @@ func linkPanels() []panel {
 		),
 		listing(12, 8, about{
 			title: "NVLink fabric not joined", unit: units.Short,
-			reads: "Devices whose registration with the fabric has failed or is not done. Without it they do not reach their peers: see to the fabric manager of the node.",
+			reads: "Devices whose registration with the fabric failed or is not complete. Without it they cannot communicate with their peers: check the fabric manager of the node.",
 			none:  noneSeen,
-			empty: "all devices are registered, or none belongs to a fabric",
+			empty: "all devices are registered, or no device belongs to a fabric",
 		}, deviceKeys(key{label: "state", title: "State"}),
 			column{title: "Joined", expr: `max by (cluster, node, uuid, state) (dra_device_fabric_state{@nodes, state!="success"} == 1)`,
 				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no", critical})))},
@@ -109,7 +109,7 @@ func linkPanels() []panel {
 		),
 		stacked(12, about{
 			title: "NVLink errors by kind", unit: units.Short,
-			reads: "How many there were in five minutes. Replays and CRC errors that grow on one device announce a link that will fail.",
+			reads: "Errors in five minutes. If replays and CRC errors grow on one device, a link is about to fail.",
 			none:  noneSeen,
 			empty: "there was no NVLink error, these devices have no NVLink, or " + needsErrors,
 		}, over(`sum by (kind) (last_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[10m]))`, "{{kind}}")).
@@ -128,18 +128,18 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 	return []panel{
 		timeline(12, about{
 			title: "Hottest device of the ten hottest nodes", unit: units.Celsius,
-			reads: "By sensor. GPUs slow themselves down at about 85 to 90 °C, their memory at about 95 to 105 °C: the model's own limits count. One node that leaves the others: its fans or its place.",
-			empty: "no device tells its temperature, or the recording rules of the group dra-exporter.devices are not loaded",
+			reads: "By sensor. GPUs throttle at about 85 to 90 °C, their memory at about 95 to 105 °C, depending on the model. If one node differs from the others, check its fans and its location.",
+			empty: "no device reports its temperature, or the recording rules of the group dra-exporter.devices are not loaded",
 		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
 		timeline(12, about{
-			title: "Devices that slow down, by reason", unit: units.Short,
-			reads: "How many devices did so at once, in the mean of five minutes. A device that does it for two reasons counts for each. power_cap is a limit that somebody set, and no fault; heat and power brake are. It does not follow the node; the dashboard Node has each device's.",
-			empty: "no device tells why it slows down, or the recording rules of the group dra-exporter.devices are not loaded",
+			title: "Throttled devices by reason", unit: units.Short,
+			reads: "Throttled devices, mean of five minutes. A device with two reasons counts for each. power_cap is a configured limit and no fault; heat and power brake are faults. It does not follow the node; the dashboard Node has each device's.",
+			empty: "no device reports why it is throttled, or the recording rules of the group dra-exporter.devices are not loaded",
 		}, over(`sum by (reason) (reason:dra_device_throttled_seconds:rate5m{@fleet})`, "{{reason}}")),
 		listing(24, 8, about{
 			title: "Hottest devices", unit: units.Celsius,
-			reads: "The twenty with the hottest GPU sensor now. Slowed: the signal thermal_throttling or power_brake is raised. The dashboard Node has the shares by reason.",
-			empty: "no device tells its temperature",
+			reads: "The twenty devices with the hottest GPU sensor now. Slowed: the signal thermal_throttling or power_brake is present. The dashboard Node has the shares by reason.",
+			empty: "no device reports its temperature",
 		}, deviceKeys(),
 			column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
 			column{title: "Memory", expr: among(topHottest, `dra_device_temperature_celsius{@nodes, sensor="memory"}`), more: tinted(steps(good, step{90, warning}, step{105, critical}))},

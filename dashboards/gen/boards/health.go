@@ -10,18 +10,18 @@ import (
 const (
 	// needsErrors is why panels of counted errors are empty.
 	needsErrors = "the recording rules of the group dra-exporter.errors are not loaded, or were less than ten minutes ago"
-	// needsHealth is why panels of who is sick are empty.
+	// needsHealth is why panels of who is unhealthy are empty.
 	needsHealth = "the recording rules of the group dra-exporter.health are not loaded"
 )
 
-// health is which devices are sick, by whose word and why, and which claims that
+// health is which devices are unhealthy, by whose word and why, and which claims that
 // hurts.
 func health() Board {
 	return Board{
 		UID:   uidHealth,
 		Title: "DRA / Device health",
-		description: "Which devices are sick, in the word of the hardware, the driver or the kubelet, what speaks against them, " +
-			"and which claims suffer. docs/health.md explains voices, signals and Xids.",
+		description: "Unhealthy devices as reported by hardware, driver or kubelet, the reasons, " +
+			"and the affected claims. docs/health.md explains sources, signals and Xids.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			several("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
@@ -29,13 +29,13 @@ func health() Board {
 		rows: []row{
 			{panels: healthNumbers()},
 			{title: "Over time", panels: healthOverTime()},
-			{title: "Who is sick, and who suffers", panels: sickDevices()},
+			{title: "Unhealthy devices and affected claims", panels: sickDevices()},
 			{title: "Xids", panels: xidPanels()},
 			{title: "Memory and recovery", panels: memoryPanels()},
 			{title: "Taints and disagreements", panels: tainted()},
 			{title: "Links", panels: linkPanels()},
 			{title: "Heat and throttling", panels: heatPanels()},
-			{title: "Constraints of classes", folded: true, panels: violations()},
+			{title: "Violations by class", folded: true, panels: violations()},
 		},
 	}
 }
@@ -54,41 +54,41 @@ or 0 * (
 func healthNumbers() []panel {
 	return []panel{
 		number(4, about{
-			title: "Sick devices", unit: units.Short,
-			reads: "In whose word: the hardware's is of whole devices; the driver's (taints) and the kubelet's are of partitions, too. " +
-				"Anything but 0 is explained in the tables below. A voice that says nothing has no number.",
-			empty: "none of the devices tells its health, or " + needsHealth,
+			title: "Unhealthy devices", unit: units.Short,
+			reads: "By source: hardware counts whole devices; driver (taints) and kubelet also count partitions. " +
+				"The tables below explain values above 0. A source that reports nothing has no value.",
+			empty: "no device reports its health, or " + needsHealth,
 		}, each(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})
 or 0 * sum by (by) (node_by:dra_device_healthy:count{@nodes})`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Claims on sick devices", unit: units.Short,
-			reads: "Claims that hold a device or a partition of which somebody says that it is sick. Their pods may fail, hang or compute nonsense: the table below names them.",
-			empty: "no claim holds a device, none of the devices tells its health, or " + needsHealth,
+			title: "Claims on unhealthy devices", unit: units.Short,
+			reads: "Claims that hold an unhealthy device or partition. Their pods may fail, hang or compute wrong results: the table below lists them.",
+			empty: "no claim holds a device, no device reports its health, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
 or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(node_by:dra_device_healthy:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Xids", unit: units.Short,
-			reads: "Errors of the range that NVIDIA's driver reported. Many are the application's own fault; the table of Xids has their meaning, and the fatal ones in red.",
-			empty: "no NVIDIA device tells its Xids, or " + needsErrors,
+			reads: "Errors of the range that NVIDIA's driver reported. Many are faults of the application; the table of Xids has their meaning, with fatal Xids in red.",
+			empty: "no NVIDIA device reports Xids, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_xid_errors:increase5m{@nodes}`, `dra_device_xid_errors_total{@nodes, xid="79"}`))).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Uncorrected ECC errors", unit: units.Short,
-			reads: "ECC errors of the range that could not be corrected: each has cost an application its data. A device that has them again wants a reset, and then another look.",
+			reads: "ECC errors of the range that could not be corrected: each damaged data of an application. If a device has them again, reset and test it.",
 			empty: "no device counts ECC errors, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`,
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Waiting for a reset", unit: units.Short,
-			reads: "Devices of which a memory row is remapped by the next reset. They go on meanwhile: reset them when they are free.",
-			empty: "no device tells of row remapping",
+			reads: "Devices with a memory row that the next reset remaps. They continue to work: reset them when they are free.",
+			empty: "no device reports row remapping",
 		}, at(`sum(max by (cluster, node, uuid) (dra_device_row_remap_pending{@nodes}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Slowed by heat or supply", unit: units.Short,
-			reads: "Devices that lately spent a large part of a minute in thermal slowdown or under the power brake (--health.throttle-ratio). A power cap that somebody set does not count.",
-			empty: "no device tells why it slows down",
+			reads: "Devices that recently spent a large part of a minute in thermal slowdown or under the power brake (--health.throttle-ratio). A configured power cap does not count.",
+			empty: "no device reports why it is throttled",
 		}, at(`count(max by (cluster, node, uuid) (`+slowed+`))
 or 0 * count(dra_device_throttled_seconds_total{@nodes, reason=~"(hw_)?thermal"})`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
@@ -97,23 +97,23 @@ or 0 * count(dra_device_throttled_seconds_total{@nodes, reason=~"(hw_)?thermal"}
 func healthOverTime() []panel {
 	return []panel{
 		sparse(timeline(8, about{
-			title: "Sick devices by voice", unit: units.Short,
-			reads: "How many devices each voice called sick. There is no line while there are none.",
+			title: "Unhealthy devices by source", unit: units.Short,
+			reads: "Number of devices that each source reports as unhealthy. There is no line while there are none.",
 			none:  noneSeen,
-			empty: "nothing was sick, or " + needsHealth,
+			empty: "no device was unhealthy, or " + needsHealth,
 		}, over(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})`, "{{by}}")).
 			OverrideByName("hardware", fixed(critical)).
 			OverrideByName("driver", fixed(warning)).
 			OverrideByName("kubelet", fixed(neutral))),
 		sparse(timeline(8, about{
-			title: "What speaks against devices", unit: units.Short,
-			reads: "Devices with each signal, of the whole cluster, whatever nodes are chosen. Critical ones make a device sick, warnings do not.",
+			title: "Health signals", unit: units.Short,
+			reads: "Devices with each signal, of the whole cluster, whatever nodes are chosen. Critical signals make a device unhealthy, warnings do not.",
 			none:  noneSeen,
-			empty: "no signal was raised, or " + needsHealth,
+			empty: "there was no signal, or " + needsHealth,
 		}, over(`sum by (signal, severity) (signal:dra_device_health_signal_info:count{@fleet})`, "{{signal}} ({{severity}})"))),
 		stacked(8, about{
 			title: "Xids by code", unit: units.Short,
-			reads: "How many Xids were reported in five minutes. One device that repeats one code is a device's fault; one code on many is a driver's, a fabric's or an application's.",
+			reads: "Xids reported in five minutes. One code repeated on one device is a fault of the device; one code on many devices is a fault of a driver, a fabric or an application.",
 			none:  noneSeen,
 			empty: "no Xid was reported, or " + needsErrors,
 		}, over(`sum by (xid) (last_over_time(device:dra_device_xid_errors:increase5m{@nodes}[10m]))`, "{{xid}}")).
@@ -126,11 +126,11 @@ func healthOverTime() []panel {
 func violations() []panel {
 	return []panel{
 		listing(24, 6, about{
-			title: "Which class's constraints were violated?", unit: units.Short,
-			reads: "How often trouble of a kind began on a device while a claim of the class held it. " +
-				"A class whose devices overheat or lose links again and again is on the wrong machines.",
+			title: "Violations by device class", unit: units.Short,
+			reads: "How often a problem began on a device while a claim of the class held it. " +
+				"If devices of a class overheat or lose links repeatedly, check their machines.",
 			none:  noneSeen,
-			empty: "no constraint was violated, or " + needsErrors,
+			empty: "there was no violation, or " + needsErrors,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "deviceclass", title: "Device class"},

@@ -15,7 +15,7 @@ func node() Board {
 	return Board{
 		UID:         uidNode,
 		Title:       "DRA / Node",
-		description: "One node: which claim held which device when, what each did with it, how well the devices are, and how the agent there does. Of several clusters choose one: nodes of the same name are added up.",
+		description: "One node: claims by device over time, their use of the devices, the health of the devices, and the state of the agent. Of several clusters choose one: nodes of the same name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			one("node", "Node", `label_values(dra_device_info{@fleet}, node)`),
@@ -23,9 +23,9 @@ func node() Board {
 		},
 		rows: []row{
 			{panels: nodeNumbers()},
-			{title: "Who has which device", panels: []panel{occupancy(), holdersNow(), pluginPods()}},
+			{title: "Claims and devices", panels: []panel{occupancy(), holdersNow(), pluginPods()}},
 			{title: "Health now", panels: []panel{devicesNow(), signalsNow()}},
-			{title: "Who uses $shared", repeat: "shared", panels: sharedUse()},
+			{title: "Use of $shared", repeat: "shared", panels: sharedUse()},
 			{title: "Devices over time", panels: devicesOverTime()},
 			{title: "Links and buses", panels: trafficOverTime()},
 			{title: "Each NVLink", folded: true, panels: eachLink()},
@@ -65,39 +65,39 @@ func nodeNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Whole devices", unit: units.Short,
-			reads: "Whole devices of the node, and how many of them somebody holds, wholly or in part.",
+			reads: "Whole devices of the node, and how many of them are held, completely or partly.",
 			empty: needsNode + ", or the recording rules of the group dra-exporter.devices are not loaded",
 		}, each(`sum(node:dra_device_held:sum{@node})`, "held"), each(`sum(node:dra_devices:count{@node})`, "all")).
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over whole devices that tell theirs, held or free.",
-			empty: "no device of the node tells its utilization, or " + needsNode,
+			reads: "Mean over whole devices that report it, held or free.",
+			empty: "no device of the node reports its utilization, or " + needsNode,
 		}, at(`avg(`+perDevice("dra_device_utilization_ratio")+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Device memory in use", unit: units.PercentUnit,
-			reads: "Of all memory of the whole devices that tell.",
-			empty: "no device of the node tells its memory, or " + needsNode,
+			reads: "Share of the memory of the whole devices that report it.",
+			empty: "no device of the node reports its memory, or " + needsNode,
 		}, at(`sum(`+perDevice("dra_device_memory_used_bytes")+`)
 / sum(`+perDevice("dra_device_memory_size_bytes")+` and on (cluster, node, uuid) dra_device_memory_used_bytes{`+whole+`})`)).
 			Thresholds(steps(good, step{0.95, warning})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Power of all devices", unit: units.Watt,
-			reads: "What the devices draw together, and what they may.",
-			empty: "no device of the node tells its power, or " + needsNode,
+			reads: "Power of all devices, and the sum of their limits.",
+			empty: "no device of the node reports its power, or " + needsNode,
 		}, each(`sum(`+perDevice("dra_device_power_watts")+`)`, "drawn"), each(`sum(`+perDevice("dra_device_power_limit_watts")+`)`, "limit")).
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Hottest device", unit: units.Celsius,
-			reads: "By sensor. GPUs slow themselves down at about 85 to 90 °C, their memory at about 95 to 105 °C.",
-			empty: "no device of the node tells its temperature, or " + needsNode,
+			reads: "By sensor. GPUs throttle at about 85 to 90 °C, their memory at about 95 to 105 °C.",
+			empty: "no device of the node reports its temperature, or " + needsNode,
 		}, each(`max by (sensor) (dra_device_temperature_celsius{@node})`, "{{sensor}}")).
 			Thresholds(steps(good, step{85, warning}, step{95, critical})).ColorScheme(byThresholds()).
 			OverrideByName("memory", tinted(steps(good, step{95, warning}, step{105, critical}))[:1]),
 		number(4, about{
-			title: "Sick devices", unit: units.Short,
-			reads: "In whose word. Partitions count too, where the driver or the kubelet calls them sick. The tables of health below say which, and why.",
-			empty: "no device of the node tells its health, or " + needsNode,
+			title: "Unhealthy devices", unit: units.Short,
+			reads: "By source. Partitions count too if the driver or the kubelet reports them as unhealthy. The tables of health below list devices and reasons.",
+			empty: "no device of the node reports its health, or " + needsNode,
 		}, each(`sum by (by) (1 - min by (cluster, node, uuid, by) (
   dra_device_healthy{@node, by="hardware", parent_uuid=""} or dra_device_healthy{@node, by!="hardware"}
 ))`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
@@ -117,7 +117,7 @@ func devicesNow() *table.PanelBuilder {
 	of := func(metric string) string { return ofDevice(metric) }
 	return listing(24, 8, about{
 		title: "Devices now", unit: units.Short,
-		reads: "Whole devices and partitions. Claims counts those that hold it or a partition of it; an empty cell: nobody tells.",
+		reads: "Whole devices and partitions. Claims counts those that hold it or a partition of it; an empty cell means unknown.",
 		empty: needsNode,
 	}, nodeDeviceKeys(),
 		column{title: "Claims", expr: onNode(holders("@node"))},
@@ -132,10 +132,10 @@ func devicesNow() *table.PanelBuilder {
 
 func signalsNow() panel {
 	return listing(24, 5, about{
-		title: "What speaks against them", unit: units.Short,
+		title: "Health signals and taints", unit: units.Short,
 		reads: "Signals of the hardware now, critical ones first. Taints and Xids are on the dashboard Device health.",
 		none:  noneSeen,
-		empty: "no signal is raised, or " + needsNode,
+		empty: "there is no signal, or " + needsNode,
 	}, nodeDeviceKeys(key{label: "signal", title: "Signal"}),
 		column{title: "Severity", expr: onNode(severityOf("@node"), "signal"), more: severities()},
 	)
@@ -146,8 +146,8 @@ func namespacesOnNode() panel {
 		return `sum by (cluster, namespace) (max by (cluster, node, namespace, deviceclass, model) (increase(` + metric + `{@node}[$__range])))`
 	}
 	return listing(24, 8, about{
-		title: "What namespaces had of this node in the range", unit: units.Short,
-		reads: "Device-hours are weighted by the share that was held. Busy and energy are of what is not shared, or split by processes; Not split is the rest.",
+		title: "Use of this node by namespace", unit: units.Short,
+		reads: "Device-hours are weighted by the held share. Busy and energy cover devices that are not shared, or split by process; Not split is the rest.",
 		none:  noneSeen,
 		empty: "no claim held a device here, or " + needsNode,
 	}, []key{

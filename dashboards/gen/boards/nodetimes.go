@@ -20,7 +20,7 @@ func line(colour string) []dashboard.DynamicConfigValue {
 func sharedUse() []panel {
 	const (
 		on     = `{@node, uuid=~"$shared"}`
-		splits = "no device of the node is shared by pods, or processes are not told apart there: the agent's row below says why, docs/sharing.md what to do"
+		splits = "no device of the node is shared by pods, or use is not split by process: the agent's row below has the reason, docs/sharing.md the remedy"
 	)
 	one := func(metric string) string { return `max by (cluster, node, uuid) (` + metric + on + `)` }
 	pods := func(metric string) string {
@@ -29,24 +29,24 @@ func sharedUse() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Utilization by pod", unit: units.PercentUnit,
-			reads: "What each pod's processes cause, and processes of nobody who holds the device. What the stack leaves below the line is told by no process.",
+			reads: "Utilization by each pod's processes, and by processes that belong to no holder. The difference to the line is not reported for any process.",
 			empty: splits,
 		},
 			over(pods("dra_pod_utilization_ratio"), "{{namespace}}/{{pod}}"),
-			over(one("dra_device_unattributed_utilization_ratio"), "nobody's"),
+			over(one("dra_device_unattributed_utilization_ratio"), "unattributed"),
 			over(one("dra_device_utilization_ratio"), "the device")).
-			OverrideByName("nobody's", fixed(warning)).
+			OverrideByName("unattributed", fixed(warning)).
 			OverrideByName("the device", line(unknown)),
 		stacked(12, about{
 			title: "Memory by pod", unit: units.BytesIEC,
-			reads: "Memory that each pod's processes use, and processes of nobody who holds the device. Nothing enforces what a claim was given: a pod that takes too much makes the others fail.",
+			reads: "Memory used by each pod's processes, and by processes that belong to no holder. The given memory is not enforced: a pod that uses too much makes the others fail.",
 			empty: splits,
 		},
 			over(pods("dra_pod_memory_used_bytes"), "{{namespace}}/{{pod}}"),
-			over(one("dra_device_unattributed_memory_bytes"), "nobody's"),
+			over(one("dra_device_unattributed_memory_bytes"), "unattributed"),
 			over(one("dra_device_memory_used_bytes"), "the device"),
 			over(one("dra_device_memory_size_bytes"), "size")).
-			OverrideByName("nobody's", fixed(warning)).
+			OverrideByName("unattributed", fixed(warning)).
 			OverrideByName("the device", line(unknown)).
 			OverrideByName("size", line(critical)),
 	}
@@ -57,34 +57,34 @@ func devicesOverTime() []panel {
 		timeline(12, about{
 			title: "Utilization", unit: units.PercentUnit,
 			reads: "Share of time with work on the device, of whole devices and partitions.",
-			empty: "no device of the node tells its utilization, or " + needsNode,
+			empty: "no device of the node reports its utilization, or " + needsNode,
 		}, over(ofDevice(`dra_device_utilization_ratio{@node}`), "{{device}}")).Max(1),
 		timeline(12, about{
 			title: "Memory in use", unit: units.PercentUnit,
-			reads: "Of the device's memory. A line near 1 is a pod that is about to fail, or one that takes all memory at its start.",
-			empty: "no device of the node tells its memory, or " + needsNode,
+			reads: "Of the device's memory. Near 1, a pod is about to fail, or it allocates all memory at its start.",
+			empty: "no device of the node reports its memory, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid) (dra_device_memory_used_bytes{@node})
 / on (cluster, node, uuid) max by (cluster, node, uuid) (dra_device_memory_size_bytes{@node})`), "{{device}}")).Max(1),
 		timeline(12, about{
 			title: "Power", unit: units.Watt,
-			reads: "What each whole device draws. A flat line at the limit is a device that its power cap holds back.",
-			empty: "no device of the node tells its power, or " + needsNode,
+			reads: "Power of each whole device. A flat line at the limit is a device at its power cap.",
+			empty: "no device of the node reports its power, or " + needsNode,
 		}, over(ofDevice(`dra_device_power_watts{@node}`), "{{device}}")),
 		timeline(12, about{
 			title: "Temperature", unit: units.Celsius,
 			reads: "By device and sensor.",
-			empty: "no device of the node tells its temperature, or " + needsNode,
+			empty: "no device of the node reports its temperature, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid, sensor) (dra_device_temperature_celsius{@node})`, "sensor"), "{{device}} {{sensor}}")),
 		timeline(12, about{
 			title: "Clock", unit: units.Hertz,
-			reads: "Frequency of the multiprocessors. A device under load that is slower than its neighbours is slowed down: see the next panel.",
-			empty: "no device of the node tells its clocks, or " + needsNode,
+			reads: "Frequency of the multiprocessors. A device under load that is slower than similar devices is throttled: see the next panel.",
+			empty: "no device of the node reports its clocks, or " + needsNode,
 		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
 		timeline(12, about{
 			title: "Slowed down", unit: units.PercentUnit,
-			reads: "Share of time in which the device slowed itself down, by reason; there is no line for a reason that did not occur. power_cap is a limit that somebody set.",
+			reads: "Share of time in which the device was throttled, by reason; there is no line for a reason that did not occur. power_cap is a configured limit.",
 			none:  noneSeen,
-			empty: "no device of the node slowed itself down, or none tells",
+			empty: "no device of the node was throttled, or no device reports it",
 		}, over(onNode(`max by (cluster, node, uuid, reason) (rate(dra_device_throttled_seconds_total{@node}[$__rate_interval])) > 0`, "reason"), "{{device}} {{reason}}")).Max(1),
 	}
 }
@@ -100,10 +100,10 @@ func traffic(title, reads, empty, sent, received string) panel {
 
 func trafficOverTime() []panel {
 	return []panel{
-		traffic("NVLink", "Over all links of each device. Of devices that work together, one that falls behind has a bad link or is waited for.",
+		traffic("NVLink", "Over all links of each device. If one of several devices that work together is slower, it has a bad link or the others wait for it.",
 			"these devices have no NVLink or do not count its bytes, or "+needsNode,
 			"dra_device_nvlink_transmit_bytes_total", "dra_device_nvlink_receive_bytes_total"),
-		traffic("PCIe", "Between device and host. Much that is received and little work: the pod waits for its data.",
+		traffic("PCIe", "Between device and host. High traffic with low utilization: the pod waits for its data.",
 			"these devices do not count PCIe bytes (docs/sources.md), or "+needsNode,
 			"dra_device_pcie_transmit_bytes_total", "dra_device_pcie_receive_bytes_total"),
 		traffic("Network", "Of network and RDMA devices.",
@@ -111,7 +111,7 @@ func trafficOverTime() []panel {
 			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
 		timeline(12, about{
 			title: "Errors on links and buses per hour", unit: units.Short,
-			reads: "At the rate of the moment; there is no line where there are none. Any that goes on is a cable, a connector or a slot.",
+			reads: "Current rate; there is no line without errors. For permanent errors, check the cable, the connector and the slot.",
 			none:  noneSeen,
 			empty: "there was no error, or these devices do not count any",
 		},
@@ -129,12 +129,12 @@ func eachLink() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Sent over each NVLink", unit: units.BytesPerSecondSI,
-			reads: "By device, link and what is at its other end. The links of one pair carry the same: one that carries less is worn.",
+			reads: "By device, link and the device at its other end. The links of one pair have equal traffic: a link with less is degraded.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_transmit_bytes_total"), "{{device}} {{link}} → {{peer}}")),
 		timeline(12, about{
 			title: "Received over each NVLink", unit: units.BytesPerSecondSI,
-			reads: "By device, link and what is at its other end.",
+			reads: "By device, link and the device at its other end.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_receive_bytes_total"), "{{device}} {{link}} ← {{peer}}")),
 	}
@@ -145,29 +145,29 @@ func eachLink() []panel {
 const agent = `@fleet, instance="$node"`
 
 func agentPanels() []panel {
-	const monitors = "the agent is not scraped, or its monitor does not make the node's name the label instance, as the shipped one does"
+	const monitors = "the agent is not scraped, or its monitor does not set the label instance to the node's name, as the shipped one does"
 	return []panel{
 		number(8, about{
 			title: "Age of the readings", unit: units.Seconds,
-			reads: "How old the newest reading of any device was when it was scraped last. More than a scrape interval and a few seconds: the agent hangs, or a library does.",
+			reads: "Age of the newest reading of any device at the last scrape. Above a scrape interval and a few seconds, the agent or a library hangs.",
 			empty: "no device could be read yet; or " + monitors,
 		}, at(`time() - max(dra_exporter_sample_timestamp_seconds{`+agent+`})`)).
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
 		number(8, about{
-			title: "Devices without a partner", unit: units.Short,
-			reads: "published: allocated devices whose hardware nobody reads; hardware: devices that the vendor's driver does not publish. DRAExporterUnmatchedDevices has a runbook.",
+			title: "Unmatched devices", unit: units.Short,
+			reads: "published: allocated devices without known hardware; hardware: devices that the vendor's driver does not publish. See the runbook of DRAExporterUnmatchedDevices.",
 			empty: monitors,
 		}, each(`max by (side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{side}}")).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(8, about{
-			title: "Are processes told apart?", unit: units.Short,
-			reads: "ok: the use of shared devices is split. Anything else is the reason why it is not, which docs/sharing.md explains.",
+			title: "Is use split by process?", unit: units.Short,
+			reads: "ok: the use of shared devices is split. Any other value is the reason why it is not; see docs/sharing.md.",
 			empty: monitors,
 		}, each(`max by (reason) (dra_exporter_process_attribution{`+agent+`}) == 1`, "{{reason}}")).
 			TextMode(common.BigValueTextModeName).ColorScheme(always(neutral)),
 		listing(24, 8, about{
 			title: "Sources", unit: units.Short,
-			reads: "What the agent reads from. Of a source that is down all values are absent: DRAExporterSourceDown has a runbook, and the agent's log the reason.",
+			reads: "Sources of the agent. All values of a source that is down are absent: see the runbook of DRAExporterSourceDown, and the agent's log.",
 			empty: monitors,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
 			column{title: "State", expr: `max by (cluster, source) (dra_exporter_source_up{` + agent + `})`,

@@ -71,9 +71,9 @@ func label(name, value, from, expr string) string {
 // draws as a band.
 func occupancy() panel {
 	return states(24, about{
-		title: "Which claim held which device?", unit: units.Short,
-		reads: "A band for each device and partition. Colours tell neighbours apart and mean nothing else. A device that several claims hold says how many, and has a band more for each namespace that holds it. " +
-			"Grey is free, a gap is a time without data. Admin access is no holding.",
+		title: "Claims by device over time", unit: units.Short,
+		reads: "A band for each device and partition. Colours only distinguish neighbours. A device with several claims shows their number, and has one more band for each namespace that holds it. " +
+			"Grey is free, a gap is a time without data. Claims with admin access do not count.",
 		empty: needsNode,
 	}, over(occupancyQuery(), "{{device}}").Format(prometheus.PromQueryFormatTable)).
 		Height(12).
@@ -125,7 +125,7 @@ func holdersNow() *table.PanelBuilder {
 	keys := append(claimKeys(), nodeDeviceKeys()...)
 	return listing(24, 8, about{
 		title: "Claims on devices now", unit: units.Short,
-		reads: "Not split: several claims share the device, nobody can tell their parts, and the values of the row are the whole device's.",
+		reads: "Not split: several claims share the device, and the values of the row are those of the whole device.",
 		none:  noneSeen,
 		empty: "no claim holds a device here, or " + needsNode,
 	}, keys,
@@ -142,7 +142,7 @@ func holdersNow() *table.PanelBuilder {
 func pluginPods() panel {
 	return listing(24, 5, about{
 		title: "Pods with device plugins", unit: units.Short,
-		reads: "Pods that got their device the old way: no claim, and the scheduler's view of the device in ResourceSlices does not know of them. An empty utilization: it cannot be told from others'.",
+		reads: "Pods that use their device through a device plugin, without a claim: they are not visible in ResourceSlices. An empty utilization cannot be split from other pods.",
 		none:  noneSeen,
 		empty: "no pod of the node has a device from a device plugin, or " + needsNode,
 	}, []key{

@@ -7,7 +7,7 @@ func tainted() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Taints in the drivers' slices", unit: units.Short,
-			reads: "NoSchedule keeps new claims away, NoExecute evicts the pods of those that hold the device.",
+			reads: "NoSchedule prevents new allocations, NoExecute also evicts the pods of claims that hold the device.",
 			none:  noneSeen,
 			empty: "no driver taints a device of these nodes, or " + needsNodes,
 		}, deviceKeys(
@@ -22,7 +22,7 @@ func tainted() []panel {
 		),
 		listing(24, 6, about{
 			title: "Tainted devices by pool", unit: units.Short,
-			reads: "From slices and from DeviceTaintRules, of all pools, whatever nodes are chosen. A taint that is here and not above comes from a rule.",
+			reads: "From slices and from DeviceTaintRules, of all pools, whatever nodes are chosen. A taint that is listed here and not above is from a rule.",
 			none:  noneSeen,
 			empty: "no device is tainted, or no cluster role is scraped",
 		}, []key{
@@ -35,9 +35,9 @@ func tainted() []panel {
 		disagreements(),
 		listing(12, 6, about{
 			title: "Driver and kubelet disagree", unit: units.Short,
-			reads: "Allocated devices, whatever nodes are chosen, as the API server shows them: the taints in the slices and the health in the pods' status contradict each other.",
+			reads: "Allocated devices, whatever nodes are chosen, according to the API server: the taints in the slices contradict the health in the pods' status.",
 			none:  noneSeen,
-			empty: "they agree, one of them says nothing, or no cluster role is scraped",
+			empty: "they agree, one of them reports nothing, or no cluster role is scraped",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "driver", title: "Driver"},
@@ -49,16 +49,16 @@ func tainted() []panel {
 }
 
 // disagreements are of the node role, between any two of the three voices: somebody
-// calls the device well that another calls sick.
+// calls the device well that another calls unhealthy.
 func disagreements() panel {
 	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
 	return listing(12, 6, about{
-		title: "Devices that one voice calls sick and another well", unit: units.Short,
-		reads: "For a minute or two somebody is merely late. Where it lasts, a device that the hardware calls sick goes on being allocated, or a good one is kept from all: see to the driver.",
+		title: "Devices with contradicting health", unit: units.Short,
+		reads: "A difference of a minute or two is normal. If it lasts, an unhealthy device is still allocated, or a healthy one is not used: check the driver.",
 		none:  noneSeen,
-		empty: "no two voices contradict each other, or " + needsHealth,
-	}, deviceKeys(key{label: "by", title: "Called well by"}),
-		column{title: "Still", expr: `max by (cluster, node, uuid, by) (` + contradicted + `)`, more: append(tinted(steps(warning)), property("mappings", words(named{"1", "well", warning})))},
+		empty: "no sources contradict each other, or " + needsHealth,
+	}, deviceKeys(key{label: "by", title: "Healthy by"}),
+		column{title: "Still", expr: `max by (cluster, node, uuid, by) (` + contradicted + `)`, more: append(tinted(steps(warning)), property("mappings", words(named{"1", "healthy", warning})))},
 		names(contradicted),
 	)
 }

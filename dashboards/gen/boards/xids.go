@@ -45,7 +45,7 @@ func xids() []xid {
 		{"149", "critical", "NVLink: NETIR, a link went down"},
 		{"150", "critical", "NVLink: MSE"},
 		{"151", "critical", "key rotation failed (confidential computing)"},
-		{"154", "", "recovery action changed: dra_device_recovery_action has it"},
+		{"154", "", "recovery action changed, see dra_device_recovery_action"},
 		{"155", "critical", "NVLink taken down by software"},
 		{"156", "critical", "a resource of the GPU was retired"},
 		{"157", "warning", "retiring a resource of the GPU failed"},

@@ -154,7 +154,7 @@ func identity(b board, say report) {
 		say(b.Title, "its time range does not end now")
 	}
 	if strings.HasSuffix(b.Refresh, "s") {
-		say(b.Title, "it asks anew each %s; exporters are scraped less often", b.Refresh)
+		say(b.Title, "it refreshes every %s; exporters are scraped less often", b.Refresh)
 	}
 }
 

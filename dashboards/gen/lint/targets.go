@@ -85,7 +85,7 @@ func hardCoded(b board, say report) {
 		for _, m := range s.matchers {
 			switch {
 			case (m.label == "instance" || m.label == "job") && !ofTargets.MatchString(s.metric):
-				say(about, "%s is selected by %s, which whoever scrapes has named", s.metric, m.label)
+				say(about, "%s is selected by %s, which the scrape configuration names", s.metric, m.label)
 			case slices.Contains(names, m.label) && m.value != "" && m.value != ".+" && !isVariable.MatchString(m.value):
 				say(about, "%s is selected by %s %q", s.metric, m.label, m.value)
 			}

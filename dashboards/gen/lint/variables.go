@@ -36,7 +36,7 @@ func templateCluster(b board, say report) {
 func reloadOnTimeChange(b board, say report) {
 	for _, v := range b.Templating.List {
 		if v.Type == "query" && v.Refresh != 2 {
-			say("variable "+v.Name, "its values are not asked anew with another time range")
+			say("variable "+v.Name, "its values are not refreshed with the time range")
 		}
 	}
 }

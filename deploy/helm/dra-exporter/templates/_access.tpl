@@ -173,9 +173,9 @@ devices:
               expression: {{ . | quote }}
           {{- end }}
         {{- end }}
-        # Sick devices are those that are looked at most: no taint keeps the
-        # agent away from one, and none evicts it. Each effect by its name:
-        # Kubernetes evicts those whose toleration does not say NoExecute.
+        # The agent must also read unhealthy devices: it tolerates all
+        # taints, and no taint evicts it. Each effect is named, because
+        # Kubernetes evicts pods whose toleration does not name NoExecute.
         tolerations:
           - operator: Exists
             effect: NoSchedule
@@ -227,7 +227,7 @@ to do without.
 {{- define "dra-exporter.access.volumeMounts" -}}
 {{- end -}}
 
-{{/* What NOTES.txt says: the mode, why, what it lacks, how to check it. */}}
+{{/* Text of NOTES.txt: the mode, the reason, missing prerequisites, and how to check it. */}}
 {{- define "dra-exporter.access.notes" -}}
 {{- $mode := include "dra-exporter.access.mode" . -}}
 {{- $access := .Values.node.access -}}
@@ -236,20 +236,20 @@ Access to the devices: {{ $mode }}
 {{- if and $auto $access.dcgm.hostEngine }} (node.access.dcgm.hostEngine is set)
 {{- else if and $auto (include "dra-exporter.access.recorded" .) }} (chosen when this release was installed, and kept; set node.access.mode to change it)
 {{- else if and $auto (eq $mode "none") }} (no Service nvidia-dcgm in gpu-operator and no RuntimeClass {{ $access.runtimeClass.name }} was found; later upgrades keep this: set node.access.mode to change it)
-{{- else if $auto }} (chosen by what this cluster has; later upgrades keep this: set node.access.mode to change it)
+{{- else if $auto }} (selected from the cluster's resources; later upgrades keep this: set node.access.mode to change it)
 {{- end }}
 {{- if eq $mode "none" }}
-  The agents see AMD GPUs and RDMA devices through sysfs, and no NVIDIA GPU.
-  For those set node.access.mode to dcgm, runtimeClass, cdi or claim.
+  The agents read AMD GPUs and RDMA devices from sysfs, and no NVIDIA GPUs.
+  For NVIDIA GPUs set node.access.mode to dcgm, runtimeClass, cdi or claim.
 {{- else if eq $mode "dcgm" }}
   GPUs are read from the host engine {{ include "dra-exporter.access.hostEngine" . }}: no device, no privilege.
-  It must be the engine of the agent's own node. Shared GPUs are not split by processes.
+  It must be the engine of the agent's own node. Shared GPUs are not split by process.
 {{- else if eq $mode "runtimeClass" }}
   RuntimeClass {{ $access.runtimeClass.name }} gives the agent NVIDIA's library and the GPUs.
-  The RuntimeClass must be there: without it the DaemonSet's events say "pod rejected", and
+  The RuntimeClass must exist: without it the DaemonSet has events "pod rejected", and
   there is no pod. A node without that runtime cannot start the pod: it stays in ContainerCreating.
 {{- else if eq $mode "cdi" }}
-  The annotation {{ $access.cdi.annotation }} asks for {{ join ", " $access.cdi.devices }}.
+  The annotation {{ $access.cdi.annotation }} requests {{ join ", " $access.cdi.devices }}.
   A plugin of the container runtime must read it: Kubernetes does not.
 {{- if and (hasPrefix "nvidia.cdi.k8s.io/" $access.cdi.annotation) }}
   NVIDIA's plugin reads it in the GPU operator's own namespace only; this is {{ .Release.Namespace }}.
@@ -261,10 +261,10 @@ Access to the devices: {{ $mode }}
 {{- end }}
 {{- if and (not .Values.node.affinity) (include "dra-exporter.access.affinity" .) }}
   Agents run on nodes labelled nvidia.com/gpu.present=true or
-  feature.node.kubernetes.io/pci-10de.present=true, and nowhere else. If this finds none, there are none:
+  feature.node.kubernetes.io/pci-10de.present=true, and nowhere else. Check that there are such nodes:
   kubectl get nodes -l nvidia.com/gpu.present=true   # and -l feature.node.kubernetes.io/pci-10de.present=true
   Then label the nodes with GPUs (kubectl label node NAME nvidia.com/gpu.present=true), set node.affinity, or,
-  where there is no NVIDIA GPU, node.access.mode=none.
+  without NVIDIA GPUs, node.access.mode=none.
 {{- end }}
   To check: kubectl exec -n {{ .Release.Namespace }} ds/{{ include "dra-exporter.fullname" . }}-node -- /dra-exporter check
 {{- end -}}

@@ -53,11 +53,11 @@ tlsConfig:
 {{- end }}
 relabelings:
   {{- if eq .component "node" }}
-  # A restarted agent goes on as the same instance.
+  # A restarted agent keeps its instance.
   - sourceLabels: [__meta_kubernetes_pod_node_name]
     targetLabel: instance
   {{- else }}
-  # It may run on any node, and goes on as the same instance.
+  # It may run on any node, and keeps its instance.
   - targetLabel: instance
     replacement: cluster
   {{- end }}

@@ -1,4 +1,4 @@
-{{/* What NOTES.txt says, by topic. Each sentence stands only where it is true. */}}
+{{/* Texts of NOTES.txt, by topic. Each sentence is printed only if it applies. */}}
 
 {{- define "dra-exporter.notes.see" -}}
 {{- $name := include "dra-exporter.fullname" . -}}
@@ -19,9 +19,9 @@
   Prometheus to the ClusterRole {{ $name }}-metrics-reader.
 {{- end }}
 {{- if .Values.web.configSecret }}
-  curl also needs what web.yaml asks for: --cacert or -k with TLS, -u with a password.
+  curl also needs the settings of web.yaml: --cacert or -k with TLS, -u with a password.
 {{- else if .Values.node.enabled }}
-  dra-exporter top   # where your kubeconfig is: all claims, and what they do
+  dra-exporter top   # with your kubeconfig: all claims and their use
 {{- end }}
 {{- if include "dra-exporter.tests.enabled" . }}
   helm test {{ .Release.Name }} -n {{ $ns }}
@@ -36,12 +36,12 @@
 {{- else }}
   {{- if eq (toString $monitoring.enabled) "auto" }}
   There is no {{ $monitoring.kind }}: the cluster did not have the Prometheus operator's kind when this was
-  rendered. Once it has, helm upgrade makes them; where manifests are rendered without a cluster,
+  rendered. After its installation, helm upgrade creates them; if manifests are rendered without a cluster,
   set monitoring.enabled=true.
   {{- else }}
   There is no {{ $monitoring.kind }}: monitoring.enabled is false.
   {{- end }}
-  A scrape configuration for Prometheus itself (honor_labels, and instance by node, are needed):
+  A scrape configuration for Prometheus itself (it needs honor_labels, and instance by node):
   https://github.com/dra-exporter/dra-exporter/blob/main/deploy/helm/dra-exporter/README.md#prometheus-without-the-operator
 {{- end }}
 {{- end -}}
@@ -54,10 +54,10 @@
 {{- else if eq (toString $rules.enabled) "false" }}
   There are no rules and alerts: rules.enabled is false. Dashboards need the recording rules.
 {{- else if not .Values.cluster.enabled }}
-  Rules and alerts are left to the release that has the cluster role.
+  Rules and alerts belong to the release with the cluster role.
 {{- else if not .Values.monitoring.honorLabels }}
-  There are no rules and alerts, as monitoring.honorLabels is false: `make exported` of the repository writes
-  those for the labels that claims then have. Dashboards need the recording rules.
+  There are no rules and alerts, because monitoring.honorLabels is false: `make exported` of the repository
+  writes them for the labels of claims in this case. Dashboards need the recording rules.
 {{- else }}
   There are no rules and alerts: the cluster did not have the operator's kind PrometheusRule. Dashboards
   need the recording rules. As files for Prometheus itself:
@@ -68,9 +68,9 @@
 {{/* dict labels, key, selector. */}}
 {{- define "dra-exporter.notes.labels" -}}
 {{- if .labels }}
-  A Prometheus takes them whose {{ .selector }} asks for no more than {{ range $i, $k := keys .labels | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $.labels $k }}{{ end }}.
+  They are selected by a Prometheus whose {{ .selector }} requires no more than {{ range $i, $k := keys .labels | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $.labels $k }}{{ end }}.
 {{- else }}
-  A Prometheus whose {{ .selector }} asks for labels passes them over: kube-prometheus-stack's asks for
+  A Prometheus whose {{ .selector }} requires labels ignores them: kube-prometheus-stack requires
   release=<its own release>. See: kubectl get prometheus -A -o jsonpath='{.items[*].spec.{{ .selector }}}'
   and set them: --set {{ .key }}.release=kube-prometheus-stack
 {{- end }}
@@ -78,8 +78,8 @@
 
 {{- define "dra-exporter.notes.otlp" -}}
 {{- if .Values.otlp.endpoint }}
-  All metrics{{ if .Values.cluster.enabled }}, and a trace of each claim,{{ end }} are pushed to {{ .Values.otlp.endpoint }}. A backend that gets
-  the scrapes as well has every number twice.
+  All metrics{{ if .Values.cluster.enabled }}, and a trace of each claim,{{ end }} are pushed to {{ .Values.otlp.endpoint }}. A backend that also
+  gets the scrapes has all data twice.
 {{- end }}
 {{- end -}}
 
@@ -92,54 +92,54 @@
 {{- else if eq (toString $dashboards.enabled) "false" }}
   There are no dashboards: dashboards.enabled is false.
 {{- else if not .Values.cluster.enabled }}
-  Dashboards are left to the release that has the cluster role.
+  Dashboards belong to the release with the cluster role.
 {{- else }}
-  There are no dashboards, as monitoring.honorLabels is false: `make exported` of the repository writes
-  those for the labels that claims then have.
+  There are no dashboards, because monitoring.honorLabels is false: `make exported` of the repository
+  writes them for the labels of claims in this case.
 {{- end }}
 {{- if .Values.monitoring.honorLabels }}
   Without the sidecar import https://github.com/dra-exporter/dra-exporter/tree/main/dashboards
 {{- end }}
 {{- end -}}
 
-{{/* What may keep the exporter from working, or is more than the least. */}}
+{{/* Conditions that prevent the exporter from working, or need more privilege. */}}
 {{- define "dra-exporter.notes.attention" -}}
 {{- $name := include "dra-exporter.fullname" . -}}
 {{- $ns := .Release.Namespace -}}
 {{- if .Values.node.enabled }}
-If DaemonSet {{ $name }}-node has no pods, or its pods stay in ContainerCreating, events say why:
+If DaemonSet {{ $name }}-node has no pods, or its pods stay in ContainerCreating, check the events:
   kubectl -n {{ $ns }} get daemonset {{ $name }}-node; kubectl -n {{ $ns }} get events
 "violates PodSecurity": the agent mounts folders of the node, which only the level privileged allows:
   kubectl label namespace {{ $ns }} pod-security.kubernetes.io/enforce=privileged
-"pod-resources is not a directory": the kubelet's folder is elsewhere: set node.kubeletDir.
+"pod-resources is not a directory": the kubelet has another folder: set node.kubeletDir.
 {{- if .Values.node.hostPID }}
 node.hostPID: the agent sees the names and command lines of all processes of its node.
 {{- end }}
 {{- if .Values.node.podsAPI }}
-node.podsAPI: an agent whose kubelet does not serve the Pods API (before Kubernetes 1.37) knows no pods,
+node.podsAPI: an agent whose kubelet does not serve the Pods API (before Kubernetes 1.37) has no pods,
 and its source "pods" is down.
 {{- end }}
 {{- if not .Values.node.kubernetesAPI }}
-node.kubernetesAPI is false: admin access cannot be told from holding, init containers and pods' labels
-are not known.
+node.kubernetesAPI is false: admin access, init containers and pods' labels
+are unknown.
 {{- end }}
 {{- with include "dra-exporter.node.capabilities" . | fromYamlArray }}
 The agent has the capabilities {{ join ", " . }}.
 {{- end }}
 {{- if and (include "dra-exporter.openshift.enabled" .) (not .Values.node.seLinuxOptions) }}
-OpenShift: where SELinux keeps the agent from the kubelet's socket (check says "permission denied"), set
+OpenShift: if SELinux denies the agent the kubelet's socket (check reports "permission denied"), set
 node.seLinuxOptions.type=spc_t.
 {{- end }}
 {{- end }}
 {{- if and (not .Values.rbac.create) (or .Values.cluster.enabled .Values.node.kubernetesAPI) }}
-rbac.create is false: without ClusterRoles of yours the API server refuses what the exporter asks.
+rbac.create is false: without your own ClusterRoles the API server rejects the exporter's requests.
 {{- end }}
 {{- if and .Values.web.tls (include "dra-exporter.monitoring.enabled" .) (not .Values.monitoring.tlsConfig) }}
-web.tls: Prometheus asks pods by their address and must know by whom the certificate is signed, and for
-which name: set monitoring.tlsConfig (ca, serverName).
+web.tls: Prometheus connects to pods by their address and needs the certificate's authority and name:
+set monitoring.tlsConfig (ca, serverName).
 {{- end }}
 {{- if and .Values.web.configSecret (eq .Values.web.probes "http") }}
-web.configSecret: if web.yaml asks for a password or a client certificate, the kubelet's probes fail and
+web.configSecret: if web.yaml requires a password or a client certificate, the kubelet's probes fail and
 the pods are restarted: set web.probes=tcp.
 {{- end }}
 {{- end -}}

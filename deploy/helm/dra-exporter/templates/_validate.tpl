@@ -2,41 +2,41 @@
      what to do. The root. */}}
 {{- define "dra-exporter.validate" -}}
 {{- if not (or .Values.node.enabled .Values.cluster.enabled) -}}
-{{- fail "node.enabled and cluster.enabled are both false: nothing would run; switch one of them on" -}}
+{{- fail "node.enabled and cluster.enabled are both false: nothing would run; enable one of them" -}}
 {{- end -}}
 {{- if and .Values.node.hostPID (not .Values.node.kubernetesAPI) -}}
-{{- fail "node.hostPID needs node.kubernetesAPI: processes are split by the UIDs of their pods, which the API server tells; switch one of them" -}}
+{{- fail "node.hostPID needs node.kubernetesAPI: processes are split by the UIDs of their pods, which the API server reports; change one of them" -}}
 {{- end -}}
 {{- if and .Values.node.podsAPI (not .Values.node.kubernetesAPI) -}}
-{{- fail "node.podsAPI needs node.kubernetesAPI: the kubelet tells of pods, and the API server of their claims; switch one of them" -}}
+{{- fail "node.podsAPI needs node.kubernetesAPI: the kubelet reports pods, and the API server their claims; change one of them" -}}
 {{- end -}}
 {{- if and .Values.node.showPodLabels (not .Values.node.kubernetesAPI) -}}
-{{- fail "node.showPodLabels needs node.kubernetesAPI: the kubelet alone does not tell the labels of pods; switch one of them" -}}
+{{- fail "node.showPodLabels needs node.kubernetesAPI: the kubelet does not report labels of pods; change one of them" -}}
 {{- end -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "dra-exporter.fullname" .)) -}}
 {{- fail (printf "the name %s cannot be that of a Service, which begins with a letter and has no dot: set fullnameOverride" (include "dra-exporter.fullname" .)) -}}
 {{- end -}}
 {{- include "dra-exporter.validate.accounts" . -}}
 {{- if and (include "dra-exporter.monitoring.enabled" .) (gt (include "dra-exporter.milliseconds" .Values.monitoring.scrapeTimeout | int64) (include "dra-exporter.milliseconds" .Values.monitoring.interval | int64)) -}}
-{{- fail (printf "monitoring.scrapeTimeout (%s) is longer than monitoring.interval (%s): the operator passes such a monitor over, and nothing is scraped; shorten it" .Values.monitoring.scrapeTimeout .Values.monitoring.interval) -}}
+{{- fail (printf "monitoring.scrapeTimeout (%s) is longer than monitoring.interval (%s): the operator ignores such a monitor, and nothing is scraped; shorten it" .Values.monitoring.scrapeTimeout .Values.monitoring.interval) -}}
 {{- end -}}
 {{- range $key := list "severity" "scope" -}}
 {{- if hasKey (default dict $.Values.rules.alertLabels) $key -}}
-{{- fail (printf "rules.alertLabels: the label %s is each alert's own; take it out" $key) -}}
+{{- fail (printf "rules.alertLabels: the label %s is set by each alert; remove it" $key) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.web.tls (not .Values.web.configSecret) -}}
-{{- fail "web.tls needs web.configSecret: the certificate is named by the web.yaml of that Secret" -}}
+{{- fail "web.tls needs web.configSecret: the web.yaml of that Secret names the certificate" -}}
 {{- end -}}
 {{- if and .Values.web.kubernetesAuth.enabled .Values.node.enabled (not .Values.node.kubernetesAPI) -}}
-{{- fail "web.kubernetesAuth.enabled needs node.kubernetesAPI: the API server says who may read the pages; switch one of them" -}}
+{{- fail "web.kubernetesAuth.enabled needs node.kubernetesAPI: the API server authorizes readers of the pages; change one of them" -}}
 {{- end -}}
 {{- if and .Values.web.kubernetesAuth.audiences (not .Values.web.kubernetesAuth.enabled) -}}
 {{- fail "web.kubernetesAuth.audiences needs web.kubernetesAuth.enabled=true" -}}
 {{- end -}}
 {{- range $key := list "rules" "dashboards" -}}
 {{- if and (not $.Values.monitoring.honorLabels) (eq (toString (index $.Values $key).enabled) "true") -}}
-{{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart read labels that then have other names; set %s.enabled=false, and take what `make exported` of the repository writes" $key $key) -}}
+{{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart use labels that then have other names; set %s.enabled=false, and use the files that `make exported` of the repository writes" $key $key) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
@@ -48,7 +48,7 @@
 {{- fail (printf "%s.appArmorProfile has no type: set RuntimeDefault, Localhost or Unconfined" $role) -}}
 {{- end -}}
 {{- if ne (eq .type "Localhost") (not (empty .localhostProfile)) -}}
-{{- fail (printf "%s.appArmorProfile: localhostProfile is the name of the profile of type Localhost, and of no other: set both or neither" $role) -}}
+{{- fail (printf "%s.appArmorProfile: localhostProfile is only for the type Localhost: set both or neither" $role) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -57,7 +57,7 @@
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
 {{- range $where, $map := $labels -}}
 {{- if hasKey (default dict $map) $key -}}
-{{- fail (printf "%s: the label %s is the chart's own; take it out" $where $key) -}}
+{{- fail (printf "%s: the label %s is set by the chart; remove it" $where $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -73,7 +73,7 @@
 {{- range $role := list "node" "cluster" -}}
 {{- $account := index $accounts $role -}}
 {{- if and (index $.Values $role).enabled (not $account.create) (not $account.name) -}}
-{{- fail (printf "serviceAccounts.%s.name is empty and create is false: set the name of yours (the account named default is that of every pod of the namespace, which would then have the rights of the exporter)" $role) -}}
+{{- fail (printf "serviceAccounts.%s.name is empty and create is false: set the name of your account (every pod of the namespace can use the account named default, and would then have the permissions of the exporter)" $role) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.node.enabled .Values.cluster.enabled $accounts.node.create $accounts.cluster.create $accounts.node.name (eq $accounts.node.name (default "" $accounts.cluster.name)) -}}

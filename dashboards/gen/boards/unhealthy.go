@@ -12,7 +12,7 @@ const (
 	// ownSignals are those that a partition does not have from its parent.
 	ownSignals = `dra_device_health_signal_info{@nodes, signal!="parent"}`
 	// ailing are devices that a signal, a taint or the kubelet speaks against: the
-	// hardware calls a device sick exactly while there is a critical signal, the driver
+	// hardware calls a device unhealthy exactly while there is a critical signal, the driver
 	// with a taint. Not partitions whose trouble is their parent's.
 	ailing = `(
   ` + ownSignals + `
@@ -82,9 +82,9 @@ func sickDevices() []panel {
 		claimsOnSick(),
 		whatSpeaks(),
 		listing(24, 4, about{
-			title: "Recovery that the hardware asks for", unit: units.Short,
-			reads: "What brings the device back. Drain it first, if it is held.",
-			empty: "no device asks for anything, or none can tell", none: noneSeen,
+			title: "Recovery that the hardware requests", unit: units.Short,
+			reads: "Action that recovers the device. If the device is held, drain it first.",
+			empty: "no device requests a recovery action, or no device reports it", none: noneSeen,
 		}, deviceKeys(key{label: "action", title: "Action"}),
 			column{title: "Asked", expr: `max by (cluster, node, uuid, action) (dra_device_recovery_action{@nodes, action!="none"} == 1)`,
 				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
@@ -101,21 +101,21 @@ func sickAndAiling() panel {
 	}
 	columns = append(append(columns, voices(ailing)...), heldNow(ailing), names(ailing))
 	return listing(24, 6, about{
-		title: "Sick and ailing devices", unit: units.Short,
-		reads: "Those with the most critical signals first. Devices with warnings alone go on working. " +
-			"The three voices are independent; where they differ, somebody is late or wrong. An empty cell: that voice says nothing.",
-		empty: "no device has a signal, a taint or is called sick, or " + needsNodes, none: noneSeen,
+		title: "Unhealthy and degraded devices", unit: units.Short,
+		reads: "Devices with the most critical signals come first. Devices with only warnings continue to work. " +
+			"The three sources are independent; if they differ, one of them is delayed or wrong. An empty cell means not reported.",
+		empty: "no device has a signal or a taint, or is unhealthy, or " + needsNodes, none: noneSeen,
 	}, deviceKeys(), columns...)
 }
 
 func whatSpeaks() panel {
 	severity := severityOf("@nodes")
 	return listing(24, 6, about{
-		title: "What speaks against them", unit: units.Short,
-		reads: "Each signal, critical ones first; docs/health.md says when it is raised and when it ends. " +
-			"Seen since is the first time in the chosen range, to a minute.",
+		title: "Health signals and taints", unit: units.Short,
+		reads: "Each signal, critical ones first; docs/health.md describes when it begins and ends. " +
+			"Seen since is the first time in the chosen range, with a resolution of one minute.",
 		none:  noneSeen,
-		empty: "no signal is raised, or " + needsNodes,
+		empty: "there is no signal, or " + needsNodes,
 	}, deviceKeys(key{label: "signal", title: "Signal"}),
 		column{title: "Severity", expr: severity, more: severities()},
 		column{title: "Seen since", unit: units.DateTimeFromNow, expr: `1000 * (
@@ -132,18 +132,18 @@ func claimsOnSick() panel {
 		rule   = `claim_device:dra_device_unhealthy:held{@nodes`
 		labels = `cluster, node, namespace, resourceclaim, uuid`
 	)
-	voice := func(by string) string { return `max by (` + labels + `) (` + rule + `, by="` + by + `"})` }
-	sick := append(tinted(steps(critical)), property("mappings", words(named{"1", "sick", critical})))
+	source := func(by string) string { return `max by (` + labels + `) (` + rule + `, by="` + by + `"})` }
+	unhealthy := append(tinted(steps(critical)), property("mappings", words(named{"1", "unhealthy", critical})))
 	return listing(24, 6, about{
-		title: "Whom does it hurt?", unit: units.Short,
-		reads: "Claims that hold a sick device, those of which most voices warn first. Delete or drain the pods to free the device; a claim is allocated anew with its next pod.",
+		title: "Affected claims", unit: units.Short,
+		reads: "Claims that hold an unhealthy device, those with most sources first. Delete or drain the pods to free the device; a claim is allocated again with its next pod.",
 		none:  noneSeen,
-		empty: "no claim holds a sick device, or " + needsHealth,
+		empty: "no claim holds an unhealthy device, or " + needsHealth,
 	}, append(claimKeys(), deviceKeys()...),
-		column{title: "Voices", expr: `count by (` + labels + `) (` + rule + `})`, more: tinted(steps(critical))},
-		column{title: "Hardware", expr: voice("hardware"), more: sick},
-		column{title: "Driver", expr: voice("driver"), more: sick},
-		column{title: "Kubelet", expr: voice("kubelet"), more: sick},
+		column{title: "Sources", expr: `count by (` + labels + `) (` + rule + `})`, more: tinted(steps(critical))},
+		column{title: "Hardware", expr: source("hardware"), more: unhealthy},
+		column{title: "Driver", expr: source("driver"), more: unhealthy},
+		column{title: "Kubelet", expr: source("kubelet"), more: unhealthy},
 		names(rule+`}`),
 	)
 }
