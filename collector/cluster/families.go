@@ -10,6 +10,8 @@ import (
 // families is every family of the cluster role. They are made once and
 // documented in docs/metrics.md, which is generated from them.
 type families struct {
+	metric.Table
+
 	duration, ready, failures *metric.Family
 
 	pendingSince, pendingReason, pendingRequested, pendingCandidates *metric.Family
@@ -25,18 +27,11 @@ type families struct {
 	self *self.Families
 }
 
-// Families returns every family that the cluster role can show, for the
+// Families returns every family that the cluster role can export, for the
 // documentation and for checks.
 func Families() []*metric.Family {
 	f := newFamilies()
-	return slices.Concat([]*metric.Family{
-		f.duration, f.ready, f.failures,
-		f.pendingSince, f.pendingReason, f.pendingRequested, f.pendingCandidates,
-		f.claims, f.phaseSince, f.terminatingSince, f.orphaned,
-		f.devices, f.classDevices, f.classInfo,
-		f.poolComplete, f.poolSlices, f.poolGeneration, f.capacity, f.capacityConsumed,
-		f.taints, f.disagreement, f.evictions, f.clockOff, f.diagnosisSeconds, f.undiagnosedSince, f.oversized, self.ReadDuration(),
-	}, f.self.All())
+	return slices.Concat(f.All(), []*metric.Family{self.ReadDuration()}, f.self.All())
 }
 
 func newFamilies() *families {
@@ -50,104 +45,100 @@ func newFamilies() *families {
 	return f
 }
 
-func family(kind metric.Type, name, unit, help string, labels ...string) *metric.Family {
-	return &metric.Family{Name: name, Help: help, Unit: unit, Type: kind, Labels: labels}
-}
-
 // addDurations lists the histograms, of which there are no rows, and what
 // went wrong meanwhile.
 func (f *families) addDurations() {
-	f.duration = family(metric.Histogram, "dra_allocation_duration_seconds", "seconds",
+	f.duration = f.Add(metric.Histogram, "dra_allocation_duration_seconds", "seconds",
 		"Duration of a phase: allocation, binding, scheduling, preparation, start, preparation_start (kubelets before 1.36)",
 		"deviceclass", "phase")
-	f.ready = family(metric.Histogram, "dra_claim_ready_duration_seconds", "seconds",
+	f.ready = f.Add(metric.Histogram, "dra_claim_ready_duration_seconds", "seconds",
 		"Time from when a pod's claim became pending until the pod's first container, of any kind, started",
 		"deviceclass")
-	f.failures = family(metric.Counter, "dra_allocation_failures_total", "",
+	f.failures = f.Add(metric.Counter, "dra_allocation_failures_total", "",
 		"Problems of claims that began after the exporter started: pending reasons, and binding, preparation or creation failures",
 		"deviceclass", "reason")
 }
 
 func (f *families) addPending() {
-	f.pendingSince = family(metric.Gauge, "dra_claim_pending_since_timestamp_seconds", "seconds",
+	f.pendingSince = f.Add(metric.Gauge, "dra_claim_pending_since_timestamp_seconds", "seconds",
 		"Unix time since which a claim is pending, gated pods included; resourceclaim is empty until the claim exists",
 		"namespace", "pod", "pod_claim", "resourceclaim", "deviceclass")
-	f.pendingReason = family(metric.Gauge, "dra_claim_pending_reason_info", "",
+	f.pendingReason = f.Add(metric.Gauge, "dra_claim_pending_reason_info", "",
 		"Reason for which the claim is pending: the first of docs/pending.md that applies",
 		"namespace", "pod", "pod_claim", "reason")
-	f.pendingRequested = family(metric.Gauge, "dra_claim_pending_requested_devices", "",
+	f.pendingRequested = f.Add(metric.Gauge, "dra_claim_pending_requested_devices", "",
 		"Number of devices that the request asks for; absent if it asks for all that match",
 		"namespace", "pod", "pod_claim", "request")
-	f.pendingCandidates = family(metric.Gauge, "dra_claim_pending_candidates", "",
+	f.pendingCandidates = f.Add(metric.Gauge, "dra_claim_pending_candidates", "",
 		"Devices that remain for the request after each stage: published, class, selectors, untainted, free, best_node",
 		"namespace", "pod", "pod_claim", "request", "stage")
 }
 
 func (f *families) addClaims() {
-	f.claims = family(metric.Gauge, "dra_claims", "",
+	f.claims = f.Add(metric.Gauge, "dra_claims", "",
 		"ResourceClaims by state: unused (no pod refers to it), pending, allocated (not reserved), reserved, terminating",
 		"namespace", "deviceclass", "state")
-	f.phaseSince = family(metric.Gauge, "dra_claim_phase_since_timestamp_seconds", "seconds",
+	f.phaseSince = f.Add(metric.Gauge, "dra_claim_phase_since_timestamp_seconds", "seconds",
 		"Unix time since which a pod with an allocated claim is in a phase: binding, scheduling, preparation, start, preparation_start",
 		"namespace", "pod", "resourceclaim", "phase")
-	f.terminatingSince = family(metric.Gauge, "dra_claim_terminating_since_timestamp_seconds", "seconds",
+	f.terminatingSince = f.Add(metric.Gauge, "dra_claim_terminating_since_timestamp_seconds", "seconds",
 		"Unix time since which the claim is terminating, kept by finalizers",
 		"namespace", "resourceclaim")
-	f.orphaned = family(metric.Gauge, "dra_claim_orphaned", "",
+	f.orphaned = f.Add(metric.Gauge, "dra_claim_orphaned", "",
 		"1 if the claim is reserved only for pods that no longer exist",
 		"namespace", "resourceclaim")
 }
 
 func (f *families) addSupply() {
-	f.devices = family(metric.Gauge, "dra_devices", "",
+	f.devices = f.Add(metric.Gauge, "dra_devices", "",
 		"Devices of the newest generation: allocated (also in part), free, unavailable (tainted, incomplete pool, no counters left)",
 		"driver", "pool", "node", "state")
-	f.classDevices = family(metric.Gauge, "dra_class_devices", "",
+	f.classDevices = f.Add(metric.Gauge, "dra_class_devices", "",
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",
 		"deviceclass", "state")
-	f.classInfo = family(metric.Gauge, "dra_device_class_info", "",
+	f.classInfo = f.Add(metric.Gauge, "dra_device_class_info", "",
 		"A device class, and the extended resource by which pods may request its devices",
 		"deviceclass", "extended_resource")
-	f.poolComplete = family(metric.Gauge, "dra_pool_complete", "",
+	f.poolComplete = f.Add(metric.Gauge, "dra_pool_complete", "",
 		"1 if all slices of the pool's newest generation are published, else 0; an incomplete pool allocates nothing",
 		"driver", "pool", "node")
-	f.poolSlices = family(metric.Gauge, "dra_pool_slices", "",
+	f.poolSlices = f.Add(metric.Gauge, "dra_pool_slices", "",
 		"ResourceSlices of the pool's newest generation; 0 if none is left while a claim holds a device of the pool",
 		"driver", "pool", "node")
-	f.poolGeneration = family(metric.Gauge, "dra_pool_generation", "",
+	f.poolGeneration = f.Add(metric.Gauge, "dra_pool_generation", "",
 		"The pool's newest generation",
 		"driver", "pool", "node")
-	f.capacity = family(metric.Gauge, "dra_capacity", "",
+	f.capacity = f.Add(metric.Gauge, "dra_capacity", "",
 		"A capacity of a device that several claims may share, in the capacity's own unit",
 		"driver", "pool", "device", "capacity")
-	f.capacityConsumed = family(metric.Gauge, "dra_capacity_consumed", "",
+	f.capacityConsumed = f.Add(metric.Gauge, "dra_capacity_consumed", "",
 		"Part of the capacity that claims consume, in the capacity's own unit",
 		"driver", "pool", "device", "capacity")
-	f.taints = family(metric.Gauge, "dra_device_taints", "",
+	f.taints = f.Add(metric.Gauge, "dra_device_taints", "",
 		"Devices of the pool that have the taint, from ResourceSlices or DeviceTaintRules",
 		"driver", "pool", "key", "effect")
 }
 
 func (f *families) addAnomalies() {
-	f.disagreement = family(metric.Gauge, "dra_device_health_disagreement", "",
+	f.disagreement = f.Add(metric.Gauge, "dra_device_health_disagreement", "",
 		"1 if driver (taints) and kubelet (pod status) disagree on the device's health, 0 if they agree; absent if one is unknown",
 		"driver", "pool", "device")
-	f.evictions = family(metric.Counter, "dra_pod_taint_evictions_total", "",
+	f.evictions = f.Add(metric.Counter, "dra_pod_taint_evictions_total", "",
 		"Pods that were evicted because of a device taint",
 		"namespace")
-	f.oversized = family(metric.Gauge, "dra_exporter_oversized_specs", "",
+	f.oversized = f.Add(metric.Gauge, "dra_exporter_oversized_specs", "",
 		"Unallocated claims, and claim templates, that are too large to be diagnosed, by the limit that they exceed",
 		"limit")
-	f.clockOff = family(metric.Counter, "dra_exporter_clock_anomalies_total", "",
+	f.clockOff = f.Add(metric.Counter, "dra_exporter_clock_anomalies_total", "",
 		"Durations for which clocks contradict each other; most are not observed (docs/phases.md)",
 		"phase")
 }
 
 func (f *families) addDiagnosis() {
-	f.diagnosisSeconds = family(metric.Counter, "dra_exporter_diagnosis_seconds_total", "seconds",
+	f.diagnosisSeconds = f.Add(metric.Counter, "dra_exporter_diagnosis_seconds_total", "seconds",
 		"Time spent on diagnoses; namespace is empty for device classes and after the first 100 namespaces",
 		"namespace")
-	f.undiagnosedSince = family(metric.Gauge, "dra_exporter_undiagnosed_since_timestamp_seconds", "seconds",
+	f.undiagnosedSince = f.Add(metric.Gauge, "dra_exporter_undiagnosed_since_timestamp_seconds", "seconds",
 		"Unix time since which the oldest pending claim waits for a diagnosis (queued) or exceeds its limit (over_limit)",
 		"cause")
 }

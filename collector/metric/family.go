@@ -104,3 +104,19 @@ func Runs(rows []Row) iter.Seq2[*Family, []Row] {
 		}
 	}
 }
+
+// Table is a list of families in the order of their declaration. Declaring a
+// family is all that it takes for it to be documented and checked.
+type Table struct {
+	families []*Family
+}
+
+// Add declares a family and returns it. The arguments are its fields.
+func (t *Table) Add(kind Type, name, unit, help string, labels ...string) *Family {
+	family := &Family{Name: name, Help: help, Unit: unit, Type: kind, Labels: labels}
+	t.families = append(t.families, family)
+	return family
+}
+
+// All returns all families.
+func (t *Table) All() []*Family { return t.families }

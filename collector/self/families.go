@@ -1,5 +1,5 @@
-// Package self is what the exporter says of itself, in every role: which
-// version runs, how its sources are, and what did not fit on a page.
+// Package self has the families about the exporter itself, for every role: its
+// version, the state of its sources, dropped series, pushes and reloads.
 package self
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
@@ -11,42 +11,99 @@ type Version struct {
 
 // Families are those that both roles have. They are made once for each role.
 type Families struct {
+	metric.Table
 	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors, sourceLag, sourceQueue *metric.Family
 
-	// Dropped tells what the caps have dropped, and has no cap itself.
+	// Dropped counts what the limits have dropped, and has no limit itself.
 	Dropped *metric.Family
 }
 
 // NewFamilies makes the families.
 func NewFamilies() *Families {
-	gauge := func(name, unit, help string, labels ...string) *metric.Family {
-		return &metric.Family{Name: name, Unit: unit, Help: help, Type: metric.Gauge, Labels: labels}
-	}
-	counter := func(name, help string, labels ...string) *metric.Family {
-		return &metric.Family{Name: name, Help: help, Type: metric.Counter, Labels: labels}
-	}
-	return &Families{
-		buildInfo:     gauge("dra_exporter_build_info", "", "The running version", "version", "revision", "goversion"),
-		sourceUp:      gauge("dra_exporter_source_up", "", "1 if the last read of the source succeeded, else 0", "source"),
-		sourceError:   gauge("dra_exporter_source_error_info", "", "Why the source is down or incomplete; absent without an error", "source", "reason"),
-		sourceSuccess: gauge("dra_exporter_source_last_success_timestamp_seconds", "seconds", "Unix time of the last successful read of the source", "source"),
-		sourceErrors:  counter("dra_exporter_source_errors_total", "Reads of the source that failed, completely or partly", "source"),
-		sourceLag:     gauge("dra_exporter_source_lag_seconds", "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source"),
-		sourceQueue:   gauge("dra_exporter_source_queued_events", "", "Watch events that were received and are not processed yet, at most 100", "source"),
-		Dropped:       counter("dra_exporter_series_dropped_total", "Series dropped at the limit --metrics.max-series, summed over all steps; absent if none", "family"),
-	}
+	f := &Families{}
+	f.buildInfo = f.Add(metric.Gauge, "dra_exporter_build_info", "", "The running version", "version", "revision", "goversion")
+	f.sourceUp = f.Add(metric.Gauge, "dra_exporter_source_up", "", "1 if the last read of the source succeeded, else 0", "source")
+	f.sourceError = f.Add(metric.Gauge, "dra_exporter_source_error_info", "", "Why the source is down or incomplete; absent without an error", "source", "reason")
+	f.sourceSuccess = f.Add(metric.Gauge, "dra_exporter_source_last_success_timestamp_seconds", "seconds", "Unix time of the last successful read of the source", "source")
+	f.sourceErrors = f.Add(metric.Counter, "dra_exporter_source_errors_total", "", "Reads of the source that failed, completely or partly", "source")
+	f.sourceLag = f.Add(metric.Gauge, "dra_exporter_source_lag_seconds", "seconds", "Age of the oldest received watch event that is not exported yet; 0 if there is none", "source")
+	f.sourceQueue = f.Add(metric.Gauge, "dra_exporter_source_queued_events", "", "Watch events that were received and are not processed yet, at most 100", "source")
+	f.Dropped = f.Add(metric.Counter, "dra_exporter_series_dropped_total", "", "Series dropped at the limit --metrics.max-series, summed over all steps; absent if none", "family")
+	return f
 }
 
-// All returns the families, for the documentation and for checks.
-func (f *Families) All() []*metric.Family {
-	return []*metric.Family{f.buildInfo, f.sourceUp, f.sourceError, f.sourceSuccess, f.sourceErrors, f.sourceLag, f.sourceQueue, f.Dropped}
-}
-
-// ReadDuration is the one family that no snapshot holds: how long sources
-// take is observed as it happens.
+// ReadDuration is observed when it happens, and is in no snapshot.
 func ReadDuration() *metric.Family {
 	return &metric.Family{
 		Name: "dra_exporter_source_read_duration_seconds", Unit: "seconds", Type: metric.Histogram, Labels: []string{"source"},
 		Help: "Duration of a read of the source",
+	}
+}
+
+// Push are the families of pushing by OTLP. They live in the registry, are
+// there only where something is pushed, and belong to no snapshot. The label
+// signal is "metrics" or "traces".
+type Push struct {
+	metric.Table
+	// Up is 1 if all of the last push was taken, but for what was rejected of it;
+	// absent before the first.
+	Up *metric.Family
+	// Exports counts exports by result: "success", "partial" (taken, but for a
+	// part that the collector rejected) or "failure".
+	Exports *metric.Family
+	// Sent counts data points or spans of the exports that were taken.
+	Sent *metric.Family
+	// Duration is how long an export took, its retries included.
+	Duration *metric.Family
+	// LastSuccess is when an export was last taken, absent before.
+	LastSuccess *metric.Family
+	// Queued is how many traces wait to be exported.
+	Queued *metric.Family
+	// Dropped counts traces that were never exported, by reason: "queue_full",
+	// "refused" (the collector will not take them, however often asked) or
+	// "shutdown".
+	Dropped *metric.Family
+}
+
+// NewPush makes the families.
+func NewPush() *Push {
+	p := &Push{}
+	p.Up = p.Add(metric.Gauge, "dra_exporter_otlp_up", "", "1 if the collector accepted the whole last push, else 0; absent before the first", "signal")
+	p.Exports = p.Add(metric.Counter, "dra_exporter_otlp_exports_total", "", "Exports to the collector by result: success, partial, failure", "signal", "result")
+	p.Sent = p.Add(metric.Counter, "dra_exporter_otlp_sent_total", "", "Data points or spans of the exports that the collector accepted", "signal")
+	p.Duration = p.Add(metric.Histogram, "dra_exporter_otlp_export_duration_seconds", "seconds", "Duration of an export with its retries", "signal")
+	p.LastSuccess = p.Add(metric.Gauge, "dra_exporter_otlp_last_success_timestamp_seconds", "seconds", "Unix time of the last export that the collector accepted; absent before the first", "signal")
+	p.Queued = p.Add(metric.Gauge, "dra_exporter_otlp_queued_traces", "", "Claim traces that are queued for export")
+	p.Dropped = p.Add(metric.Counter, "dra_exporter_otlp_dropped_traces_total", "", "Claim traces that were discarded before export, by reason", "reason")
+	return p
+}
+
+// Reload are the families of reading configuration files again, under the names
+// that Prometheus' programs give them. They live in the registry, and are there
+// only where a file can be reloaded.
+type Reload struct {
+	metric.Table
+
+	Successful *metric.Family
+	// LastSuccess is at the start of the process before the first reload.
+	LastSuccess *metric.Family
+}
+
+// NewReload makes the families.
+func NewReload() *Reload {
+	r := &Reload{}
+	r.Successful = r.Add(metric.Gauge, "dra_exporter_config_last_reload_successful", "", "1 if the last reload of the price list succeeded, 0 if the previous list is in use")
+	r.LastSuccess = r.Add(metric.Gauge, "dra_exporter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time of the last successful read of the price list")
+	return r
+}
+
+// AccessReviews counts the reviews by which the API server decides who may read
+// the pages. It lives in the registry, where --web.kubernetes-auth is on. The
+// label review is "token", "path" or "namespace", outcome "allowed", "denied" or
+// "error".
+func AccessReviews() *metric.Family {
+	return &metric.Family{
+		Name: "dra_exporter_access_reviews_total", Type: metric.Counter, Labels: []string{"review", "outcome"},
+		Help: "Access reviews by the API server for readers of the pages; cached decisions need none",
 	}
 }
