@@ -51,7 +51,7 @@ func measure(loaded []*packages.Package) report {
 // isFixture reports whether a package is there for tests.
 func isFixture(path, module string) bool {
 	for _, part := range strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, module), "/"), "/") {
-		if part == "testdata" || part == "simulated" || part == "test" || part == "invariant" || strings.HasSuffix(part, "test") && part != "latest" {
+		if part == "testdata" || part == "simulated" || part == "test" || strings.HasSuffix(part, "test") && part != "latest" {
 			return true
 		}
 	}
