@@ -13,7 +13,7 @@ import (
 func peer(connection net.Conn) (pid int32, err error) {
 	socket, ok := connection.(syscall.Conn)
 	if !ok {
-		return 0, errors.New("ask for the socket's peer: it is no socket")
+		return 0, errors.New("ask for the socket's peer: it is not a socket")
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {

@@ -16,16 +16,16 @@ const configurationHead = `# Configuration
 
 Generated from the code by ` + "`make docs`" + `; a test fails when the two differ.
 
-Everything is a flag, and every flag is an environment variable too; a flag wins over its variable. A boolean flag is switched off as ` + "`--no-NAME`" + `, or by the value ` + "`false`" + ` of its variable. A repeatable one takes several values from its variable, one a line. Durations are written ` + "`500ms`, `30s`, `10m`" + `.
+Every setting is a flag, and every flag is also an environment variable. A flag takes precedence over its variable. To disable a boolean flag, use ` + "`--no-NAME`" + `, or set its variable to ` + "`false`" + `. The variable of a repeatable flag has one value per line. Write durations as ` + "`500ms`, `30s`, `10m`" + `.
 
-What cannot work is refused when the program starts, with the flag's name and the reason. The chart has [values](../deploy/helm/dra-exporter/README.md) for what is set most often, and ` + "`node.extraArgs`, `cluster.extraArgs`" + ` for the rest. Settings that are no flags:
+The program rejects invalid settings at its start, with the name of the flag and the reason. The chart has [values](../deploy/helm/dra-exporter/README.md) for common settings, and ` + "`node.extraArgs`, `cluster.extraArgs`" + ` for the others. Settings that are not flags:
 
 | what | where |
 |---|---|
 | TLS and basic auth of the pages | the file of ` + "`--web.config.file`, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md)" + ` |
 | prices | the file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
-| everything else about pushing | the standard variables ` + "`OTEL_*`: [OpenTelemetry](opentelemetry.md)" + ` |
-| memory at which the garbage collector works harder | Go's own ` + "`GOMEMLIMIT`" + `; without it nine tenths of the cgroup's memory limit in the cluster role, two thirds in the node role |
+| other settings of the push | the standard variables ` + "`OTEL_*`: [OpenTelemetry](opentelemetry.md)" + ` |
+| soft memory limit of the garbage collector | Go's own ` + "`GOMEMLIMIT`" + `; without it nine tenths of the cgroup's memory limit in the cluster role, two thirds in the node role |
 | number of threads | Go's own ` + "`GOMAXPROCS`" + ` |
 `
 

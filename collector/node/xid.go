@@ -85,8 +85,8 @@ func xidTable() []xidCode {
 		{158, xidReset, constraintRecovery, false, "fatal timeout"},
 		{167, xidUnclear, constraintRecovery, false, "fatal timeout on PCIe"},
 		{169, xidUnclear, constraintRecovery, false, "internal microcontroller (SEC2) halted"},
-		{171, xidReset, constraintMemory, false, "uncorrectable error of DRAM, beside Xid 48"},
-		{172, xidReset, constraintMemory, false, "uncorrectable error of SRAM, beside Xid 48"},
+		{171, xidReset, constraintMemory, false, "uncorrectable error of DRAM, together with Xid 48"},
+		{172, xidReset, constraintMemory, false, "uncorrectable error of SRAM, together with Xid 48"},
 	}
 }
 

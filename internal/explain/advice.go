@@ -127,7 +127,7 @@ func (a adviser) binding(w cluster.PendingRef) []string {
 	return []string{
 		fmt.Sprintf("a controller of %s sets the conditions: check that it runs, and its log", strings.Join(drivers, ", ")),
 		fmt.Sprintf("`kubectl get resourceclaim -n %s %s -o yaml`: status.allocation names the conditions, status.devices has those that are set", w.Pod.Namespace, w.Claim),
-		"the scheduler gives up after its binding timeout, ten minutes by default, and allocates again",
+		"the scheduler stops waiting after its binding timeout, ten minutes by default, and allocates again",
 	}
 }
 

@@ -125,8 +125,8 @@ func samples() []sample {
 
 		one(ValueRange, "all there is", own("utilization_ratio", 1, "GPU-0")+own("temperature_celsius", -5, "GPU-0"), ""),
 		one(ValueRange, "percent", own("utilization_ratio", 50, "GPU-0"), "is 50, which is not from 0 to 1"),
-		one(ValueRange, "a negative counter", own("energy_joules_total", -1, "GPU-0"), "is -1, which no counter can be"),
-		one(ValueRange, "no number", own("power_watts", math.NaN(), "GPU-0"), "is NaN, which is no number"),
+		one(ValueRange, "a negative counter", own("energy_joules_total", -1, "GPU-0"), "is -1, which is impossible for a counter"),
+		one(ValueRange, "no number", own("power_watts", math.NaN(), "GPU-0"), "is NaN, which is not a number"),
 
 		one(HardwareKnown, "held, and no more", seconds("lost", "n/d/p/x", 5, 5)+own("healthy", 1, "n/d/p/x", "by", "driver")+own("taint_info", 1, "n/d/p/x")+row("dra_claim_memory_allocated_bytes", 5, "namespace", "ml", "resourceclaim", "lost", "uuid", "n/d/p/x"), ""),
 		one(HardwareKnown, "a claim's", gets("energy_joules_total", 1, "lost", "n/d/p/x", "exclusive"), "the hardware of n/d/p/x is unknown (its dra_device_info has no source, or is not there), but it has dra_claim_energy_joules_total"),

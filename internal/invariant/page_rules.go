@@ -75,12 +75,12 @@ func uniqueInfo(v *view, f *findings) {
 
 func valueRange(v *view, f *findings) {
 	for _, name := range v.names {
-		low, high, says := math.Inf(-1), math.Inf(1), "which is no number"
+		low, high, says := math.Inf(-1), math.Inf(1), "which is not a number"
 		switch {
 		case strings.HasSuffix(name, "_ratio"):
 			low, high, says = 0, 1+tolerance, "which is not from 0 to 1"
 		case isCounter(name):
-			low, says = 0, "which no counter can be"
+			low, says = 0, "which is impossible for a counter"
 		}
 		for _, row := range v.families[name] {
 			if x := row.Value; math.IsNaN(x) || math.IsInf(x, 0) || x < low || x > high {

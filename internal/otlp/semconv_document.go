@@ -78,11 +78,11 @@ func document(w io.Writer) error {
 	for _, a := range []about{aboutDevice, aboutClaim, aboutPod} {
 		fmt.Fprintf(out, "| `%s…` | %s |\n", a.prefix(), spellings(a.words()))
 	}
-	fmt.Fprint(out, "\n| family | metric | attributes beside those |\n|---|---|---|\n")
+	fmt.Fprint(out, "\n| family | metric | additional attributes |\n|---|---|---|\n")
 	for _, c := range conventions() {
 		fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", c.family, c.metric, spellings(c.words))
 	}
-	fmt.Fprint(out, "\n| derived metric | made of | attributes beside those |\n|---|---|---|\n")
+	fmt.Fprint(out, "\n| derived metric | made of | additional attributes |\n|---|---|---|\n")
 	for _, c := range derivedConventions() {
 		fmt.Fprintf(out, "| `%s` | %s | %s |\n", c.metric, c.madeOf, spellings(c.words))
 	}

@@ -28,7 +28,7 @@ func (r *reader) pairs(g given) []pair {
 		key, encoded, found := strings.Cut(entry, "=")
 		key = strings.TrimSpace(key)
 		if !found || key == "" {
-			r.refuseSecret(g, "entry %d is no key=value (a comma within a value is written %%2C)", at+1)
+			r.refuseSecret(g, "entry %d is not key=value (a comma within a value is written %%2C)", at+1)
 			return nil
 		}
 		value, err := url.PathUnescape(strings.TrimSpace(encoded))

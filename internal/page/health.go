@@ -288,7 +288,7 @@ func fatalXids() map[string]string {
 		"155": "NVLink taken down by software",
 		"156": "a resource of the GPU was retired",
 		"158": "fatal timeout",
-		"171": "uncorrectable error of DRAM, beside Xid 48",
-		"172": "uncorrectable error of SRAM, beside Xid 48",
+		"171": "uncorrectable error of DRAM, together with Xid 48",
+		"172": "uncorrectable error of SRAM, together with Xid 48",
 	}
 }

@@ -104,7 +104,7 @@ func (l *limit) end() {
 	if left == 0 {
 		return
 	}
-	record := slog.NewRecord(time.Now(), worst, "lines were left out of the log, because there were too many in a minute", 0) //nolint:forbidigo // the time of a line
+	record := slog.NewRecord(time.Now(), worst, "log lines were dropped, because there were too many in a minute", 0) //nolint:forbidigo // the time of a line
 	record.AddAttrs(slog.String("kind", l.kind), slog.Int("lines", left))
 	_ = l.plain.Handle(context.Background(), record) // there is nobody to tell that a log cannot be written
 }

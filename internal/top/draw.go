@@ -299,7 +299,7 @@ func summaryLine(reading Reading, rows []*Row) string {
 		text += ", " + power(watts)
 	}
 	if missing := reading.Agents - reading.Answered - len(reading.Failures); missing > 0 {
-		text += fmt.Sprintf(" · asked %d of %s", reading.Agents-missing, counted(reading.Agents, "agent"))
+		text += fmt.Sprintf(" · read %d of %s", reading.Agents-missing, counted(reading.Agents, "agent"))
 	}
 	return text + " · " + reading.At.Format("15:04:05")
 }

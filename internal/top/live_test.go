@@ -155,7 +155,7 @@ func TestWatchComesBackToTheSick(t *testing.T) {
 func TestLiveEnds(t *testing.T) {
 	begin := func() (*otherSide, func() error) {
 		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{agent(t, "hangs", hangs(t))}}, Interval: time.Second})
-		screen.shows(t, "asked 0 of 1 agent")
+		screen.shows(t, "read 0 of 1 agent")
 		return screen, end
 	}
 	screen, end := begin()

@@ -9,22 +9,22 @@ func nodeLosses() map[permission]loss {
 		"dra_claim_consumer_info", "dra_claim_device_info", "dra_claim_device_seconds_total", "dra_claim_held", "dra_claim_held_seconds_total", "dra_claim_info",
 		"dra_device_healthy", "dra_device_holders", "dra_device_info", "dra_device_published_info", "dra_namespace_busy_seconds_total", "dra_namespace_device_seconds_total",
 	}
-	const byKubelet = "claims and their holders are those that the kubelet lists: without class, template, request, owner, UIDs and init containers; admin access is not told from holding; no word of the kubelet on health"
+	const byKubelet = "claims are those that the kubelet lists: without class, template, request, owner and init containers; admin access cannot be distinguished from holding"
 	attributed := slices.Concat(claims, []string{"dra_claim_busy_seconds_total", "dra_claim_memory_allocated_bytes", "dra_claim_memory_used_bytes", "dra_claim_power_watts", "dra_claim_utilization_ratio"})
 	attributed = slices.DeleteFunc(attributed, func(family string) bool { return family == "dra_claim_info" })
 	return map[permission]loss{
 		{"list", "", "pods"}:                           {other: claims, idle: "resourceclaims", words: byKubelet},
-		{"watch", "", "pods"}:                          {other: claims, words: "the same: what is listed every half minute is not what holds now"},
+		{"watch", "", "pods"}:                          {other: claims, words: "the same: a list every half minute does not show the current holders"},
 		{"get", "resource.k8s.io", "resourceclaims"}:   {other: claims, words: byKubelet},
-		{"list", "resource.k8s.io", "resourceslices"}:  {other: attributed, words: "devices are matched to hardware by their CDI entries and names alone: those of which neither tells are held without readings; no word of drivers on health"},
-		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy"}, words: "what is published is known from a list every half minute; no word of drivers on health"},
+		{"list", "resource.k8s.io", "resourceslices"}:  {other: attributed, words: "devices are matched to hardware only by their CDI entries and names; devices with neither are held without readings; no health by drivers"},
+		{"watch", "resource.k8s.io", "resourceslices"}: {other: []string{"dra_device_healthy"}, words: "published devices are known from a list every half minute; no health by drivers"},
 	}
 }
 
 // clusterLosses is what the cluster role lacks without each of its permissions.
 func clusterLosses() map[permission]loss {
-	const late = "nothing but promptness: it is listed every half minute"
-	const live = late + "; no phase that it ends or begins is measured"
+	const late = "delay: listed every half minute"
+	const live = late + "; no phase that it starts or ends is measured"
 	judged := []string{"dra_claim_pending_candidates", "dra_claim_pending_requested_devices"}
 	waiting := []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_ready_duration_seconds"}
 	dra, scheduling := "resource.k8s.io", "scheduling.k8s.io"
@@ -34,12 +34,12 @@ func clusterLosses() map[permission]loss {
 				"dra_claim_terminating_since_timestamp_seconds", "dra_claims", "dra_class_devices", "dra_device_health_disagreement", "dra_devices",
 			}),
 			other: []string{failures},
-			words: "all about claims: who waits, why, since when, how long each phase takes, what is left of the devices",
+			words: "everything about claims: pending claims, reasons, duration of phases, free devices",
 		},
 		{"watch", dra, "resourceclaims"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, words: live},
 		{"list", dra, "resourceclaimtemplates"}: {
 			other: []string{failures, "dra_claim_pending_candidates", "dra_claim_pending_requested_devices", "dra_claim_pending_since_timestamp_seconds"},
-			words: "class and devices of a claim that is waited for and has not been made yet",
+			words: "class and devices of a pending claim that is not created yet",
 		},
 		{"watch", dra, "resourceclaimtemplates"}: {words: late},
 		{"list", dra, "resourceslices"}: {
@@ -47,34 +47,34 @@ func clusterLosses() map[permission]loss {
 				"dra_class_devices", "dra_device_health_disagreement", "dra_device_taints", "dra_devices", "dra_pool_complete", "dra_pool_generation", "dra_pool_slices",
 			}),
 			other: []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
-			words: "what is published and left, taints, and every reason that asks for it",
+			words: "published and free devices, taints, and every reason that depends on them",
 		},
 		{"watch", dra, "resourceslices"}: {words: late},
 		{"list", dra, "deviceclasses"}: {
 			gone:  slices.Concat(judged, []string{"dra_class_devices", "dra_device_class_info"}),
 			other: []string{failures, "dra_claim_pending_reason_info", "dra_claim_pending_since_timestamp_seconds"},
-			words: "devices by class, reasons that ask for them, and pods that wait for an extended resource",
+			words: "devices by class, reasons that depend on them, and pods that wait for an extended resource",
 		},
 		{"watch", dra, "deviceclasses"}: {words: late},
 		{"list", dra, "devicetaintrules"}: {
 			other: []string{"dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_device_taints"},
-			words: "taints that administrators made, and waits for that reason",
+			words: "taints of DeviceTaintRules, and the reason that depends on them",
 		},
 		{"watch", dra, "devicetaintrules"}: {words: late},
 		{"list", "", "pods"}: {
 			gone:  slices.Concat([]string{durations}, waiting, []string{"dra_device_health_disagreement"}),
 			other: []string{failures, "dra_claims"},
-			words: "who waits and how long each phase takes, and the kubelet's word on devices",
+			words: "pending claims, the duration of phases, and health by the kubelet",
 		},
 		{"watch", "", "pods"}: {gone: []string{"dra_claim_ready_duration_seconds"}, maybe: []string{durations, failures}, words: live},
 		{"list", "", "nodes"}: {
 			other: []string{durations, "dra_claim_pending_candidates", "dra_claim_pending_reason_info", "dra_claim_phase_since_timestamp_seconds"},
-			words: "which phase follows binding (that depends on the kubelet's version), and which devices one node reaches",
+			words: "the phase after binding (it depends on the kubelet's version), and the devices that one node reaches",
 		},
 		{"watch", "", "nodes"}:             {words: late},
-		{"list", "", "events"}:             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, words: "claims that could not be made or prepared, and the quota as a reason"},
-		{"watch", "", "events"}:            {gone: []string{failures}, words: late + "; what could not be made or prepared is not counted"},
-		{"list", scheduling, "podgroups"}:  {words: "nothing but a claim's name on a pod that waits for the claim of its group, until the pod's own status has it"},
+		{"list", "", "events"}:             {gone: []string{failures}, other: []string{"dra_claim_pending_reason_info"}, words: "claims that could not be created or prepared, and the reason quota"},
+		{"watch", "", "events"}:            {gone: []string{failures}, words: late + "; events from before are not counted"},
+		{"list", scheduling, "podgroups"}:  {words: "claims of groups of pods"},
 		{"watch", scheduling, "podgroups"}: {words: late},
 	}
 }

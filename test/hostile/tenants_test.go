@@ -258,7 +258,7 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 		}
 		undetermined := 0
 		for _, v := range j.Verdicts() {
-			if v.Pod.Namespace == tenantsHostile && v.Reason == dra.ReasonUndetermined && strings.HasPrefix(v.Message, "the diagnosis needs more than 4s of work") {
+			if v.Pod.Namespace == tenantsHostile && v.Reason == dra.ReasonUndetermined && strings.HasPrefix(v.Message, "the diagnosis needs more than 4s: ") {
 				undetermined++
 			}
 		}

@@ -64,7 +64,7 @@ func (f Fault) check(kinds ...string) error {
 	case f.Kind == "xid" && f.Code <= 0:
 		return fmt.Errorf("code: %d is not that of an XID", f.Code)
 	case f.Kind != "xid" && (f.Code != 0 || f.Every != 0 || f.Partition != ""):
-		return errors.New("code: only an XID has one, a partition, and comes every so often")
+		return errors.New("code: only an XID has a code, a partition and an interval")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func allocation() Board {
 		rows: []row{
 			{panels: allocationNumbers()},
 			{title: "Who waits, and why", panels: waitingPanels()},
-			{title: "How long it takes", panels: durationPanels()},
+			{title: "Durations", panels: durationPanels()},
 			{title: "What fails", panels: failurePanels()},
 			{title: "Stuck claims and pods", panels: stuckPanels()},
 			{title: "Capacity", panels: supplyPanels()},

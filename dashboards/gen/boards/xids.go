@@ -52,8 +52,8 @@ func xids() []xid {
 		{"158", "critical", "fatal timeout"},
 		{"167", "warning", "fatal timeout on PCIe"},
 		{"169", "warning", "internal microcontroller (SEC2) halted"},
-		{"171", "critical", "uncorrectable error of DRAM, beside Xid 48"},
-		{"172", "critical", "uncorrectable error of SRAM, beside Xid 48"},
+		{"171", "critical", "uncorrectable error of DRAM, together with Xid 48"},
+		{"172", "critical", "uncorrectable error of SRAM, together with Xid 48"},
 	}
 }
 
