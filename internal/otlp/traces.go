@@ -12,14 +12,6 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// Reasons why a trace is not exported: the label reason of
-// dra_exporter_otlp_dropped_traces_total.
-const (
-	reasonQueueFull = "queue_full"
-	reasonRefused   = "refused"  // the collector's error is not retryable
-	reasonShutdown  = "shutdown" // it was still queued when the exporter ended
-)
-
 // flushTimeout is how long exports continue after the end.
 const flushTimeout = time.Second
 
