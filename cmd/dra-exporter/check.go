@@ -24,7 +24,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
@@ -75,7 +75,7 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 
 // checkSettings reads the files that flags name and dials the collector. Traces
 // are the cluster role's alone.
-func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlp.Flags, traces bool, web *webFlags) check.Settings {
+func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlpsettings.Flags, traces bool, web *webFlags) check.Settings {
 	settings := check.Settings{FlagsError: flagsError, Prices: prices, WebConfig: *web.toolkit.WebConfigFile}
 	if prices != "" {
 		_, settings.PricesError = price.Load(prices)
@@ -114,7 +114,7 @@ type nodeCheck struct {
 	common   *checkFlags
 	flags    *nodeFlags
 	agent    *agentFlags
-	push     *otlp.Flags
+	push     *otlpsettings.Flags
 	web      *webFlags
 	progress terminal.Progress
 
@@ -302,7 +302,7 @@ func (n *nodeCheck) addRunning(ctx context.Context, report *check.Report) {
 type clusterCheck struct {
 	common   *checkFlags
 	flags    *clusterFlags
-	push     *otlp.Flags
+	push     *otlpsettings.Flags
 	web      *webFlags
 	progress terminal.Progress
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -57,7 +57,7 @@ func (f *clusterFlags) check() error {
 
 const gcPercent = 50
 
-func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
+func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsettings.Flags, webFlags *webFlags) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlp.Flags,
 }
 
 // options are those of the cluster role.
-func (f *clusterFlags) options(config *rest.Config, push otlp.Settings, now clock.Clock) role.ClusterOptions {
+func (f *clusterFlags) options(config *rest.Config, push otlpsettings.Settings, now clock.Clock) role.ClusterOptions {
 	return role.ClusterOptions{
 		API: config, Version: buildVersion(), Budget: f.budget, MaxSeries: f.maxSeries,
 		Explain: "dra-exporter explain", Clock: now, Push: push,

@@ -21,7 +21,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation"
 	"github.com/dra-exporter/dra-exporter/internal/web"
@@ -45,7 +45,7 @@ type demoFlags struct {
 	second string // address of the cluster role
 	dcgm   string
 	seed   uint64
-	push   *otlp.Flags
+	push   *otlpsettings.Flags
 }
 
 // runDemo runs both roles as they are; only what surrounds them is simulated.
@@ -105,7 +105,7 @@ type served struct {
 
 func (s served) run(ctx context.Context) error { return s.serve(ctx, s.server) }
 
-func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (served, error) {
 	options := role.NodeOptions{
 		Name: simulated.NodeName(), Clock: now, Sources: []device.Source{simulated.Source()},
 		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
@@ -120,7 +120,7 @@ func demoNode(simulated *simulation.Simulation, flags *demoFlags, push otlp.Sett
 	return served{server, node.Run}, err
 }
 
-func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlp.Settings, now clock.Clock, log *slog.Logger) (served, error) {
+func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain string, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (served, error) {
 	options := (&clusterFlags{budget: 0.25, maxSeries: 30000}).options(simulated.Config(), push, now)
 	options.Explain = explain
 	cluster, err := role.NewCluster(options, log.With("role", "cluster"))

@@ -22,7 +22,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/internal/dcgmnames"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
@@ -234,8 +234,8 @@ func (f *accessFlags) check(config *rest.Config) error {
 
 // addPushFlags adds what is most often set of pushing by OTLP; the standard
 // OTEL_* variables say the rest.
-func addPushFlags(command flagSet) *otlp.Flags {
-	f := &otlp.Flags{}
+func addPushFlags(command flagSet) *otlpsettings.Flags {
+	f := &otlpsettings.Flags{}
 	command.Flag("otlp.endpoint", "Also push to this OpenTelemetry collector, such as http://collector:4317. OTEL_EXPORTER_OTLP_ENDPOINT sets it too; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
 	command.Flag("otlp.protocol", "Protocol of the push. Default: OTEL_EXPORTER_OTLP_PROTOCOL, otherwise grpc for port 4317 and http/protobuf for other ports.").PlaceHolder("grpc|http/protobuf").StringVar(&f.Protocol)
 	command.Flag("otlp.interval", "Time between two pushes of metrics. Default: OTEL_METRIC_EXPORT_INTERVAL, otherwise 60s.").PlaceHolder("60s").DurationVar(&f.Interval)
@@ -245,10 +245,10 @@ func addPushFlags(command flagSet) *otlp.Flags {
 }
 
 // pushSettings reads flags and environment; the error names what is wrong.
-func pushSettings(flags *otlp.Flags) (otlp.Settings, error) {
-	settings, err := otlp.Load(*flags, os.LookupEnv)
+func pushSettings(flags *otlpsettings.Flags) (otlpsettings.Settings, error) {
+	settings, err := otlpsettings.Load(*flags, os.LookupEnv)
 	if err != nil {
-		return otlp.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
+		return otlpsettings.Settings{}, fmt.Errorf("prepare to push by OTLP: %w", err)
 	}
 	return settings, nil
 }

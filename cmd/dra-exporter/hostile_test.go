@@ -27,7 +27,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
@@ -146,7 +146,7 @@ func hostileNode(t *testing.T, text string, server *apiserver.Server) string {
 func hostileCluster(t *testing.T, server *apiserver.Server) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	cluster, err := role.NewCluster((&clusterFlags{budget: 1, maxSeries: 1000}).options(server.Config(), otlp.Settings{}, clock.System()), log)
+	cluster, err := role.NewCluster((&clusterFlags{budget: 1, maxSeries: 1000}).options(server.Config(), otlpsettings.Settings{}, clock.System()), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	otlpsettings "github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/role"
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
@@ -66,7 +66,7 @@ func addNodeFlags(command flagSet) *nodeFlags {
 	return flags
 }
 
-func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, pushFlags *otlp.Flags, webFlags *webFlags) error {
+func runNode(ctx context.Context, flags *nodeFlags, agentFlags *agentFlags, pushFlags *otlpsettings.Flags, webFlags *webFlags) error {
 	if err := agentFlags.check(); err != nil {
 		return err
 	}

@@ -2,92 +2,180 @@ package otlp
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"net/http"
+	"sync"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
-// metricExporter makes the exporter of metrics. It connects when something is
-// exported, not before. An export is tried again, for as long as the signal's
-// timeout lasts, where that may help. Shutdown releases its connections.
-func (s Settings) metricExporter(context.Context) (sdkmetric.Exporter, error) {
-	silence()
-	made := &metricExports{signal: s.Metrics, messages: newMessages()}
-	if s.Metrics.Protocol != protocolGRPC {
-		made.sender = &httpSender{
-			client: s.Metrics.httpClient(s.agent(), &made.asked), url: s.Metrics.URL(),
-			headers: s.Metrics.Headers, gzip: s.Metrics.Gzip,
-		}
-		return made, nil
-	}
-	var err error
-	made.sender, err = newGRPCSender(s.Metrics.target(), s.Metrics.Headers, s.Metrics.dialOptions(s.agent(), &made.asked))
+// shortestRetryDelay is the shortest wait before an export is retried.
+const shortestRetryDelay = time.Second
+
+// errShutDown is the error of an exporter after Shutdown.
+var errShutDown = errors.New("the exporter is shut down")
+
+// silenceSDK keeps OpenTelemetry's own log out of ours: its exporters read the
+// environment themselves and log what they refuse there, values of headers
+// included. No error is lost: the exporters return errors, which are counted and
+// logged.
+func silenceSDK() { otel.SetLogger(logr.Discard()) }
+
+// metricExporter exports metrics for the SDK's reader: cumulative, in one
+// request, within the signal's timeout, with retries and explained errors. It
+// connects when something is exported, not before; Shutdown closes its
+// connections.
+type metricExporter struct {
+	*connection
+
+	mu      sync.Mutex // of what follows
+	encoder *encoder
+	sender  metricSender // nil: shut down
+}
+
+func newMetricExporter(s settings.Settings) (*metricExporter, error) {
+	silenceSDK()
+	c := newConnection(s.Metrics, s.Agent)
+	sender, err := newMetricSender(c)
 	if err != nil {
 		return nil, fmt.Errorf("create the exporter of metrics to %s: %w", s.Metrics.URL(), err)
 	}
-	return made, nil
+	return &metricExporter{connection: c, encoder: newEncoder(), sender: sender}, nil
 }
 
-// The SDK's exporters read the environment by themselves, and what they do not
-// like there they say to OpenTelemetry's global logger, values of headers
-// included. The settings have read the same, more strictly, so each of them is
-// passed as an option, also where it says nothing, and the logger is silenced.
+// Temporality is cumulative for every kind.
+func (m *metricExporter) Temporality(kind sdkmetric.InstrumentKind) metricdata.Temporality {
+	return sdkmetric.CumulativeTemporalitySelector(kind)
+}
 
-// spanExporter makes the exporter of spans. It connects when something is
-// exported, not before, and tries each export once. Shutdown releases its
-// connections.
-func (s Settings) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	silence()
-	made := &spanExports{signal: s.Traces}
+// Aggregation is for instruments of the SDK; there are none.
+func (m *metricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+	return sdkmetric.DefaultAggregationSelector(kind)
+}
+
+// Export retries what may succeed later, after the delay that the collector asks
+// for, if it does. It returns the last attempt's error.
+func (m *metricExporter) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sender == nil {
+		return errShutDown
+	}
+	return m.connection.export(ctx, func(ctx context.Context) (last error) {
+		request := m.encoder.request(metrics)
+		attempt := func() (struct{}, error) {
+			last = m.sender.send(ctx, request)
+			switch delay := retryAfter(last); {
+			case last == nil:
+				return struct{}{}, nil
+			case !retryable(last) || untrusted(last):
+				return struct{}{}, backoff.Permanent(last)
+			case delay > 0:
+				// A collector that asks for less is not called more often.
+				return struct{}{}, &backoff.RetryAfterError{Duration: max(delay, shortestRetryDelay)}
+			}
+			return struct{}{}, last
+		}
+		// What Retry returns is not needed: the last attempt's error is the result.
+		_, _ = backoff.Retry(ctx, attempt,
+			backoff.WithMaxElapsedTime(m.signal.Timeout),
+			backoff.WithBackOff(&backoff.ExponentialBackOff{
+				InitialInterval: shortestRetryDelay, MaxInterval: 5 * time.Second,
+				Multiplier: backoff.DefaultMultiplier, RandomizationFactor: backoff.DefaultRandomizationFactor,
+			}))
+		return last
+	})
+}
+
+// ForceFlush ends a push, which may consist of several exports. Nothing is
+// queued here.
+func (m *metricExporter) ForceFlush(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.encoder.attributes.NextPush()
+	return ctx.Err()
+}
+
+// Shutdown waits for the running export.
+func (m *metricExporter) Shutdown(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sender == nil {
+		return errShutDown
+	}
+	err := m.sender.close()
+	m.sender = nil
+	return err
+}
+
+// spanExporter is an SDK exporter of spans with the same timeout and errors. It
+// does not retry: the tracer does. It connects when something is exported, not
+// before; Shutdown closes its connections.
+type spanExporter struct {
+	sdktrace.SpanExporter
+	*connection
+	client *http.Client // nil with gRPC
+}
+
+// newSpanExporter sets every option of the SDK's exporter, because it would read
+// those that are not set from the environment, less strictly than the settings.
+func newSpanExporter(ctx context.Context, s settings.Settings) (*spanExporter, error) {
+	silenceSDK()
+	exporter := &spanExporter{connection: newConnection(s.Traces, s.Agent)}
 	var err error
-	if s.Traces.Protocol == protocolGRPC {
-		made.SpanExporter, err = otlptracegrpc.New(ctx,
-			otlptracegrpc.WithEndpoint(s.Traces.target()),
+	if s.Traces.Protocol == settings.ProtocolGRPC {
+		exporter.SpanExporter, err = otlptracegrpc.New(ctx,
+			otlptracegrpc.WithEndpoint(exporter.grpcTarget()),
 			otlptracegrpc.WithHeaders(s.Traces.Headers),
 			otlptracegrpc.WithTimeout(s.Traces.Timeout),
 			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
-			otlptracegrpc.WithDialOption(s.Traces.dialOptions(s.agent(), &made.asked)...),
+			otlptracegrpc.WithDialOption(exporter.dialOptions()...),
 		)
 	} else {
-		made.client = s.Traces.httpClient(s.agent(), &made.asked)
+		exporter.client = exporter.httpClient()
 		compression := otlptracehttp.NoCompression
 		if s.Traces.Gzip {
 			compression = otlptracehttp.GzipCompression
 		}
-		made.SpanExporter, err = otlptracehttp.New(ctx,
+		exporter.SpanExporter, err = otlptracehttp.New(ctx,
 			otlptracehttp.WithEndpointURL(s.Traces.URL()),
 			otlptracehttp.WithTLSClientConfig(nil),
-			otlptracehttp.WithHTTPClient(made.client),
+			otlptracehttp.WithHTTPClient(exporter.client),
 			otlptracehttp.WithHeaders(s.Traces.Headers),
 			otlptracehttp.WithCompression(compression),
 			otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
 			otlptracehttp.WithTimeout(s.Traces.Timeout),
-			otlptracehttp.WithMaxResponseSize(answerBytes),
+			otlptracehttp.WithMaxResponseSize(responseBytes),
 			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create the exporter of traces to %s: %w", s.Traces.URL(), err)
 	}
-	return made, nil
+	return exporter, nil
 }
 
-// agent is the user agent. Control characters of a version would be refused
-// by every request.
-func (s Settings) agent() string {
-	const product = "dra-exporter"
-	if s.Agent == "" || strings.ContainsFunc(s.Agent, notPrintable) {
-		return product
+// ExportSpans exports once.
+func (s *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return s.connection.export(ctx, func(ctx context.Context) error { return s.SpanExporter.ExportSpans(ctx, spans) })
+}
+
+// Shutdown ends the exporter.
+func (s *spanExporter) Shutdown(ctx context.Context) error {
+	err := s.SpanExporter.Shutdown(ctx)
+	if s.client != nil {
+		s.client.CloseIdleConnections()
 	}
-	return s.Agent
+	return err
 }
-
-// silence keeps OpenTelemetry's own log out of ours. Nothing is lost: what
-// fails is returned by the exporters, and counted and told from there.
-func silence() { otel.SetLogger(logr.Discard()) }

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,24 +10,24 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
 // exportBoth exports metrics and spans once and returns what came of each.
-func exportBoth(t *testing.T, settings Settings) (metrics, spans error) {
+func exportBoth(t *testing.T, s settings.Settings) (metrics, spans error) {
 	t.Helper()
-	metricExporter, err := settings.metricExporter(t.Context())
+	metricExporter, err := newMetricExporter(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = metricExporter.Shutdown(t.Context()) }()
-	spanExporter, err := settings.spanExporter(t.Context())
+	spanExporter, err := newSpanExporter(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +44,10 @@ func TestWebPageIsNoSuccess(t *testing.T) {
 		io.WriteString(w, body)
 	}))
 	defer server.Close()
-	settings := load(t, Flags{Endpoint: server.URL})
+	settings := load(t, settings.Flags{Endpoint: server.URL})
 	metrics, spans := exportBoth(t, settings)
 	for _, err := range []error{metrics, spans} {
-		if err == nil || passing(err) || !strings.Contains(err.Error(), "web page") {
+		if err == nil || retryable(err) || !strings.Contains(err.Error(), "web page") {
 			t.Errorf("a web page is answered, and the export says %v", err)
 		}
 	}
@@ -66,7 +67,7 @@ func TestHeadersAreBounded(t *testing.T) {
 			}
 		}
 	})
-	settings := load(t, Flags{Endpoint: "http://" + address}, "OTEL_EXPORTER_OTLP_TIMEOUT=500")
+	settings := load(t, settings.Flags{Endpoint: "http://" + address}, "OTEL_EXPORTER_OTLP_TIMEOUT=500")
 	metrics, spans := exportBoth(t, settings)
 	for _, err := range []error{metrics, spans} {
 		if err == nil || !strings.Contains(err.Error(), "headers exceeded 65536 bytes") {
@@ -85,8 +86,8 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 		_, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		return err == nil
 	})
-	settings := load(t, Flags{Endpoint: "http://" + address})
-	spans, err := settings.spanExporter(t.Context())
+	settings := load(t, settings.Flags{Endpoint: "http://" + address})
+	spans, err := newSpanExporter(t.Context(), settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +140,8 @@ func answeringTo(t *testing.T, answer func(connection net.Conn, request int) boo
 func TestRetriesAreNotAFlood(t *testing.T) {
 	collector := startCollector(t, simulated.Options{})
 	collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Nanosecond}))
-	settings := load(t, Flags{Endpoint: "http://" + collector.GRPC(), Protocol: protocolGRPC}, "OTEL_EXPORTER_OTLP_TIMEOUT=2500")
-	exporter, err := settings.metricExporter(t.Context())
+	settings := load(t, settings.Flags{Endpoint: "http://" + collector.GRPC(), Protocol: settings.ProtocolGRPC}, "OTEL_EXPORTER_OTLP_TIMEOUT=2500")
+	exporter, err := newMetricExporter(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +158,8 @@ func TestRetriesAreNotAFlood(t *testing.T) {
 func TestSaysHowLongItHasWaited(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		collector := startCollector(t, simulated.Options{})
-		endpoint := Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}
-		refusing := load(t, Flags{Endpoint: "http://127.0.0.1:1", Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1500")
+		endpoint := settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}
+		refusing := load(t, settings.Flags{Endpoint: "http://127.0.0.1:1", Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1500")
 		if metrics, _ := exportBoth(t, refusing); !strings.Contains(metrics.Error(), "connection refused") || strings.Contains(metrics.Error(), "no answer") {
 			t.Errorf("nobody there: %v", metrics)
 		}
@@ -182,16 +183,17 @@ func TestSaysHowLongItHasWaited(t *testing.T) {
 // What a collector thought of our certificate explains no failure after an
 // export that it took.
 func TestCertificateIsNotBlamedForEver(t *testing.T) {
-	var asked atomic.Bool
-	asked.Store(true)
+	c := connection{signal: settings.Signal{Timeout: time.Minute}}
+	c.certificateRequested.Store(true)
+	end := func(err error) error { return c.export(t.Context(), func(context.Context) error { return err }) }
 	broken := errors.New("unexpected EOF")
-	if err := explain(t.Context(), broken, "", Signal{}, &asked); !strings.Contains(err.Error(), "certificate") {
+	if err := end(broken); !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("the certificate was asked for: %v", err)
 	}
-	if err := explain(t.Context(), nil, "", Signal{}, &asked); err != nil {
+	if err := end(nil); err != nil {
 		t.Error(err)
 	}
-	if err := explain(t.Context(), broken, "", Signal{}, &asked); strings.Contains(err.Error(), "certificate") {
+	if err := end(broken); strings.Contains(err.Error(), "certificate") {
 		t.Errorf("the certificate was good: %v", err)
 	}
 }
@@ -199,7 +201,7 @@ func TestCertificateIsNotBlamedForEver(t *testing.T) {
 // A host may be called like a scheme of gRPC's names.
 func TestTargetsAreHosts(t *testing.T) {
 	for endpoint, want := range map[string]string{"unix:4317": "dns:///unix:4317", "[::1]:4317": "dns:///[::1]:4317", "unix:///run/a.sock": "unix:///run/a.sock"} {
-		if got := (Signal{Endpoint: endpoint}).target(); got != want {
+		if got := (&connection{signal: settings.Signal{Endpoint: endpoint}}).grpcTarget(); got != want {
 			t.Errorf("%s is dialled as %s, want %s", endpoint, got, want)
 		}
 	}
@@ -213,7 +215,7 @@ func TestSaysHowToSwitchASignalOff(t *testing.T) {
 		collector.Answer(func(request simulated.Request) simulated.Answer {
 			return simulated.Answer{Code: codes.Unimplemented, Status: http.StatusNotFound, Message: "unknown service"}
 		})
-		metrics, spans := exportBoth(t, load(t, Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}))
+		metrics, spans := exportBoth(t, load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}))
 		for _, err := range []error{metrics, spans} {
 			if err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_EXPORTER=none") {
 				t.Errorf("%v", err)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
@@ -33,6 +34,29 @@ func startCollector(t *testing.T, options simulated.Options) *simulated.Collecto
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	t.Cleanup(collector.Close)
 	return collector
+}
+
+// load reads settings from flags and NAME=value pairs.
+func load(t *testing.T, flags settings.Flags, pairs ...string) settings.Settings {
+	t.Helper()
+	loaded, err := settings.Load(flags, environment(pairs...))
+	if err != nil {
+		t.Fatalf("Load(%+v, %q): %v", flags, pairs, err)
+	}
+	return loaded
+}
+
+// environment is a lookup of NAME=value pairs.
+func environment(pairs ...string) func(string) (string, bool) {
+	values := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+	}
+	return func(name string) (string, bool) {
+		value, found := values[name]
+		return value, found
+	}
 }
 
 // oneGauge is as little as can be exported.
@@ -51,16 +75,16 @@ func oneSpan() []sdktrace.ReadOnlySpan {
 
 // export sends both signals once and ends the exporters, of which nothing must
 // be left.
-func export(t *testing.T, settings Settings) error {
+func export(t *testing.T, s settings.Settings) error {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	metrics, err := settings.metricExporter(ctx)
+	metrics, err := newMetricExporter(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spans, err := settings.spanExporter(ctx)
+	spans, err := newSpanExporter(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +121,7 @@ func TestExports(t *testing.T) {
 				} else {
 					pairs = append(pairs, "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint+"/in%20to", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+endpoint+"/own")
 				}
-				settings := load(t, Flags{}, pairs...)
+				settings := load(t, settings.Flags{}, pairs...)
 				settings.Agent = "dra-exporter/1.2.3"
 				if err := export(t, settings); err != nil {
 					t.Fatal(err)
@@ -117,7 +141,7 @@ func TestExports(t *testing.T) {
 func TestExportsThroughSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
 	collector := startCollector(t, simulated.Options{Socket: path})
-	if err := export(t, load(t, Flags{Endpoint: "unix://" + path})); err != nil {
+	if err := export(t, load(t, settings.Flags{Endpoint: "unix://" + path})); err != nil {
 		t.Fatal(err)
 	}
 	ways(t, collector)
@@ -191,7 +215,7 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 		pairs = append(pairs, "OTEL_EXPORTER_OTLP_CERTIFICATE="+bundle)
 	}
 	collector := startCollector(t, options)
-	settings := load(t, Flags{Endpoint: scheme + "://" + collector.Address(protocol), Protocol: protocol}, pairs...)
+	settings := load(t, settings.Flags{Endpoint: scheme + "://" + collector.Address(protocol), Protocol: protocol}, pairs...)
 	if err := export(t, settings); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +228,7 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 			t.Errorf("compressed by %q", request.Compression)
 		}
 	}
-	exporter, err := settings.metricExporter(t.Context())
+	exporter, err := newMetricExporter(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,10 +242,10 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 // nor of secrets in them.
 func TestSDKIsSilent(t *testing.T) {
 	if os.Getenv("OTLP_TEST_SILENCE") != "" {
-		settings := load(t, Flags{Endpoint: "http://127.0.0.1:1"})
+		settings := load(t, settings.Flags{Endpoint: "http://127.0.0.1:1"})
 		for _, make := range []func() error{
-			func() error { _, err := settings.metricExporter(t.Context()); return err },
-			func() error { _, err := settings.spanExporter(t.Context()); return err },
+			func() error { _, err := newMetricExporter(settings); return err },
+			func() error { _, err := newSpanExporter(t.Context(), settings); return err },
 		} {
 			if err := make(); err != nil {
 				t.Fatal(err)
@@ -250,8 +274,8 @@ func TestRetries(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
 			collector := startCollector(t, simulated.Options{})
-			settings := load(t, Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=30000")
-			exporter, err := settings.metricExporter(t.Context())
+			settings := load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=30000")
+			exporter, err := newMetricExporter(settings)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,14 +297,14 @@ func TestRetries(t *testing.T) {
 				t.Errorf("after %d attempts: %v, again after %v", collector.Counts().Requests-before, err, retryAfter(err))
 			}
 			// Spans are handed over again by who has them.
-			spans, err := settings.spanExporter(t.Context())
+			spans, err := newSpanExporter(t.Context(), settings)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = spans.Shutdown(t.Context()) }()
 			collector.Answer(simulated.Always(simulated.Answer{Code: codes.Unavailable}))
 			before = collector.Counts().Requests
-			if err := spans.ExportSpans(t.Context(), oneSpan()); err == nil || !passing(err) || collector.Counts().Requests != before+1 {
+			if err := spans.ExportSpans(t.Context(), oneSpan()); err == nil || !retryable(err) || collector.Counts().Requests != before+1 {
 				t.Errorf("after %d attempts with spans: %v", collector.Counts().Requests-before, err)
 			}
 			collector.Answer(simulated.Always(simulated.Answer{Code: codes.InvalidArgument, Message: "never"}))
@@ -298,10 +322,10 @@ func TestCollectorReturns(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {
 			collector := startCollector(t, simulated.Options{})
-			settings := load(t, Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1000")
+			settings := load(t, settings.Flags{Endpoint: "http://" + collector.Address(protocol), Protocol: protocol}, "OTEL_EXPORTER_OTLP_TIMEOUT=1000")
 			settings.Metrics.Timeout = patience
 			collector.Stop()
-			exporter, err := settings.metricExporter(t.Context())
+			exporter, err := newMetricExporter(settings)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,12 +338,12 @@ func TestCollectorReturns(t *testing.T) {
 			}
 			collector.Answer(simulated.Always(simulated.Answer{Hang: true}))
 			defer collector.Release()
-			spans, err := settings.spanExporter(t.Context())
+			spans, err := newSpanExporter(t.Context(), settings)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = spans.Shutdown(t.Context()) }()
-			if err := spans.ExportSpans(t.Context(), oneSpan()); err == nil || !passing(err) || !strings.Contains(err.Error(), "no answer within 1s") &&
+			if err := spans.ExportSpans(t.Context(), oneSpan()); err == nil || !retryable(err) || !strings.Contains(err.Error(), "no answer within 1s") &&
 				!strings.Contains(err.Error(), "code = Canceled") { // the server may be quicker to end it
 				t.Errorf("a collector that hangs: %v", err)
 			}

@@ -75,7 +75,7 @@ func TestMemoryIsBoundedWhileTheCollectorRefuses(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, func(s *setting) {
 			s.Settings.Interval = time.Microsecond
-			s.World = newWorld(20)
+			s.World = newPushSource(20)
 			s.World.set(1)
 			s.Collector.Keep = 1
 			s.Settings.Metrics.Timeout = patience

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
@@ -129,7 +130,7 @@ func TestCollectorWantsToBeLeftAlone(t *testing.T) {
 
 // It is left alone at the end, too.
 func TestCollectorIsLeftAloneAtTheEnd(t *testing.T) {
-	p := startPushing(t, protocolGRPC, nil)
+	p := startPushing(t, settings.ProtocolGRPC, nil)
 	p.arrives(t, 1)
 	p.collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Hour}))
 	p.failed(t, 1)
@@ -169,10 +170,10 @@ func TestTLSOfTheWrongKind(t *testing.T) {
 		collector, client *tls.Config
 		want              map[string]string // by protocol
 	}{
-		{"plaintext to TLS", collector, nil, map[string]string{protocolGRPC: "https://", protocolHTTP: "https://"}},
-		{"TLS to plaintext", nil, trusting, map[string]string{protocolGRPC: "does not use TLS", protocolHTTP: "does not use TLS"}},
+		{"plaintext to TLS", collector, nil, map[string]string{settings.ProtocolGRPC: "https://", settings.ProtocolHTTP: "https://"}},
+		{"TLS to plaintext", nil, trusting, map[string]string{settings.ProtocolGRPC: "does not use TLS", settings.ProtocolHTTP: "does not use TLS"}},
 		{"an authority that nobody trusts", collector, trustingAnother, map[string]string{
-			protocolGRPC: "unknown authority", protocolHTTP: "unknown authority"}},
+			settings.ProtocolGRPC: "unknown authority", settings.ProtocolHTTP: "unknown authority"}},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestCollectorRejectsAPart(t *testing.T) {
 }
 
 func TestCollectorTakesSmallMessagesOnly(t *testing.T) {
-	p := startPushing(t, protocolGRPC, func(s *setting) { s.Collector.LargestMessage = 64 })
+	p := startPushing(t, settings.ProtocolGRPC, func(s *setting) { s.Collector.LargestMessage = 64 })
 	p.failed(t, 2)
 	if line := p.logged.with("push fails")[0]; !strings.Contains(line, "max_recv_msg_size_mib") {
 		t.Errorf("the log does not say what to do: %s", line)
@@ -250,8 +251,8 @@ func TestSomeRequestsOfAPushFail(t *testing.T) {
 			}
 			return simulated.Answer{}
 		}
-		p := startPushing(t, protocolGRPC, func(s *setting) {
-			s.Dead, s.World = true, newWorld(mostPoints*5/4) // three requests
+		p := startPushing(t, settings.ProtocolGRPC, func(s *setting) {
+			s.Dead, s.World = true, newPushSource(mostPointsPerRequest*5/4) // three requests
 			s.World.newest.Store(nil)
 			s.Settings.Interval = time.Hour
 			s.Settings.Metrics.Timeout = patience

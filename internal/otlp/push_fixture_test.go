@@ -13,13 +13,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
 // pushing is a pusher that runs against a simulated collector.
 type pushing struct {
 	*Pusher
-	*world
+	*pushSource
 	collector *simulated.Collector
 	registry  *prometheus.Registry
 	logged    *lines
@@ -31,7 +32,7 @@ type pushing struct {
 type setting struct {
 	Options
 	Collector simulated.Options
-	World     *world
+	World     *pushSource
 	Dead      bool   // the collector, at start
 	Elsewhere string // where is pushed to instead of to the collector
 }
@@ -44,10 +45,10 @@ func startPushing(t *testing.T, protocol string, adjust func(*setting)) *pushing
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	registry, logged := prometheus.NewRegistry(), &lines{}
-	s := setting{World: newWorld(2), Options: Options{
-		Settings: Settings{
-			Metrics: Signal{On: true, Protocol: protocol, Insecure: true, Timeout: 300 * time.Millisecond},
-			Naming:  namingPrometheus, Interval: 20 * time.Millisecond, Timeout: patience,
+	s := setting{World: newPushSource(2), Options: Options{
+		Settings: settings.Settings{
+			Metrics: settings.Signal{On: true, Protocol: protocol, Insecure: true, Timeout: 300 * time.Millisecond},
+			Naming:  settings.NamingPrometheus, Interval: 20 * time.Millisecond, Timeout: patience,
 			QueueSize: 10_000, BatchSize: 100, Delay: 10 * time.Millisecond,
 		},
 		Identity: Identity{Version: "1.2.3", Node: "node-a", Instance: "node-a"},
@@ -65,14 +66,14 @@ func startPushing(t *testing.T, protocol string, adjust func(*setting)) *pushing
 	if s.Dead {
 		collector.Stop()
 	}
-	for _, signal := range []*Signal{&s.Settings.Metrics, &s.Settings.Traces} {
+	for _, signal := range []*settings.Signal{&s.Settings.Metrics, &s.Settings.Traces} {
 		signal.Endpoint = cmp.Or(s.Elsewhere, collector.Address(protocol))
 	}
-	if protocol == protocolHTTP {
+	if protocol == settings.ProtocolHTTP {
 		s.Settings.Metrics.Path, s.Settings.Traces.Path = "/v1/metrics", "/v1/traces"
 	}
 	s.Snapshot = s.World.snapshot
-	p := &pushing{world: s.World, collector: collector, registry: registry, logged: logged, ended: make(chan struct{})}
+	p := &pushing{pushSource: s.World, collector: collector, registry: registry, logged: logged, ended: make(chan struct{})}
 	if p.Pusher, err = New(t.Context(), s.Options); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
@@ -59,7 +60,7 @@ func TestPushesNothingWithoutASnapshot(t *testing.T) {
 }
 
 func TestSaysWhoPushes(t *testing.T) {
-	p := startPushing(t, protocolGRPC, func(s *setting) {
+	p := startPushing(t, settings.ProtocolGRPC, func(s *setting) {
 		s.Settings.Attributes = []attribute.KeyValue{attribute.String("k8s.cluster.name", "blue"), attribute.String("service.name", "mine")}
 	})
 	p.arrives(t, 1)
@@ -86,9 +87,9 @@ func TestSaysWhoPushes(t *testing.T) {
 
 // A page of more points than a request may have goes out in several.
 func TestSplitsPushes(t *testing.T) {
-	const devices = mostPoints * 5 / 4 // two points each
-	p := startPushing(t, protocolHTTP, func(s *setting) {
-		s.World = newWorld(devices)
+	const devices = mostPointsPerRequest * 5 / 4 // two points each
+	p := startPushing(t, settings.ProtocolHTTP, func(s *setting) {
+		s.World = newPushSource(devices)
 		s.World.set(1)
 		s.Settings.Interval = time.Hour
 		s.Settings.Metrics.Timeout = patience
@@ -97,7 +98,7 @@ func TestSplitsPushes(t *testing.T) {
 	seen := map[string]bool{}
 	for _, request := range p.collector.Metrics() {
 		points := append(pointsOf(request, "dra_test_energy_joules_total"), pointsOf(request, "dra_test_power_watts")...)
-		if len(points) > mostPoints {
+		if len(points) > mostPointsPerRequest {
 			t.Errorf("one request has %d points", len(points))
 		}
 		for _, point := range pointsOf(request, "dra_test_energy_joules_total") {
@@ -130,7 +131,7 @@ func allPoints(request *metricspb.ResourceMetrics) int {
 
 // What is pushed about pushing is what the registry says.
 func TestPushesItsOwnMetrics(t *testing.T) {
-	p := startPushing(t, protocolGRPC, nil)
+	p := startPushing(t, settings.ProtocolGRPC, nil)
 	until(t, "a few pushes were taken", func() bool { return p.exports(t, resultSuccess) > 3 })
 	p.finish()
 	pushed := p.collector.Metrics()
@@ -190,7 +191,7 @@ func TestPushesTraces(t *testing.T) {
 }
 
 func TestTakesNoTracesWhereNoneArePushed(t *testing.T) {
-	p := startPushing(t, protocolGRPC, nil)
+	p := startPushing(t, settings.ProtocolGRPC, nil)
 	one := lifecycle(1)
 	p.Trace([]trace.Trace{one})
 	if p.Sampled(one.ID()) {
@@ -203,7 +204,7 @@ func TestTakesNoTracesWhereNoneArePushed(t *testing.T) {
 }
 
 func TestRefusesToPushNowhereOrNever(t *testing.T) {
-	for _, settings := range []Settings{{}, {Metrics: Signal{On: true, Protocol: protocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true}}} {
+	for _, settings := range []settings.Settings{{}, {Metrics: settings.Signal{On: true, Protocol: settings.ProtocolGRPC, Endpoint: "127.0.0.1:1", Insecure: true}}} {
 		if _, err := New(t.Context(), Options{Settings: settings, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("a pusher of %v was made", settings)
 		}

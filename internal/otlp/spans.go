@@ -1,224 +1,245 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
-	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	otelconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// Reasons for which a trace is never exported: the label reason of
-// dra_exporter_otlp_dropped_traces_total.
+// Limits of external text, in bytes. A name in Kubernetes has at most 253
+// characters, and a message of an event 1,024; conditions may have 32 times that.
 const (
-	reasonQueueFull = "queue_full" // too many waited when it came
-	reasonRefused   = "refused"    // the collector will not take it, however often asked
-	reasonShutdown  = "shutdown"   // it still waited when the exporter ended
+	nameLimit    = 1 << 10
+	messageLimit = 1 << 10
 )
 
-const (
-	// lastFlush is for how long traces are exported after the end.
-	lastFlush = time.Second
-	// longestRest bounds what a collector may ask for by Retry-After.
-	longestRest = 5 * time.Minute
-)
-
-// tracerOptions are what a tracer needs. Queued and Dropped are called by
-// several goroutines and must not block.
-type tracerOptions struct {
-	// Exporter returns what came of each export. It is called by one goroutine,
-	// and need not try again.
-	Exporter sdktrace.SpanExporter
-	Sampler  sdktrace.Sampler   // nil: every trace is sampled
-	Resource *resource.Resource // who speaks
-	Version  string             // of the exporter
-	// QueueSize and BatchSize are in spans, where an event counts as a span, and
-	// so do four devices. A batch has whole traces, so that one trace may be
-	// larger than either.
-	QueueSize, BatchSize int
-	Delay                time.Duration                   // how long a trace waits for others to be exported with it
-	Queued               func(traces int)                // how many wait now
-	Dropped              func(reason string, traces int) // so many more are lost
-	Retry                *backoff.ExponentialBackOff     // nil: 1 s to 30 s
+// spanBuilder converts traces that have ended to spans of the SDK. It is not safe
+// for concurrent use.
+type spanBuilder struct {
+	tracer oteltrace.Tracer
+	ended  *endedSpans
 }
 
-// tracer exports traces, in the order in which they were offered.
-//
-// An export that fails for a passing reason is tried again, with growing
-// pauses, until it succeeds, while the queue fills. Where only the answer was
-// lost the collector gets a batch twice: as all ids are computed from UIDs, what
-// it gets are the same spans again.
-type tracer struct {
-	tracerOptions
-	queue *traceQueue
-	// The rest belongs to Run.
-	build   *builder
-	limit   int  // what a batch may weigh: BatchSize, or less where the collector takes less
-	resting bool // ctx has ended while the collector asked to be left alone
-}
-
-// newTracer makes a tracer. Nothing is exported before Run.
-func newTracer(options tracerOptions) *tracer {
-	if options.Sampler == nil {
-		options.Sampler = sdktrace.AlwaysSample()
-	}
-	if options.Retry == nil {
-		options.Retry = &backoff.ExponentialBackOff{
-			InitialInterval: time.Second, MaxInterval: 30 * time.Second,
-			Multiplier: 2, RandomizationFactor: backoff.DefaultRandomizationFactor,
-		}
-	}
-	options.BatchSize = max(min(options.BatchSize, options.QueueSize), 1)
-	return &tracer{
-		tracerOptions: options,
-		queue:         newTraceQueue(options.QueueSize, options.Queued),
-		build:         newBuilder(options.Resource, options.Version),
-		limit:         options.BatchSize,
+// newSpanBuilder returns a builder of spans of this resource. It samples nothing:
+// the tracer does. The SDK reads its limits of spans (OTEL_SPAN_*) from the
+// environment.
+func newSpanBuilder(of *resource.Resource, version string) *spanBuilder {
+	ended := &endedSpans{}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(of),
+		sdktrace.WithSampler(sdktrace.AlwaysSample()),
+		sdktrace.WithIDGenerator(contextIDs{}),
+		sdktrace.WithSpanProcessor(ended),
+	)
+	return &spanBuilder{
+		tracer: provider.Tracer(scopeName,
+			oteltrace.WithInstrumentationVersion(version), oteltrace.WithSchemaURL(otelconv.SchemaURL)),
+		ended: ended,
 	}
 }
 
-// Sampled reports whether the trace is one of those that are exported. It is
-// safe for concurrent use.
-func (t *tracer) Sampled(id trace.ID) bool {
-	return t.Sampler.ShouldSample(sdktrace.SamplingParameters{
-		ParentContext: context.Background(),
-		TraceID:       oteltrace.TraceID(id),
-		Name:          readySpan,
-		Kind:          oteltrace.SpanKindInternal,
-	}).Decision == sdktrace.RecordAndSample
-}
-
-// Offer takes the sampled ones of traces that are over, or counts what does
-// not fit into the queue or comes when Run has returned. It does not block, keeps the traces, which must not
-// be changed afterwards, and is safe for concurrent use. A trace without spans
-// is none.
-func (t *tracer) Offer(traces []trace.Trace) {
-	sampled := make([]trace.Trace, 0, len(traces))
+// spans returns the spans of the traces, each trace's root first.
+func (b *spanBuilder) spans(traces []trace.Trace) []sdktrace.ReadOnlySpan {
 	for i := range traces {
-		if len(traces[i].Spans) > 0 && t.Sampled(traces[i].ID()) {
-			sampled = append(sampled, traces[i])
-		}
+		b.build(&traces[i])
 	}
-	switch refused, ended := t.queue.add(sampled); {
-	case refused == 0:
-	case ended:
-		t.Dropped(reasonShutdown, refused)
-	default:
-		t.Dropped(reasonQueueFull, refused)
-	}
+	spans := b.ended.spans
+	b.ended.spans = nil
+	return spans
 }
 
-// Run exports what is offered until ctx ends, and then what is queued for at
-// most a second more; what is left after that is lost and counted. It does not
-// shut the exporter down.
-func (t *tracer) Run(ctx context.Context) {
-	// An export that is under way at the end may go on until that second is
-	// over: to cancel it would be to not know what became of it.
-	exporting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		expired := time.NewTimer(lastFlush)
-		defer expired.Stop()
-		select {
-		case <-expired.C:
-			cancel()
-		case <-exporting.Done():
+// build starts and ends the spans of one trace, with its timestamps.
+func (b *spanBuilder) build(t *trace.Trace) {
+	identity := identityAttributes(t)
+	root := context.Background()
+	for i := range t.Spans {
+		span := &t.Spans[i]
+		ids := oteltrace.SpanContextConfig{
+			TraceID: oteltrace.TraceID(t.ID()),
+			SpanID:  oteltrace.SpanID(trace.NewSpanID(t.Claim.UID, t.Pod.UID, span.Name())),
 		}
-	})
-	defer stop()
-
-	for t.gather(ctx) {
-		t.drain(ctx, exporting)
-	}
-	if !t.resting {
-		t.flush(exporting)
-	}
-	if left := t.queue.end(); left > 0 {
-		t.Dropped(reasonShutdown, left)
-	}
-}
-
-// gather waits until there is something to export, and then until there is a
-// batch of it or the delay is over. It reports false at the end of ctx.
-func (t *tracer) gather(ctx context.Context) bool {
-	var late <-chan time.Time
-	for {
-		_, weight := t.queue.size()
-		if weight >= t.BatchSize {
-			return ctx.Err() == nil
+		attributes := append(make([]attribute.KeyValue, 0, len(identity)+8), identity...)
+		attributes = appendPhase(attributes, span)
+		if i == 0 {
+			attributes = appendRoot(attributes, t)
 		}
-		if weight > 0 && late == nil {
-			timer := time.NewTimer(t.Delay)
-			defer timer.Stop()
-			late = timer.C
+		b.ended.lost = span.Lost
+		ctx, made := b.tracer.Start(context.WithValue(root, idsKey{}, ids), spanName(span.Phase),
+			oteltrace.WithTimestamp(span.Begin.At), oteltrace.WithAttributes(attributes...))
+		for j := range span.Events {
+			addEvent(made, &span.Events[j])
 		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-late:
-			return true
-		case <-t.queue.changed:
+		if span.Failed != "" {
+			made.SetStatus(codes.Error, clean(cmp.Or(span.Message, span.Failed), messageLimit))
+		}
+		// The root may be the parent after its end: a parent is an id.
+		made.End(oteltrace.WithTimestamp(span.End.At))
+		if i == 0 {
+			root = ctx
 		}
 	}
 }
 
-// drain exports until the queue is empty or ctx ends, with pauses after what
-// fails.
-func (t *tracer) drain(ctx, exporting context.Context) {
-	t.Retry.Reset()
-	for ctx.Err() == nil {
-		batch := t.queue.head(t.limit)
-		if len(batch) == 0 {
-			return
-		}
-		err := t.export(exporting, batch)
-		if t.settle(batch, err) {
-			t.Retry.Reset()
-			continue
-		}
-		rest := min(retryAfter(err), longestRest)
-		if t.resting = !wait(ctx, rest) && rest > 0; !t.resting {
-			wait(ctx, t.Retry.NextBackOff()-rest)
+// identityAttributes are the attributes of all spans of a trace.
+func identityAttributes(t *trace.Trace) []attribute.KeyValue {
+	attributes := make([]attribute.KeyValue, 0, 7)
+	for _, a := range []struct {
+		key   attribute.Key
+		value string
+	}{
+		{keyNamespace, t.Claim.Namespace}, {keyClaimName, t.Claim.Name}, {keyClaimUID, t.Claim.UID},
+		{keyClass, t.Claim.Class},
+		{keyPodName, t.Pod.Name}, {keyPodUID, t.Pod.UID}, {keyNode, t.Pod.Node},
+	} {
+		if a.value != "" {
+			attributes = append(attributes, a.key.String(clean(a.value, nameLimit)))
 		}
 	}
+	return attributes
 }
 
-// flush exports what is queued until it is empty, exporting ends, or the
-// collector takes nothing.
-func (t *tracer) flush(exporting context.Context) {
-	for exporting.Err() == nil {
-		batch := t.queue.head(t.limit)
-		if len(batch) == 0 || !t.settle(batch, t.export(exporting, batch)) {
-			return
-		}
+// appendRoot appends the attributes of the root alone: the allocated devices, and
+// the number of omitted attempts.
+func appendRoot(attributes []attribute.KeyValue, t *trace.Trace) []attribute.KeyValue {
+	if t.Lost > 0 {
+		attributes = append(attributes, keyLost.Int(t.Lost))
 	}
-}
-
-// export asks the collector once.
-func (t *tracer) export(ctx context.Context, batch []trace.Trace) error {
-	return t.Exporter.ExportSpans(ctx, t.build.spans(batch))
-}
-
-// settle takes what has come to its end out of the queue. It reports false
-// where nothing has: the batch must be tried again, and a pause made before.
-func (t *tracer) settle(batch []trace.Trace, err error) bool {
-	_, _, taken := partial(err)
-	taken = taken || err == nil
-	switch {
-	case taken:
-		t.queue.remove(len(batch))
-	case tooLarge(err) && len(batch) > 1:
-		// It will not take more the next time.
-		t.limit = max(batchWeight(batch)/2, 1)
-	case passing(err):
-		return false
-	default:
-		t.queue.remove(len(batch))
-		t.Dropped(reasonRefused, len(batch))
+	if len(t.Claim.Devices) == 0 {
+		return attributes
 	}
-	return true
+	names := make([]string, len(t.Claim.Devices))
+	for i, d := range t.Claim.Devices {
+		names[i] = clean(d.Driver+"/"+d.Pool+"/"+d.Name, nameLimit)
+	}
+	return append(attributes, keyDevices.StringSlice(names))
 }
+
+// appendPhase appends the attributes of the span alone.
+func appendPhase(attributes []attribute.KeyValue, span *trace.Span) []attribute.KeyValue {
+	attributes = append(attributes,
+		keyPhase.String(clean(span.Phase, nameLimit)), keyAttempt.Int(max(span.Attempt, 1)))
+	attributes = appendTimestamp(attributes, &span.Begin, keyBeginBy, keyBeginError)
+	attributes = appendTimestamp(attributes, &span.End, keyEndBy, keyEndError)
+	if span.Failed != "" {
+		attributes = append(attributes, keyErrorType.String(clean(span.Failed, nameLimit)))
+	}
+	return attributes
+}
+
+// appendTimestamp appends the source and the precision of a timestamp. An error of
+// zero is omitted: it means milliseconds.
+func appendTimestamp(attributes []attribute.KeyValue, m *trace.Moment, by, off attribute.Key) []attribute.KeyValue {
+	if m.Evidence != "" {
+		attributes = append(attributes, by.String(clean(m.Evidence, nameLimit)))
+	}
+	if m.Error > 0 {
+		attributes = append(attributes, off.Float64(m.Error.Seconds()))
+	}
+	return attributes
+}
+
+// addEvent adds an event with its reason and the original message.
+func addEvent(span oteltrace.Span, e *trace.Event) {
+	attributes := make([]attribute.KeyValue, 0, 2)
+	if e.Reason != "" {
+		attributes = append(attributes, keyReason.String(clean(e.Reason, nameLimit)))
+	}
+	if e.Message != "" {
+		attributes = append(attributes, keyMessage.String(clean(e.Message, messageLimit)))
+	}
+	span.AddEvent(clean(e.Name, nameLimit), oteltrace.WithTimestamp(e.At), oteltrace.WithAttributes(attributes...))
+}
+
+// idsKey is the key of the ids of the span that is started with a context.
+type idsKey struct{}
+
+// contextIDs generates the ids that the context contains.
+type contextIDs struct{}
+
+// NewIDs returns the ids of a root.
+func (contextIDs) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
+	ids, _ := ctx.Value(idsKey{}).(oteltrace.SpanContextConfig) // build puts nothing else there
+	return ids.TraceID, ids.SpanID
+}
+
+// NewSpanID returns the id of a child.
+func (o contextIDs) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanID {
+	_, id := o.NewIDs(ctx)
+	return id
+}
+
+// endedSpans collects the ended spans.
+type endedSpans struct {
+	spans []sdktrace.ReadOnlySpan
+	lost  int // events omitted from the span that is being built
+}
+
+// OnStart does nothing.
+func (*endedSpans) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+// OnEnd keeps the span.
+func (e *endedSpans) OnEnd(span sdktrace.ReadOnlySpan) {
+	if e.lost > 0 {
+		span = truncatedSpan{ReadOnlySpan: span, lost: e.lost}
+	}
+	e.spans = append(e.spans, span)
+}
+
+// Shutdown does nothing.
+func (*endedSpans) Shutdown(context.Context) error { return nil }
+
+// ForceFlush does nothing.
+func (*endedSpans) ForceFlush(context.Context) error { return nil }
+
+// truncatedSpan is a span with events that were omitted before the SDK.
+type truncatedSpan struct {
+	sdktrace.ReadOnlySpan
+	lost int
+}
+
+// DroppedEvents includes those dropped by the SDK's limit.
+func (l truncatedSpan) DroppedEvents() int { return l.ReadOnlySpan.DroppedEvents() + l.lost }
+
+// rootSpanName is the name of a trace's root. Lists of traces show only it and
+// the service's name, where "ready" would not be clear.
+const rootSpanName = "claim ready"
+
+// spanName is the name of a phase's span, without numbers and names of objects,
+// so that backends can group by it; the attempt is an attribute.
+func spanName(phase string) string {
+	if phase == trace.PhaseReady {
+		return rootSpanName
+	}
+	return clean(phase, nameLimit)
+}
+
+// Keys of the attributes of spans and events. Those of Kubernetes without a
+// convention are named as in the naming of metrics.
+const (
+	keyNamespace  = otelconv.K8SNamespaceNameKey
+	keyPodName    = otelconv.K8SPodNameKey
+	keyPodUID     = otelconv.K8SPodUIDKey
+	keyNode       = otelconv.K8SNodeNameKey
+	keyErrorType  = otelconv.ErrorTypeKey
+	keyClaimName  = attribute.Key("k8s.resourceclaim.name")
+	keyClaimUID   = attribute.Key("k8s.resourceclaim.uid")
+	keyClass      = attribute.Key("k8s.deviceclass.name")
+	keyDevices    = attribute.Key("dra.devices")
+	keyLost       = attribute.Key("dra.attempts.lost")
+	keyPhase      = attribute.Key("dra.phase")
+	keyAttempt    = attribute.Key("dra.phase.attempt")
+	keyBeginBy    = attribute.Key("dra.phase.begin.evidence")
+	keyBeginError = attribute.Key("dra.phase.begin.error_seconds")
+	keyEndBy      = attribute.Key("dra.phase.end.evidence")
+	keyEndError   = attribute.Key("dra.phase.end.error_seconds")
+	keyReason     = attribute.Key("dra.event.reason")
+	keyMessage    = attribute.Key("dra.event.message")
+)

@@ -2,306 +2,155 @@ package otlp
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"go.uber.org/goleak"
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
-	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
-// spanPatience is how long tests wait for what must come.
-const spanPatience = 30 * time.Second
-
-// tracing is a tracer that runs against a simulated collector by one protocol.
-type tracing struct {
-	*tracer
-	collector *simulated.Collector
-	stop      context.CancelFunc
-	ended     chan struct{}
-
-	mu      sync.Mutex
-	queued  int
-	dropped map[string]int
-}
-
-// startTracing runs a tracer with short pauses until the test ends or stop is
-// called. adjust may change its options.
-func startTracing(t *testing.T, protocol string, adjust func(*tracerOptions)) *tracing {
-	t.Helper()
-	// Registered first, so that it looks when all else has been cleaned up.
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	collector, err := simulated.Start(simulated.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(collector.Close)
-	r := &tracing{collector: collector, ended: make(chan struct{}), dropped: map[string]int{}}
-	options := tracerOptions{
-		Exporter:  spanExporterTo(t, protocol, collector.Address(protocol)),
-		Resource:  resource.NewSchemaless(attribute.String("service.name", "dra-exporter")),
-		Version:   "1.2.3",
-		QueueSize: 10_000, BatchSize: 100, Delay: 10 * time.Millisecond,
-		Queued: func(n int) { r.mu.Lock(); r.queued = n; r.mu.Unlock() },
-		Dropped: func(reason string, n int) {
-			r.mu.Lock()
-			r.dropped[reason] += n
-			r.mu.Unlock()
-		},
-		Retry: &backoff.ExponentialBackOff{InitialInterval: 5 * time.Millisecond, MaxInterval: 20 * time.Millisecond, Multiplier: 2},
-	}
-	if adjust != nil {
-		adjust(&options)
-	}
-	r.tracer = newTracer(options)
-	ctx, stop := context.WithCancel(t.Context())
-	r.stop = stop
-	go func() { defer close(r.ended); r.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-r.ended })
-	return r
-}
-
-// spanExporterTo makes the exporter as the program does.
-func spanExporterTo(t *testing.T, protocol, address string) sdktrace.SpanExporter {
-	t.Helper()
-	settings := Settings{Traces: Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: spanPatience}}
-	if protocol == protocolHTTP {
-		settings.Traces.Path = "/v1/traces"
-	}
-	exporter, err := settings.spanExporter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// The test's context has ended by now.
-		if err := exporter.Shutdown(context.Background()); err != nil {
-			t.Errorf("shut the exporter down: %v", err)
-		}
+// troubled is a trace that failed in its second allocation, has lost events,
+// and knows little of its claim.
+func troubled() trace.Trace {
+	t := lifecycle(7)
+	t.Claim.Class, t.Claim.Devices, t.Pod.Node = "", nil, ""
+	end := t.Spans[2].End
+	t.Spans = t.Spans[:2]
+	t.Spans[0].End = end
+	t.Spans[0].Failed, t.Spans[0].Message = "pod_deleted", "the pod was deleted"
+	t.Spans = append(t.Spans, trace.Span{
+		Phase: "allocation", Attempt: 2, Begin: t.Spans[1].End, End: end,
+		Failed: "pod_deleted", Lost: 3,
+		Events: []trace.Event{{At: end.At, Name: "pending", Reason: "no_devices"}},
 	})
-	return exporter
+	return t
 }
 
-// await waits until the collector has taken so many spans and returns them.
-func (r *tracing) await(t *testing.T, spans int) []*tracepb.Span {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), spanPatience)
-	defer cancel()
-	r.collector.Await(ctx, func(*simulated.Collector) bool { return len(r.taken()) >= spans })
-	taken := r.taken()
-	if len(taken) != spans {
-		t.Fatalf("the collector has %d spans, want %d", len(taken), spans)
-	}
-	return taken
-}
-
-// taken are the spans that the collector has, in order.
-func (r *tracing) taken() []*tracepb.Span {
-	var spans []*tracepb.Span
-	for _, about := range r.collector.Spans() {
-		for _, scope := range about.GetScopeSpans() {
-			spans = append(spans, scope.GetSpans()...)
-		}
-	}
-	return spans
-}
-
-// finish ends the tracer and returns what it has counted.
-func (r *tracing) finish() (queued int, dropped map[string]int) {
-	r.stop()
-	<-r.ended
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.queued, maps.Clone(r.dropped)
-}
-
-// protocols runs a test by gRPC and by HTTP.
-func protocols(t *testing.T, test func(t *testing.T, protocol string)) {
-	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
-		t.Run(protocol, func(t *testing.T) { test(t, protocol) })
-	}
-}
-
-// lifecycle is the n-th trace of a pod that got its claim: a root and four
-// phases that touch.
-func lifecycle(n int) trace.Trace {
-	begin := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC).Add(time.Duration(n) * time.Second)
-	at := func(ms int) trace.Moment {
-		return trace.Moment{At: begin.Add(time.Duration(ms) * time.Millisecond), Evidence: trace.EvidenceWatch}
-	}
-	first := at(0)
-	first.Evidence, first.Error = trace.EvidenceTimestamp, time.Second
-	return trace.Trace{
-		Claim: trace.Claim{
-			Namespace: "team-a", Name: fmt.Sprintf("claim-%d", n), UID: fmt.Sprintf("claim-uid-%d", n), Class: "gpu.example.com",
-			Devices: []trace.Device{
-				{Driver: "gpu.example.com", Pool: "node-1", Name: "gpu-0", Request: "gpu"},
-				{Driver: "gpu.example.com", Pool: "node-1", Name: "gpu-1", Request: "gpu"},
-			},
-		},
-		Pod: trace.Pod{Name: fmt.Sprintf("pod-%d", n), UID: fmt.Sprintf("pod-uid-%d", n), Node: "node-1"},
-		Spans: []trace.Span{
-			{Phase: trace.PhaseReady, Attempt: 1, Begin: first, End: at(3600)},
-			{Phase: "allocation", Attempt: 1, Begin: first, End: at(20), Events: []trace.Event{
-				{At: at(10).At, Name: "pending", Reason: "devices_in_use", Message: "0/3 nodes are available"},
-			}},
-			{Phase: "scheduling", Attempt: 1, Begin: at(20), End: at(25)},
-			{Phase: "preparation", Attempt: 1, Begin: at(25), End: at(3300)},
-			{Phase: "start", Attempt: 1, Begin: at(3300), End: at(3600)},
-		},
-	}
-}
-
-func lifecycles(from, to int) []trace.Trace {
-	var traces []trace.Trace
-	for n := from; n < to; n++ {
-		traces = append(traces, lifecycle(n))
-	}
-	return traces
-}
-
-// attributesOf are the attributes by their keys, as text.
-func attributesOf(list []*commonpb.KeyValue) map[string]string {
-	texts := map[string]string{}
-	for _, a := range list {
-		texts[a.GetKey()] = anyText(a.GetValue())
-	}
-	return texts
-}
-
-func anyText(value *commonpb.AnyValue) string {
-	switch value := value.GetValue().(type) {
-	case *commonpb.AnyValue_StringValue:
-		return value.StringValue
-	case *commonpb.AnyValue_ArrayValue:
-		var texts []string
-		for _, v := range value.ArrayValue.GetValues() {
-			texts = append(texts, anyText(v))
-		}
-		return fmt.Sprint(texts)
-	case *commonpb.AnyValue_IntValue:
-		return fmt.Sprint(value.IntValue)
-	case *commonpb.AnyValue_DoubleValue:
-		return fmt.Sprint(value.DoubleValue)
-	}
-	return fmt.Sprintf("%T", value.GetValue())
-}
-
-// A trace arrives with the ids, times, words and order that the reducer gave
-// it, by both protocols.
-func TestTraceArrives(t *testing.T) {
+// A phase that failed says so in its status, and so does the whole; an attempt
+// has an id of its own, and what is unknown is absent.
+func TestTraceOfFailure(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
-		offered := lifecycle(1)
+		offered := troubled()
 		tracing.Offer([]trace.Trace{offered})
-		spans := tracing.await(t, len(offered.Spans))
+		spans := tracing.await(t, 3)
 		checkSpans(t, &offered, spans)
-
-		about := tracing.collector.Spans()[0]
-		if got := attributesOf(about.GetResource().GetAttributes())["service.name"]; got != "dra-exporter" {
-			t.Errorf("the resource's service.name is %q", got)
+		for i, want := range []string{"the pod was deleted", "", "pod_deleted"} {
+			status, code := spans[i].GetStatus(), tracepb.Status_STATUS_CODE_UNSET
+			if want != "" {
+				code = tracepb.Status_STATUS_CODE_ERROR
+			}
+			if status.GetCode() != code || status.GetMessage() != want {
+				t.Errorf("span %d: status %v, want %v %q", i, status, code, want)
+			}
 		}
-		scope := about.GetScopeSpans()[0].GetScope()
-		if scope.GetName() != "github.com/dra-exporter/dra-exporter" || scope.GetVersion() != "1.2.3" {
-			t.Errorf("the scope is %v", scope)
+		root, second := attributesOf(spans[0].GetAttributes()), attributesOf(spans[2].GetAttributes())
+		if root["error.type"] != "pod_deleted" || second["error.type"] != "pod_deleted" || second["dra.phase.attempt"] != "2" {
+			t.Errorf("attributes %v and %v", root, second)
 		}
-		if queued, dropped := tracing.finish(); queued != 0 || len(dropped) != 0 {
-			t.Errorf("%d are queued, %v dropped", queued, dropped)
+		for _, key := range []string{"k8s.node.name", "k8s.deviceclass.name", "dra.devices", "dra.attempts.lost"} {
+			if value, there := root[key]; there {
+				t.Errorf("%s is unknown and says %q", key, value)
+			}
+		}
+		if bytes.Equal(spans[1].GetSpanId(), spans[2].GetSpanId()) {
+			t.Error("both attempts have one id")
+		}
+		if spans[1].GetDroppedEventsCount() != 0 || spans[2].GetDroppedEventsCount() != 3 {
+			t.Errorf("%d and %d events dropped, want 0 and 3", spans[1].GetDroppedEventsCount(), spans[2].GetDroppedEventsCount())
+		}
+		event := attributesOf(spans[2].GetEvents()[0].GetAttributes())
+		if _, there := event["dra.event.message"]; there || event["dra.event.reason"] != "no_devices" {
+			t.Errorf("event %v", event)
 		}
 	})
 }
 
-// checkSpans compares what arrived with the trace that was offered, span by
-// span.
-func checkSpans(t *testing.T, offered *trace.Trace, spans []*tracepb.Span) {
-	t.Helper()
-	id := trace.NewID(offered.Claim.UID, offered.Pod.UID)
-	root := trace.NewSpanID(offered.Claim.UID, offered.Pod.UID, trace.PhaseReady)
-	for i, span := range spans {
-		want := offered.Spans[i]
-		wantID := trace.NewSpanID(offered.Claim.UID, offered.Pod.UID, want.Name())
-		if !bytes.Equal(span.GetTraceId(), id[:]) || !bytes.Equal(span.GetSpanId(), wantID[:]) {
-			t.Errorf("%s: ids %x %x, want %x %x", want.Phase, span.GetTraceId(), span.GetSpanId(), id, wantID)
+// Bytes that are no UTF-8 would fail a whole batch in protobuf: they arrive
+// replaced, with all the rest, and endless texts arrive cut.
+func TestForeignBytesArrive(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		tracing := startTracing(t, protocol, nil)
+		const bad = "bad\xff\xc0"
+		long := strings.Repeat("é", 40_000)
+		offered := lifecycle(1)
+		offered.Claim = trace.Claim{Namespace: bad, Name: bad, UID: bad, Class: bad, Devices: []trace.Device{{Driver: bad, Pool: bad, Name: bad}}}
+		offered.Pod = trace.Pod{Name: bad, UID: bad, Node: bad}
+		for i := range offered.Spans {
+			span := &offered.Spans[i]
+			span.Failed, span.Message = bad, long+bad
+			span.Events = []trace.Event{{At: span.End.At, Name: bad, Reason: bad, Message: bad + long}}
 		}
-		parent := root[:]
-		if i == 0 {
-			parent = nil
+		offered.Spans[1].Phase, offered.Spans[1].Begin.Evidence = bad, bad
+		tracing.Offer([]trace.Trace{offered, lifecycle(2)})
+		spans := tracing.await(t, 10)
+		const good = "bad\uFFFD"
+		attributes := attributesOf(spans[0].GetAttributes())
+		for _, key := range []string{"k8s.namespace.name", "k8s.resourceclaim.name", "k8s.node.name", "error.type"} {
+			if attributes[key] != good {
+				t.Errorf("%s is %q, want %q", key, attributes[key], good)
+			}
 		}
-		if !bytes.Equal(span.GetParentSpanId(), parent) {
-			t.Errorf("%s: parent %x, want %x", want.Phase, span.GetParentSpanId(), parent)
+		texts := []string{spans[0].GetStatus().GetMessage(), attributesOf(spans[0].GetEvents()[0].GetAttributes())["dra.event.message"]}
+		for _, text := range texts {
+			if len(text) > 1024 || len(text) < 1000 || !utf8.ValidString(text) || !strings.HasSuffix(text, "é…") {
+				t.Errorf("a text of %d bytes ends with %q", len(text), text[max(0, len(text)-8):])
+			}
 		}
-		if got := int64(span.GetStartTimeUnixNano()); got != want.Begin.At.UnixNano() {
-			t.Errorf("%s: begins at %d, want %d", want.Phase, got, want.Begin.At.UnixNano())
+		if got := attributesOf(spans[5].GetAttributes())["k8s.resourceclaim.name"]; got != "claim-2" {
+			t.Errorf("beside it arrived %q", got)
 		}
-		if got := int64(span.GetEndTimeUnixNano()); got != want.End.At.UnixNano() {
-			t.Errorf("%s: ends at %d, want %d", want.Phase, got, want.End.At.UnixNano())
+	})
+}
+
+// The table of attributes and what spans have are the same.
+func TestSpanWordsAreComplete(t *testing.T) {
+	full := lifecycle(1)
+	full.Spans[0].Failed = "pod_failed"
+	full.Spans[0].End.Error = time.Second
+	full.Lost = 2
+	seen := map[attribute.Key]attribute.Type{}
+	for _, span := range newSpanBuilder(resource.Empty(), "").spans([]trace.Trace{full}) {
+		all := slices.Clone(span.Attributes())
+		for _, event := range span.Events() {
+			all = append(all, event.Attributes...)
 		}
-		if span.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL || span.GetFlags()&1 == 0 {
-			t.Errorf("%s: kind %v, flags %b", want.Phase, span.GetKind(), span.GetFlags())
+		for _, a := range all {
+			seen[a.Key] = a.Value.Type()
 		}
-		if got := attributesOf(span.GetAttributes())["dra.phase"]; got != want.Phase {
-			t.Errorf("span %d is of phase %q, want %q", i, got, want.Phase)
+	}
+	documented := map[attribute.Key]bool{}
+	for _, word := range spanAttributes() {
+		documented[word.key] = true
+		if kind, there := seen[word.key]; !there || kind != word.kind {
+			t.Errorf("%s: documented as %v, seen as %v (%v)", word.key, word.kind, kind, there)
 		}
-		if len(span.GetEvents()) != len(want.Events) {
-			t.Errorf("%s: %d events, want %d", want.Phase, len(span.GetEvents()), len(want.Events))
+		if word.on == "" || word.meaning == "" {
+			t.Errorf("%s has no meaning", word.key)
+		}
+	}
+	for key := range seen {
+		if !documented[key] {
+			t.Errorf("%s is not documented", key)
 		}
 	}
 }
 
-// The words of spans, attributes and events are what backends are asked for.
-func TestSpanWords(t *testing.T) {
-	tracing := startTracing(t, "grpc", nil)
-	tracing.Offer([]trace.Trace{lifecycle(1)})
-	spans := tracing.await(t, 5)
-	var names []string
-	for _, span := range spans {
-		names = append(names, span.GetName())
-	}
-	if want := []string{"claim ready", "allocation", "scheduling", "preparation", "start"}; !slices.Equal(names, want) {
-		t.Errorf("names %q, want %q", names, want)
-	}
-	identity := map[string]string{
-		"k8s.namespace.name": "team-a", "k8s.resourceclaim.name": "claim-1", "k8s.resourceclaim.uid": "claim-uid-1",
-		"k8s.deviceclass.name": "gpu.example.com", "k8s.pod.name": "pod-1", "k8s.pod.uid": "pod-uid-1", "k8s.node.name": "node-1",
-		"dra.phase.attempt": "1", "dra.phase.end.evidence": "watch",
-	}
-	with := func(more map[string]string) map[string]string {
-		all := maps.Clone(identity)
-		maps.Copy(all, more)
-		return all
-	}
-	for i, want := range []map[string]string{
-		with(map[string]string{"dra.phase": "ready", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1",
-			"dra.devices": "[gpu.example.com/node-1/gpu-0 gpu.example.com/node-1/gpu-1]"}),
-		with(map[string]string{"dra.phase": "allocation", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1"}),
-		with(map[string]string{"dra.phase": "scheduling", "dra.phase.begin.evidence": "watch"}),
-	} {
-		if got := attributesOf(spans[i].GetAttributes()); !maps.Equal(got, want) {
-			t.Errorf("attributes of %s:\n got %v\nwant %v", names[i], got, want)
-		}
-		if status := spans[i].GetStatus(); status.GetCode() != tracepb.Status_STATUS_CODE_UNSET || status.GetMessage() != "" {
-			t.Errorf("status of %s: %v", names[i], status)
-		}
-	}
-	event := spans[1].GetEvents()[0]
-	if event.GetName() != "pending" || int64(event.GetTimeUnixNano()) != lifecycle(1).Spans[1].Events[0].At.UnixNano() {
-		t.Errorf("event %v", event)
-	}
-	if got, want := attributesOf(event.GetAttributes()), (map[string]string{
-		"dra.event.reason": "devices_in_use", "dra.event.message": "0/3 nodes are available",
-	}); !maps.Equal(got, want) {
-		t.Errorf("attributes of the event: %v, want %v", got, want)
+// The SDK's limits of spans hold, and say what they dropped together with what
+// the reducer had to leave out.
+func TestSpanLimitsOfTheEnvironment(t *testing.T) {
+	t.Setenv("OTEL_SPAN_EVENT_COUNT_LIMIT", "1")
+	offered := troubled()
+	last := &offered.Spans[2]
+	last.Events = append(last.Events, last.Events[0], last.Events[0])
+	spans := newSpanBuilder(resource.Empty(), "").spans([]trace.Trace{offered})
+	if got := spans[2].DroppedEvents(); got != 5 || len(spans[2].Events()) != 1 {
+		t.Errorf("%d events dropped and %d kept, want 5 and 1", got, len(spans[2].Events()))
 	}
 }

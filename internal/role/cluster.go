@@ -20,6 +20,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
@@ -43,7 +44,7 @@ type ClusterOptions struct {
 	MaxSeries int     // of one family; 0: no limit
 	Explain   string  // the command that the page offers, as in page.Config
 	Clock     clock.Clock
-	Push      otlp.Settings
+	Push      settings.Settings
 }
 
 // Cluster is the cluster role: the API server, the inventory and the diagnoser over

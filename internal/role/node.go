@@ -21,6 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/node"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/page"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 	"github.com/dra-exporter/dra-exporter/kubelet"
@@ -46,7 +47,7 @@ type NodeOptions struct {
 	CDIDirs  []string
 	Procfs   string
 	API      *rest.Config // nil: without the API server
-	Push     otlp.Settings
+	Push     settings.Settings
 }
 
 // Node is the node role: every source, the reducer, and the pages.

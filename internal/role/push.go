@@ -11,11 +11,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
 // pushed is what a role has to push.
 type pushed struct {
-	settings otlp.Settings
+	settings settings.Settings
 	version  string
 	node     string // of the node role
 	instance string // as its scrape has it

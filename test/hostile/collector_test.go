@@ -33,6 +33,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
@@ -195,14 +196,14 @@ type collectorPusher struct {
 func startCollectorPusher(t *testing.T, load collectorLoad, protocol, address string) *collectorPusher {
 	t.Helper()
 	p := &collectorPusher{registry: prometheus.NewRegistry(), load: load, log: &clientsLog{}, ended: make(chan struct{})}
-	signal := otlp.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: 400 * time.Millisecond}
+	signal := settings.Signal{On: true, Protocol: protocol, Endpoint: address, Insecure: true, Timeout: 400 * time.Millisecond}
 	metrics, traces := signal, signal
 	if protocol != "grpc" {
 		metrics.Path, traces.Path = "/v1/metrics", "/v1/traces"
 	}
 	var err error
 	p.Pusher, err = otlp.New(t.Context(), otlp.Options{
-		Settings: otlp.Settings{
+		Settings: settings.Settings{
 			Metrics: metrics, Traces: traces, Naming: "prometheus", Interval: 200 * time.Millisecond, Timeout: time.Second,
 			QueueSize: load.queue, BatchSize: load.batch, Delay: 10 * time.Millisecond,
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
 )
 
 // TestGoneInPrometheus: a histogram that a push does not have any more has no
@@ -90,7 +91,7 @@ func registered(collectors ...prometheus.Collector) *prometheus.Registry {
 func runPusher(t *testing.T, options otlp.Options, server, aggregation string) {
 	t.Helper()
 	variables := map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": aggregation}
-	settings, err := otlp.Load(otlp.Flags{Endpoint: server + "/api/v1/otlp", Interval: time.Second},
+	settings, err := settings.Load(settings.Flags{Endpoint: server + "/api/v1/otlp", Interval: time.Second},
 		func(name string) (string, bool) { value, found := variables[name]; return value, found })
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,13 @@ package compare
 import (
 	"slices"
 
-	"github.com/dra-exporter/dra-exporter/internal/otlp"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 )
 
 // Naming says how series of a page are spelled in a push. It is safe for
 // concurrent use.
 type Naming struct {
-	families map[string]otlp.Convention // those that have another name
+	families map[string]naming.Convention // those that have another name
 	metrics  map[string]metric          // by the other name
 }
 
@@ -25,9 +25,9 @@ func Prometheus() *Naming { return &Naming{} }
 // Semantic has those of the table in docs/opentelemetry.md. What that table
 // does not name is as in Prometheus.
 func Semantic() *Naming {
-	n := &Naming{families: map[string]otlp.Convention{}, metrics: map[string]metric{}}
+	n := &Naming{families: map[string]naming.Convention{}, metrics: map[string]metric{}}
 	spelled := map[string][]string{}
-	for _, c := range otlp.Conventions() {
+	for _, c := range naming.Conventions() {
 		known := n.metrics[c.Metric]
 		known.derived = known.derived || c.Derived
 		n.metrics[c.Metric] = known
@@ -40,7 +40,7 @@ func Semantic() *Naming {
 		}
 	}
 	for name, known := range n.metrics {
-		for _, fact := range otlp.Facts(name) {
+		for _, fact := range naming.Facts(name) {
 			if !slices.Contains(spelled[name], fact) {
 				known.facts = append(known.facts, fact)
 			}
@@ -59,7 +59,7 @@ func (n *Naming) expect(s series) series {
 	s.metric, s.unit, s.kind, s.help = c.Metric, c.Unit, c.Kind, ""
 	spelled := attributes{}
 	for label, value := range s.attributes {
-		if i := slices.IndexFunc(c.Attributes, func(of otlp.Spelling) bool { return of.Label == label }); i < 0 {
+		if i := slices.IndexFunc(c.Attributes, func(of naming.Spelling) bool { return of.Label == label }); i < 0 {
 			spelled[label] = value
 		} else if of := c.Attributes[i]; of.Attribute != "" {
 			spelled[of.Attribute] = of.Prefix + value

@@ -1,0 +1,72 @@
+package naming
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/otlptest"
+)
+
+// The reducer's own rows go out whole, with starts, while claims come and go,
+// and what is gone is forgotten.
+func TestSemconvOfTheReducer(t *testing.T) {
+	n, naming := otlptest.NewNode(semconvTime), NewSemConv()
+	for turn := range 6 {
+		rows, at := n.Tick(), n.Now.Wall
+		checkSemconv(t, rows, naming.Metrics(rows, at), at)
+		if turn == 3 {
+			n.Facts.Cluster.Pods, n.Facts.Cluster.Claims = n.Facts.Cluster.Pods[32:], n.Facts.Cluster.Claims[32:]
+		}
+	}
+	full, devices, claims := len(naming.cache.entries), len(naming.subjects.devices), len(naming.subjects.claims)
+	if devices != 64 || claims != 64 {
+		t.Errorf("%d devices and %d claims are known", devices, claims)
+	}
+	n.Now = n.Now.Add(time.Hour)
+	for turn := range 4 {
+		rows := n.Tick()
+		if turn > 1 { // the order of what is there is not always the same
+			slices.Reverse(rows)
+		}
+		checkSemconv(t, rows, naming.Metrics(rows, n.Now.Wall), n.Now.Wall)
+	}
+	ordered := 0
+	for _, order := range naming.cache.orders {
+		ordered += len(order)
+	}
+	if ordered > len(naming.cache.entries) {
+		t.Errorf("%d places are in order, %d are known", ordered, len(naming.cache.entries))
+	}
+	if less := len(naming.cache.entries); less >= full || len(naming.subjects.claims) != 32 {
+		t.Errorf("%d places of %d are remembered after the grace, and %d claims", less, full, len(naming.subjects.claims))
+	}
+	naming.Metrics(nil, n.Now.Wall)
+	if len(naming.cache.entries)+len(naming.subjects.devices)+len(naming.subjects.claims) > 0 {
+		t.Error("something is remembered of a page that is empty")
+	}
+}
+
+// BenchmarkSemconvNaming is what a push costs in which only readings are new.
+func BenchmarkSemconvNaming(b *testing.B) {
+	n, naming := otlptest.NewNode(semconvTime), NewSemConv()
+	snapshots, turn := [2][]metric.Row{n.Tick(), n.Tick()}, 0
+	naming.Metrics(snapshots[1], n.Now.Wall)
+	b.ReportAllocs()
+	for b.Loop() {
+		naming.Metrics(snapshots[turn%2], n.Now.Wall)
+		turn++
+	}
+	b.ReportMetric(float64(len(snapshots[0])), "rows")
+}
+
+// BenchmarkSemconvNamingFirst is what the first push costs.
+func BenchmarkSemconvNamingFirst(b *testing.B) {
+	n := otlptest.NewNode(semconvTime)
+	rows := n.Tick()
+	b.ReportAllocs()
+	for b.Loop() {
+		NewSemConv().Metrics(rows, n.Now.Wall)
+	}
+}
