@@ -1,7 +1,7 @@
 // Package kubelet asks the kubelet which devices it gave to which container,
 // over the PodResources API (k8s.io/kubelet/pkg/apis/podresources/v1) on its
-// unix socket, and decodes the answers into dra values. Where it is wanted, it
-// follows the node's pods by the kubelet's Pods API too (PodWatcher).
+// unix socket, and decodes the answers into dra values. If enabled, PodWatcher
+// also watches the node's pods over the kubelet's Pods API.
 package kubelet
 
 import (
@@ -18,7 +18,7 @@ import (
 // SourceName is how the client calls itself in its Status.
 const SourceName = "podresources"
 
-// What applies where Options leave a field zero.
+// Defaults of Options.
 const (
 	DefaultSocket   = "/var/lib/kubelet/pod-resources/kubelet.sock"
 	DefaultInterval = 10 * time.Second
@@ -34,23 +34,23 @@ type Options struct {
 	Socket   string        // path of the kubelet's PodResources socket
 	Interval time.Duration // between Lists when nothing happens
 	Debounce time.Duration // from a Poke to its List, 250 ms at most
-	Timeout  time.Duration // after which a List that has no answer is given up
+	Timeout  time.Duration // timeout of a List
 
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long each List took; may be nil
+	Observe func(seconds float64) // called with the duration of each List; may be nil
 }
 
-// Listing is one answer of the kubelet. Its slices are shared by everyone
-// who asks for it and are never written again.
+// Listing is one answer of the kubelet. Its slices are shared by all readers
+// and immutable.
 type Listing struct {
 	Resources dra.PodResources
-	At        clock.Instant // when the answer came
-	Sequence  uint64        // how many Lists had succeeded by then, this one included
+	At        clock.Instant // when the answer arrived
+	Sequence  uint64        // number of Lists that succeeded so far, including this one
 }
 
-// Client keeps the kubelet's latest answer. All methods but Run may be called
-// from any goroutine at any time and never wait for the kubelet.
+// Client keeps the kubelet's latest answer. All methods but Run are safe for
+// concurrent use and never wait for the kubelet.
 type Client struct {
 	socket  string
 	timeout time.Duration
@@ -63,8 +63,8 @@ type Client struct {
 	latest  atomic.Pointer[Listing]
 
 	visibility visibility    // of the newest connection
-	connection *connection   // Run's alone; nil until needed and after a failure
-	hungSince  clock.Instant // Run's alone
+	connection *connection   // used by Run only; nil until needed
+	hungSince  clock.Instant // used by Run only
 }
 
 // New returns a client that does nothing until Run.
@@ -111,9 +111,9 @@ func (c *Client) Run(ctx context.Context) {
 	c.pace.run(ctx, c.poked, c.list)
 }
 
-// Poke says that a pod on this node has changed: a List follows within
-// 250 ms, unless one is still under way or the kubelet asked for patience.
-// However many pokes come in that time, they make one List.
+// Poke reports that a pod on this node has changed: a List follows within 250
+// ms, unless one is in progress or the kubelet limits the rate. All pokes
+// within that time lead to one List.
 func (c *Client) Poke() { signal(c.poked) }
 
 // Latest returns the last successful answer, and false before the first.
@@ -129,8 +129,8 @@ func (c *Client) Latest() (Listing, bool) {
 // holds one signal: a slow receiver misses signals, never the last one.
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
-// Status says how the source is. HungSince is set from the first List that
-// had no answer in time until the kubelet answers anything again.
+// Status returns the state of the source. HungSince is set from the first List
+// that timed out until the kubelet answers again.
 func (c *Client) Status() source.Status { return c.tracker.Status() }
 
 func signal(to chan<- struct{}) {

@@ -11,17 +11,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// What an answer may consist of. An entry that is empty takes two bytes on the
-// wire and a hundred times that once it is decoded. A full node with 1,000 pods
-// has some 25,000 entries.
+// Limits of an answer. An empty entry takes two bytes on the wire and a hundred
+// times that once it is decoded. A full node with 1,000 pods has some 25,000
+// entries.
 const (
 	maxPods    = 10_000
 	maxEntries = 200_000   // of all kinds: pods, containers, devices and what those consist of
 	maxValues  = 1_000_000 // ids of devices and of CPUs
 )
 
-// countingCodec is gRPC's codec for protobuf, but that answers with more entries
-// than there may be are refused before they are decoded.
+// countingCodec is gRPC's codec for protobuf that refuses answers with too many
+// entries before it decodes them.
 type countingCodec struct{ encoding.CodecV2 }
 
 func newCountingCodec() countingCodec { return countingCodec{encoding.GetCodecV2(proto.Name)} }
@@ -41,14 +41,14 @@ func (c countingCodec) Unmarshal(data mem.BufferSlice, into any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, into)
 }
 
-// entries are what a message consists of.
+// entries counts what a message consists of.
 type entries struct{ pods, all, values int }
 
 // maxDepth is that of PodResources' deepest message, and some.
 const maxDepth = 10
 
 // add counts the messages within one, and the values of its repeated fields.
-// What is no protobuf is left to the decoder to refuse.
+// Invalid protobuf is refused later, by the decoder.
 func (e *entries) add(kind protoreflect.MessageDescriptor, raw []byte, depth int) error {
 	for len(raw) > 0 && depth < maxDepth {
 		number, wire, n := protowire.ConsumeTag(raw)
@@ -90,8 +90,8 @@ func (e *entries) addField(field protoreflect.FieldDescriptor, wire protowire.Ty
 	return e.check()
 }
 
-// check refuses with a text by which diagnose knows it: gRPC keeps nothing else
-// of what a codec says.
+// check returns an error whose text diagnose recognizes: gRPC keeps only the
+// text of a codec's error.
 func (e *entries) check() error {
 	switch {
 	case e.pods > maxPods:

@@ -14,9 +14,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// explain makes of a failed List an error that names its reason, the socket
-// and what to do. dialFailure is why the socket could not be reached, nil if
-// it could.
+// explain returns the error of a failed List, with its reason, the socket and
+// the remedy. dialFailure is why the socket could not be reached, nil if it
+// could.
 func explain(err, dialFailure error, socket string, timeout time.Duration) error {
 	reason, remedy := diagnose(status.Convert(err), timeout)
 	if dialFailure != nil && status.Code(err) == codes.Unavailable {
@@ -24,7 +24,7 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 		reason, remedy = diagnoseDial(dialFailure)
 	}
 	if reason == source.ReasonTimeout {
-		return lateAnswer(socket, timeout) // gRPC says the same in several ways
+		return lateAnswer(socket, timeout) // gRPC has several errors for this
 	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
 }
@@ -38,7 +38,8 @@ func noAnswer(after time.Duration) string {
 	return fmt.Sprintf("no answer within %s; check in its log whether the kubelet hangs", after)
 }
 
-// diagnose tells what the kubelet's, or gRPC's, refusal means.
+// diagnose returns the reason and the text of the kubelet's, or gRPC's,
+// refusal.
 func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, string) {
 	switch refusal.Code() {
 	case codes.DeadlineExceeded:
@@ -62,7 +63,7 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	}
 }
 
-// exhausted tells apart the two meanings of ResourceExhausted, for which
+// exhausted distinguishes the two meanings of ResourceExhausted, for which
 // gRPC's message sizes and the kubelet's rate limiter share the one code.
 func exhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
@@ -73,7 +74,7 @@ func exhausted(message string) string {
 		"the exporter sends fewer requests now; look for another client of this socket that sends too many"
 }
 
-// diagnoseDial tells why the socket could not be reached.
+// diagnoseDial returns why the socket could not be reached.
 func diagnoseDial(failure error) (source.Reason, string) {
 	switch {
 	case errors.Is(failure, fs.ErrNotExist):

@@ -16,12 +16,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// maxAnswer is how large an answer may be, in bytes: what Kubernetes' own node
-// tests allow. gRPC's default of 4 MiB is too small for a full node.
+// maxAnswer is the largest answer in bytes: the limit of Kubernetes' own node
+// tests. gRPC's default of 4 MiB is too small for a full node.
 const maxAnswer = 16 << 20
 
-// list asks the kubelet once and notes the outcome. Its error tells the pace;
-// an error because ctx ended is no failure of the kubelet's.
+// list makes one List and records the outcome. Its error sets the backoff; an
+// error because ctx ended is no failure of the kubelet.
 func (c *Client) list(ctx context.Context) error {
 	before := c.tracker.Status()
 	began, end := c.now(), c.tracker.Begin()
@@ -43,8 +43,9 @@ func (c *Client) list(ctx context.Context) error {
 	return err
 }
 
-// expectWithin notes after a time that a List is late, unless the function that it returns is called
-// before: a kubelet that hangs should not look well until the List is given up.
+// expectWithin records that a List is late, unless the returned function is
+// called in time: a kubelet that hangs must not appear healthy until the List
+// times out.
 func (c *Client) expectWithin(patience time.Duration, began clock.Instant) (answered func()) {
 	var mu sync.Mutex
 	done := false
@@ -73,9 +74,8 @@ func (c *Client) keep(answer *podresourcesv1.ListPodResourcesResponse) {
 	c.latest.Store(&listing)
 }
 
-// noteHang keeps the start of the first of several Lists that were not
-// answered in time: giving one up after its deadline does not mean that the
-// kubelet is less hung.
+// noteHang keeps the start of the first of several Lists that timed out: a
+// timeout does not mean that the kubelet has recovered.
 func (c *Client) noteHang(began clock.Instant, err error) {
 	switch {
 	case source.ReasonOf(err) != source.ReasonTimeout:
@@ -86,9 +86,9 @@ func (c *Client) noteHang(began clock.Instant, err error) {
 	c.tracker.Hang(c.hungSince)
 }
 
-// fetch makes one List within the timeout. After a failure the next one
-// connects anew, so that neither a dead connection nor gRPC's own waiting
-// times come between a kubelet that is back and its first answer.
+// fetch makes one List within the timeout. It reconnects after a failure, so
+// that neither a dead connection nor gRPC's backoff delays the first answer of
+// a kubelet that is back.
 func (c *Client) fetch(ctx context.Context) (*podresourcesv1.ListPodResourcesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -121,16 +121,15 @@ func (c *Client) disconnect() {
 // socket could not be reached: gRPC itself keeps only the text of that error.
 type connection struct {
 	channel   *grpc.ClientConn
-	connected func(net.Conn) // told of each connection that is made
+	connected func(net.Conn) // called with each new connection
 
 	mu     sync.Mutex
 	failed error
 }
 
-// connect prepares a connection; the socket is reached with the first call.
-// patience is how long a server may take for its part of the handshake. It
-// must be longer than a call's deadline, so that a kubelet which accepts and
-// says nothing is seen as one that hangs.
+// connect prepares a connection; the first call opens the socket. patience is
+// the timeout of the handshake. It must be longer than a call's deadline, so
+// that a kubelet that accepts and sends nothing counts as hung.
 func connect(socket string, patience time.Duration, connected func(net.Conn)) (*connection, error) {
 	c := &connection{connected: connected}
 	channel, err := grpc.NewClient("passthrough:///localhost",

@@ -8,9 +8,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// How soon a failed List is tried again: first, and at the latest. A socket
-// that is not there costs nothing to try, and a kubelet that comes back
-// should be found soon; one that is overloaded must be left in peace.
+// First and last delay before a failed List is retried. A missing socket costs
+// nothing to try, and a kubelet that is back should be found soon; an
+// overloaded kubelet needs a longer delay.
 const (
 	firstRetry     = 250 * time.Millisecond
 	latestRetry    = 2 * time.Second
@@ -34,7 +34,7 @@ func newPace(interval, debounce time.Duration) pace {
 // run calls list at once and again whenever it is due, until ctx ends.
 func (p *pace) run(ctx context.Context, poked chan struct{}, list func(context.Context) error) {
 	for {
-		// Whatever was poked before this List is covered by it.
+		// This List covers all earlier pokes.
 		select {
 		case <-poked:
 		default:
@@ -54,7 +54,7 @@ func (p *pace) run(ctx context.Context, poked chan struct{}, list func(context.C
 // wait returns true when the next List is due, and false when ctx has ended.
 func (p *pace) wait(ctx context.Context, poked <-chan struct{}, err error) bool {
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
-		poked = nil // patience was asked for: no poke cuts it short
+		poked = nil // the kubelet limits the rate: no poke
 	}
 	timer := time.NewTimer(p.delay(err))
 	defer timer.Stop()
@@ -80,8 +80,8 @@ func (p *pace) delay(err error) time.Duration {
 	}
 }
 
-// backoff doubles from first with every failure up to latest, and takes a
-// random part off, so that the agents of a cluster do not march in step.
+// backoff doubles from first with every failure up to latest, minus a random
+// part, so that the agents of a cluster do not synchronize.
 func (p *pace) backoff(first, latest time.Duration) time.Duration {
 	d := first
 	for i := 1; i < p.failures && d < latest; i++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// podEvent is what an event of the Pods API says of a pod.
+// podEvent is the kind of an event of the Pods API.
 type podEvent int
 
 const (
@@ -20,20 +20,20 @@ const (
 	podEnded
 )
 
-// sourceAnnotation tells where the kubelet has a pod from; all but "api" are
-// static (pkg/kubelet/types, ConfigSourceAnnotationKey).
+// sourceAnnotation is the annotation with where the kubelet has a pod from; all
+// but "api" are static (pkg/kubelet/types, ConfigSourceAnnotationKey).
 const sourceAnnotation = "kubernetes.io/config.source"
 
-// How many bytes a pod's namespace and name, and its UID may have: more than
-// the API server accepts, and than the kubelet makes.
+// Limits in bytes of a pod's namespace and name, and of its UID: more than the
+// API server accepts, and than the kubelet generates.
 const (
 	maxName = 253
 	maxUID  = 128
 )
 
-// decodeEvent reads an event. Its pod is the bytes of a v1.Pod; of one that has
-// ended they have only namespace, name and UID. A pod without a name or a UID
-// is an error: nothing could be said of it. One with more fields than an object
+// decodeEvent decodes an event. Its pod is the bytes of a v1.Pod; of one that
+// has ended they have only namespace, name and UID. A pod without a name or a
+// UID is an error: it cannot be identified. One with more fields than an object
 // may have is not decoded.
 func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, error) {
 	var kind podEvent
@@ -66,7 +66,7 @@ func tooLarge(text string, limits ...any) error {
 }
 
 // isStatic reports whether the kubelet has the pod from a file or a URL. The
-// UID of such a pod is made from its text, and comes back with it.
+// UID of such a pod is a hash of its manifest, and returns with it.
 func isStatic(pod *corev1.Pod) bool {
 	from, told := pod.Annotations[sourceAnnotation]
 	return told && from != "api"

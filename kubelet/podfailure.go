@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// explainPods makes of the end of a watch an error that names its reason, the
-// socket and what to do. dialFailure is why the socket could not be reached,
+// explainPods returns the error of the end of a watch, with its reason, the
+// socket and the remedy. dialFailure is why the socket could not be reached,
 // nil if it could.
 func explainPods(err, dialFailure error, socket string, patience time.Duration) error {
 	reason, remedy := diagnosePods(err, patience)
@@ -26,7 +26,7 @@ func explainPods(err, dialFailure error, socket string, patience time.Duration) 
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("watch the kubelet's pods over %s: %s: %w", socket, remedy, err)}
 }
 
-// diagnosePods tells what the end of a watch means.
+// diagnosePods returns the reason and the text of the end of a watch.
 func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	switch {
 	case errors.Is(err, errPatience):
@@ -55,11 +55,11 @@ func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	}
 }
 
-// podsRemedy is what to do where there is no Pods API.
+// podsRemedy is the remedy if there is no Pods API.
 const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI enabled, and --kubelet.pods-api must name the kubelet's own socket; " +
 	"otherwise remove that flag, so that the agent lists and watches pods of the API server"
 
-// podsExhausted tells apart what the one code stands for.
+// podsExhausted distinguishes the meanings of ResourceExhausted.
 func podsExhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
 		return fmt.Sprintf("a pod is larger than the %d MiB that are accepted", maxAnswer>>20)
@@ -68,7 +68,7 @@ func podsExhausted(message string) string {
 		"it is reopened; if this persists, give the agent more CPU time"
 }
 
-// diagnosePodsDial tells why the socket could not be reached.
+// diagnosePodsDial returns why the socket could not be reached.
 func diagnosePodsDial(failure error) (source.Reason, string) {
 	if errors.Is(failure, fs.ErrNotExist) {
 		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; the exporter retries"

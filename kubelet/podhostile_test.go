@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// telling is a kubelet whose Pods API tells what a function sends, one watch
+// telling is a kubelet whose Pods API sends what a function sends, one watch
 // after another.
 type telling struct {
 	podsv1alpha1.UnimplementedPodsServer
@@ -61,7 +61,7 @@ func podBytes(t *testing.T, uid string) []byte {
 }
 
 // A pod that would take gigabytes once it is decoded is left out, with the
-// limit in the message, and the others are told.
+// limit in the message. The others are reported.
 func TestPodOfEmptyEntries(t *testing.T) {
 	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
 		tell(added, append(podBytes(t, "1"), field(2, bytes.Repeat(field(2, nil), 15<<19))...))
@@ -95,8 +95,8 @@ func TestPodLargerThanAMessage(t *testing.T) {
 	}
 }
 
-// Pods without end are taken up to the limit, however often the watch is
-// opened anew, and room is made for those that are there afterwards.
+// An endless list of pods is read up to the limit, however often the watch is
+// reopened, and later pods have room again.
 func TestPodsWithoutEnd(t *testing.T) {
 	kinds := map[string]podsv1alpha1.EventType{"of a list": added, "that come": modified, "that end": deleted}
 	for what, kind := range kinds {
@@ -149,7 +149,7 @@ func TestPodsWithLongNames(t *testing.T) {
 	}
 }
 
-// A list that goes on and on without an end is given up, however much comes.
+// An endless list is abandoned.
 func TestListOfPodsThatDoesNotEnd(t *testing.T) {
 	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
 		for tell(added, podBytes(t, "1")) {
@@ -160,7 +160,8 @@ func TestListOfPodsThatDoesNotEnd(t *testing.T) {
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 
-// Changes without end of one pod are taken in as they come and keep nothing.
+// Endless changes of one pod are applied as they arrive and use no additional
+// memory.
 func TestChangesWithoutEnd(t *testing.T) {
 	var sent atomic.Int64
 	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {

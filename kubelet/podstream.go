@@ -28,13 +28,14 @@ type podStream struct {
 	faults  int         // pods that could not be read
 	fault   error       // the first of them
 
-	// named are the pods that this watch has told of, by UID, at most maxPods,
-	// and whether the kubelet has said that they have ended. It sends from
-	// several goroutines, so that an older word may come after that one.
+	// named are the pods that this watch has delivered, by UID, at most
+	// maxPods, and whether the kubelet has reported that they ended. The
+	// kubelet sends from several goroutines, so that an older event may arrive
+	// after that report.
 	named map[string]bool
 }
 
-// follow opens a watch and hands on what it tells, until it is time to open
+// follow opens a watch and passes its events on, until it is time to open
 // another (nil), ctx ends or the watch fails.
 func (w *PodWatcher) follow(ctx context.Context) error {
 	watch, stop := context.WithCancelCause(ctx)
@@ -97,7 +98,7 @@ func (s *podStream) read(ctx context.Context, synced func()) error {
 	}
 }
 
-// take hands one event on. Its error ends the watch.
+// take passes one event on. Its error ends the watch.
 func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
 	kind, pod, err := decodeEvent(event)
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
 	return nil
 }
 
-// hold notes that the follower has a pod. What earlier watches have told that
-// broke off makes room, if there is no other.
+// hold records that the follower has a pod. If there is no room, pods of
+// earlier interrupted watches are dropped.
 func (s *podStream) hold(uid string) {
 	w := s.watcher
 	if !w.held[uid] && len(w.held) >= maxPods {
@@ -166,7 +167,7 @@ func (s *podStream) sync() {
 	w.turn(true)
 }
 
-// impair says that the pods are told of, but not all could be read.
+// impair records that pods are reported, but not all could be decoded.
 func (s *podStream) impair() {
 	reason, remedy := source.ReasonInvalid, "is this a kubelet newer than 1.37?"
 	if source.ReasonOf(s.fault) == source.ReasonResourceExhausted {

@@ -12,32 +12,31 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// PodsSourceName is the source that the pods are, whoever tells of them.
+// PodsSourceName is the name of the source of pods, whatever it is.
 const PodsSourceName = "pods"
 
 // DefaultPodsSocket is where a kubelet with the usual root directory serves
 // its Pods API, from Kubernetes 1.37 on (pkg/kubelet/kubeletconfig).
 const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
 
-// What applies where PodsOptions leave a field zero.
+// Defaults of PodsOptions.
 const (
 	defaultPatience = 10 * time.Second
 	defaultRenewal  = time.Minute
 )
 
-// PodFollower takes what the kubelet tells of its pods, one call at a time.
-// What it is given is its own.
+// PodFollower receives the kubelet's pods, one call at a time. It owns its
+// arguments.
 type PodFollower interface {
-	// Begin says that the pods named until Synced are all that there are.
+	// Begin starts a list: the pods until Synced are all that exist.
 	Begin()
-	// Pod tells of a pod that is there, or has changed.
+	// Pod is called with a pod that was added or modified.
 	Pod(pod *corev1.Pod)
-	// Ended says that a pod's containers have ended for good.
+	// Ended reports that a pod's containers have terminated for good.
 	Ended(uid string)
-	// Synced says that all pods have been named. From then on the follower
-	// is told of each change.
+	// Synced ends the list. From then on each change is reported.
 	Synced()
-	// Lost says that changes are not told any more.
+	// Lost reports that changes are no longer received.
 	Lost()
 }
 
@@ -50,18 +49,18 @@ type PodsOptions struct {
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long it took until all pods were named; may be nil
+	Observe func(seconds float64) // called with the duration until all pods were listed; may be nil
 }
 
 // PodWatcher follows the pods of the node by the kubelet's Pods API
 // (k8s.io/kubelet/pkg/apis/pods/v1alpha1, WatchPods).
 //
-// The watch is opened anew now and then, because the kubelet tells less than
-// there is to know (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes
-// 1.37): of a change of labels it says nothing before the pod's status changes
-// too, of a pod that it has refused to run it does not say that it is gone,
-// and where its own queue is full it drops events without a word. The same
-// finds a kubelet that hangs, of which an open watch shows nothing.
+// The watch is reopened periodically, because the kubelet does not report
+// everything (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes 1.37):
+// it reports a change of labels only with the next change of status, it does
+// not report the deletion of a pod that it refused to run, and it drops events
+// if its own queue is full. Reopening also detects a kubelet that hangs, which
+// an open watch does not show.
 type PodWatcher struct {
 	socket            string
 	patience, renewal time.Duration
@@ -69,12 +68,12 @@ type PodWatcher struct {
 	now               clock.Clock
 	tracker           *source.Tracker
 
-	connection *connection     // Run's alone; nil until needed and after a failure
-	hungSince  clock.Instant   // Run's alone
-	held       map[string]bool // Run's alone: pods that the follower may have, by UID, at most maxPods
+	connection *connection     // used by Run only; nil until needed
+	hungSince  clock.Instant   // used by Run only
+	held       map[string]bool // used by Run only: pods that the follower
 
 	mu    sync.Mutex
-	alive bool // all pods have been named, and changes are told
+	alive bool // all pods have been listed, and changes are received
 }
 
 // NewPodWatcher returns a watcher that does nothing until Run.
@@ -95,8 +94,8 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	}
 }
 
-// Run follows the pods until ctx ends. It is called once. A watch that breaks
-// is opened anew at once, then ever later, up to 2 s.
+// Run watches the pods until ctx ends. It is called once. A broken watch is
+// reopened at once, then with a backoff of up to 2 s.
 func (w *PodWatcher) Run(ctx context.Context) {
 	defer w.disconnect()
 	retries := newPace(latestRetry, 0)
@@ -113,9 +112,8 @@ func (w *PodWatcher) Run(ctx context.Context) {
 	}
 }
 
-// Status says how the source is, with a last success of now while changes are
-// told: no news is the news that nothing has changed. It may be called from
-// any goroutine at any time.
+// Status returns the state of the source, with a last success of now while the
+// watch is open. It is safe for concurrent use.
 func (w *PodWatcher) Status() source.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +124,7 @@ func (w *PodWatcher) Status() source.Status {
 	return status
 }
 
-// turn notes whether changes are told, and tells the follower.
+// turn records whether changes are received, and informs the follower.
 func (w *PodWatcher) turn(alive bool) {
 	w.mu.Lock()
 	w.alive = alive
@@ -138,7 +136,7 @@ func (w *PodWatcher) turn(alive bool) {
 	}
 }
 
-// fail notes that a watch broke, or never came to be.
+// fail records that a watch broke or could not be opened.
 func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	switch {
 	case source.ReasonOf(err) != source.ReasonTimeout:
@@ -152,7 +150,7 @@ func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	w.disconnect()
 }
 
-// drop takes a pod from the follower.
+// drop removes a pod from the follower.
 func (w *PodWatcher) drop(uid string) {
 	delete(w.held, uid)
 	w.to.Ended(uid)

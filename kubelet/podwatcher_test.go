@@ -21,7 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// roll is a follower that keeps what it was told.
+// roll is a follower that records its calls.
 type roll struct {
 	mu    sync.Mutex
 	pods  map[string]string // by UID: name and phase
@@ -192,7 +192,7 @@ func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
 	}
 }
 
-// TestPodWatcherOfSomebodyDeaf connects to a socket on which nobody speaks.
+// TestPodWatcherOfSomebodyDeaf connects to a socket that sends nothing.
 func TestPodWatcherOfSomebodyDeaf(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "pods-api.sock")
 	deaf, err := net.Listen("unix", socket)
@@ -234,7 +234,8 @@ func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonUnsupported })
 }
 
-// TestPodWatcherThatLags is ended by the kubelet, and told all anew.
+// TestPodWatcherThatLags: the kubelet ends a watch that lags; a new one lists
+// all pods.
 func TestPodWatcherThatLags(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
 	told := &slowRoll{roll: roll{pods: map[string]string{}}, gate: make(chan struct{})}
@@ -257,7 +258,7 @@ func TestPodWatcherThatLags(t *testing.T) {
 	eventually(t, "all anew", func() bool { return told.String() == "1=train Running, 2=large Running" && w.Status().Errors > 0 })
 }
 
-// slowRoll takes pods only while its gate is closed, but for the first.
+// slowRoll accepts pods only while its gate is closed, except for the first.
 type slowRoll struct {
 	roll
 	first sync.Once

@@ -9,7 +9,7 @@ import (
 // of this program. It is safe for concurrent use.
 type visibility struct{ known atomic.Pointer[bool] }
 
-// note learns it from a connection to the kubelet's socket.
+// note determines the visibility from a connection to the kubelet's socket.
 func (v *visibility) note(connection net.Conn) {
 	pid, err := peer(connection)
 	if err != nil {
@@ -20,10 +20,10 @@ func (v *visibility) note(connection net.Conn) {
 	v.known.Store(&visible)
 }
 
-// Visible reports whether the kubelet's process can be seen from here, which
-// is to say that this program shares the node's pid namespace, or that of an
-// ancestor: elsewhere nothing can be told of the node's processes. It is
-// known after the first connection to the socket, and renewed with each.
+// Visible reports whether the kubelet's process is visible from here: whether
+// this program is in the node's pid namespace, or in an ancestor. Otherwise the
+// node's processes are unknown. It is known after the first connection to the
+// socket, and updated with each.
 func (c *Client) Visible() (visible, known bool) {
 	if told := c.visibility.known.Load(); told != nil {
 		return *told, true

@@ -76,8 +76,8 @@ func BenchmarkAgent(b *testing.B) {
 	}
 }
 
-// startAgent starts the binary named by DRA_EXPORTER_BINARY, else this test
-// as one: the latter links the test's own packages too.
+// startAgent starts the binary of DRA_EXPORTER_BINARY, or this test as a
+// program: the latter also links the test's packages.
 func startAgent(ctx context.Context, b *testing.B, directory, host string) (*exec.Cmd, string) {
 	b.Helper()
 	kubeconfig := filepath.Join(directory, "kubeconfig")
@@ -116,12 +116,12 @@ func write(b *testing.B, path, text string) {
 	}
 }
 
-// openMetrics is what Prometheus asks for by default. It has a series _created for
-// each counter whose beginning is known.
+// openMetrics is the format that Prometheus requests by default. It has a
+// series _created for each counter whose start is known.
 const openMetrics = "application/openmetrics-text;version=1.0.0"
 
-// scrape reads the page in a format, the text format where none is named, and
-// counts its own series.
+// scrape reads the page in a format, the text format if it is empty, and counts
+// its series.
 func scrape(b *testing.B, address, format string) int {
 	b.Helper()
 	request, err := http.NewRequest(http.MethodGet, address+"/metrics", nil)
@@ -143,7 +143,7 @@ func scrape(b *testing.B, address, format string) int {
 	return count
 }
 
-// processorTime is what /proc/<pid>/stat says, in ticks of 10 ms.
+// processorTime returns the CPU time of /proc/<pid>/stat, in ticks of 10 ms.
 func processorTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -305,7 +305,7 @@ func densePod(c int) *corev1.Pod {
 	}
 }
 
-// densePods is the same for the kubelet.
+// densePods returns the same pods for the kubelet.
 func densePods() []simulated.Pod {
 	pods := make([]simulated.Pod, denseClaims)
 	for c := range pods {

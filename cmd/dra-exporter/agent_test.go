@@ -22,13 +22,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/role"
 )
 
-// blocked is a source that never answers, and counts who asks.
-type blocked struct{ asked atomic.Int64 }
+// blocked is a source that never answers. It counts its calls.
+type blocked struct{ calls atomic.Int64 }
 
 func (*blocked) Name() string { return "blocked" }
 func (*blocked) Close() error { return nil }
 func (b *blocked) Readers(context.Context) ([]device.Reader, error) {
-	b.asked.Add(1)
+	b.calls.Add(1)
 	select {}
 }
 
@@ -77,7 +77,7 @@ func get(t testing.TB, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// eventually asks for the page until it has all that is wanted.
+// eventually requests the page until it contains all wanted texts.
 func eventually(t testing.TB, url string, want ...string) string {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -103,7 +103,7 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 	source := &blocked{}
 	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{source}})
 	eventually(t, address+"/metrics", `dra_exporter_source_up{source="blocked"} 0`)
-	asked := source.asked.Load()
+	asked := source.calls.Load()
 	for range 200 {
 		if code, _ := get(t, address+"/metrics"); code != http.StatusOK {
 			t.Fatalf("a scrape answers %d", code)
@@ -114,13 +114,13 @@ func TestScrapesNeverTouchASource(t *testing.T) {
 			t.Errorf("%s answers %d while a source hangs", path, code)
 		}
 	}
-	if again := source.asked.Load(); again != asked || asked != 1 {
+	if again := source.calls.Load(); again != asked || asked != 1 {
 		t.Errorf("the source was asked %d times before 200 scrapes and %d times after, want once", asked, again)
 	}
 }
 
-// With everything missing the agent serves, and says what is missing.
-func TestNothingIsThere(t *testing.T) {
+// Without any source the agent serves, and reports what is missing.
+func TestNodeWithoutSources(t *testing.T) {
 	address := serve(t, testFlags(), role.NodeOptions{
 		Name: "n", Socket: filepath.Join(t.TempDir(), "kubelet.sock"), CDIDirs: []string{t.TempDir()},
 		API: &rest.Config{Host: "http://127.0.0.1:1"}, Sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})},
@@ -141,8 +141,8 @@ func TestNothingIsThere(t *testing.T) {
 	}
 }
 
-// --device.source=auto says nothing of a library that is not on the node.
-func TestAutoIsSilentWithoutALibrary(t *testing.T) {
+// --device.source=auto logs nothing about a library that is not on the node.
+func TestAutoWithoutLibraryLogsNothing(t *testing.T) {
 	address := serve(t, testFlags(), role.NodeOptions{
 		Name: "n", Socket: "/does/not/exist", Sources: []device.Source{nvml.New(nvml.Options{Library: "/does/not/exist.so"})}, Optional: map[string]bool{"nvml": true},
 	})
@@ -152,8 +152,9 @@ func TestAutoIsSilentWithoutALibrary(t *testing.T) {
 	}
 }
 
-// A call that hangs beyond --source.restart-after asks for a restart.
-func TestHealthyFailsWhenASourceHangsForLong(t *testing.T) {
+// A call that hangs for longer than --source.restart-after makes the health
+// check fail, so that the container restarts.
+func TestHealthyFailsWhenSourceHangs(t *testing.T) {
 	flags := testFlags()
 	flags.restartAfter = time.Second
 	address := serve(t, flags, role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{&blocked{}}})

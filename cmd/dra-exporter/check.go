@@ -29,7 +29,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// checkFlags are those of every check.
+// checkFlags are the flags of every check.
 type checkFlags struct {
 	output  string
 	timeout time.Duration
@@ -38,7 +38,7 @@ type checkFlags struct {
 	inheritError error
 }
 
-// addCheck adds the subcommand that says what is missing, and what to do.
+// addCheck adds the subcommand that reports what is missing, and what to do.
 func addCheck(c *commands, stdout, stderr io.Writer) *checkFlags {
 	command := c.app.Command("check", "Find what is missing or misconfigured here, with a remedy for each finding.")
 	flags := &checkFlags{}
@@ -73,8 +73,8 @@ func (f *checkFlags) run(ctx context.Context, stdout io.Writer, examine func(con
 	return report.Err()
 }
 
-// checkSettings reads the files that flags name and dials the collector. Traces
-// are the cluster role's alone.
+// checkSettings reads the files that flags name and dials the collector. Only
+// the cluster role sends traces.
 func checkSettings(ctx context.Context, flagsError error, prices string, pushFlags *otlpsettings.Flags, traces bool, web *webFlags) check.Settings {
 	settings := check.Settings{FlagsError: flagsError, Prices: prices, WebConfig: *web.toolkit.WebConfigFile}
 	if prices != "" {
@@ -109,7 +109,7 @@ func reviewAccess(web *webFlags) []check.Access {
 }
 
 // nodeCheck runs the node role, without serving or pushing anything, until each
-// source has been read or the time is up.
+// source has been read or ctx ends.
 type nodeCheck struct {
 	common   *checkFlags
 	flags    *nodeFlags
@@ -239,8 +239,8 @@ func (n *nodeCheck) readAPI(ctx context.Context) {
 	n.name.APIPods = probe.PodsOnNode(ctx, n.options.Name)
 }
 
-// await returns when the role has read each source once and its devices twice: some
-// quantities are a difference of two readings.
+// await returns when the role has read each source once and its devices twice:
+// some quantities are the difference of two readings.
 func (n *nodeCheck) await(ctx context.Context, node *role.Node) {
 	if !n.progress.Until(ctx, node.Unread, func() bool { return node.Stepped() && len(node.Unread()) == 0 }) {
 		return
@@ -253,7 +253,7 @@ func (n *nodeCheck) await(ctx context.Context, node *role.Node) {
 	}
 }
 
-// known collects what the role has read.
+// known returns what the role has read.
 func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
 	read := node.Known()
 	known := check.Node{
@@ -356,8 +356,8 @@ func (k *clusterCheck) examine(ctx context.Context) (*check.Report, error) {
 	return report, nil
 }
 
-// connection is that of the cluster role: --kubeconfig or the pod's own. Without
-// either it is a person's kubeconfig.
+// connection returns the connection of the cluster role: --kubeconfig or the
+// pod's service account. Without either it uses the user's kubeconfig.
 func (k *clusterCheck) connection() (*rest.Config, error) {
 	config, err := clusterConfig(k.flags.kubeconfig)
 	if !errors.Is(err, errNotInPod) {
@@ -368,7 +368,7 @@ func (k *clusterCheck) connection() (*rest.Config, error) {
 	return config, err
 }
 
-// read lists everything once.
+// read lists all collections once.
 func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.Logger, cluster *check.Cluster) ([]source.Status, error) {
 	kept := inventory.New()
 	reader, err := apiserver.NewCluster(apiserver.ClusterOptions{Config: config, Keeper: kept, Log: log, Clock: clock.System()})
@@ -379,11 +379,11 @@ func (k *clusterCheck) read(ctx context.Context, config *rest.Config, log *slog.
 	var running sync.WaitGroup
 	running.Go(func() { reader.Run(reading) })
 	k.progress.Until(ctx, func() []string { return source.Unread(reader.Statuses()) }, reader.Settled)
-	reader.Take() // Synced is about what has been taken
+	reader.Take() // Synced describes what has been taken
 	statuses, synced := reader.Statuses(), reader.Synced()
 	stop()
 	running.Wait()
-	_ = kept.Settle(ctx, nil) // it fails at the end of ctx alone; classes are then not counted
+	_ = kept.Settle(ctx, nil) // fails only when ctx ends; classes are then not counted
 	cluster.Supply, cluster.SliceRead, cluster.ClassRead = kept.Supply(), synced.Slices, synced.Classes
 	cluster.RuleServed = slices.ContainsFunc(statuses, func(s source.Status) bool { return s.Name == "devicetaintrules" && s.Up })
 	return statuses, nil

@@ -11,13 +11,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
-// labelValue spells a text as exposition text does.
+// labelValue returns a text as a label value of the exposition format.
 func labelValue(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(text, "?")) + `"`
 }
 
-// contradicting is a page that gives all of a device to each of two claims, and
-// charges them for more with each page.
+// contradicting returns a page that attributes all of a device to each of two
+// claims, and charges them for more with each page.
 func contradicting(claim string, second int64) string {
 	name := labelValue(claim)
 	return fmt.Sprintf(`dra_exporter_build_info{version="1"} 1
@@ -37,13 +37,13 @@ dra_claim_device_seconds_total{node="n",namespace="ml",resourceclaim="b",uuid="G
 `, name, second)
 }
 
-// A page that contradicts itself, or the page before, is told as a bug, whatever
-// its names are.
+// A page that contradicts itself or the page before is reported as a bug,
+// whatever its names are.
 func TestCheckFindsContradictions(t *testing.T) {
 	t.Parallel()
 	claims := hostileStrings()
 	claims["plain"] = "a"
-	for _, large := range []string{"a quarter of a mebibyte", "one of bad bytes"} { // a line that is longer than any may be
+	for _, large := range []string{"a quarter of a mebibyte", "one of bad bytes"} { // longer than the longest permitted line
 		claims[large] = claims[large][:1<<15]
 	}
 	pages := http.NewServeMux()
@@ -70,7 +70,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 			"device_time":          "claims that held GPU-0 for the same 1.000 s are charged 2.000 device-seconds",
 		} {
 			t.Log(order[i])
-			found.says(t, url, "n: "+rule, check.Failure, words)
+			found.expectFinding(t, url, "n: "+rule, check.Failure, words)
 		}
 	}
 	if want := 3 * len(urls); found.Failures != want {
@@ -83,8 +83,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 	}
 }
 
-// An exporter that does not answer a second time is judged by its first page.
-func TestCheckOfAnAgentThatEnds(t *testing.T) {
+// An exporter that does not answer a second time is checked by its first page.
+func TestCheckOfAgentThatStops(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,13 +96,13 @@ func TestCheckOfAnAgentThatEnds(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	found := runCheck(t, nil, "agent", server.URL)
-	found.says(t, server.URL+"/metrics", "n", check.Skipped, "its counters are not compared with a second page: 503")
-	found.says(t, server.URL+"/metrics", "n: alone_on_device", check.Failure, "2 claims hold the device: ml/a, ml/b")
+	found.expectFinding(t, server.URL+"/metrics", "n", check.Skipped, "its counters are not compared with a second page: 503")
+	found.expectFinding(t, server.URL+"/metrics", "n: alone_on_device", check.Failure, "2 claims hold the device: ml/a, ml/b")
 }
 
-// The demo has everything at once: shared devices, partitions, device plugins,
-// claims that come and go.
-func TestDemoContradictsNothing(t *testing.T) {
+// The demo has shared devices, partitions, device plugins, and claims that come
+// and go.
+func TestDemoHasNoContradictions(t *testing.T) {
 	t.Parallel()
 	address, _ := runningDemo(t)
 	eventually(t, address+"/metrics", `dra_claim_utilization_ratio{attribution="process"`, `dra_claim_memory_used_bytes{attribution="partition"`)

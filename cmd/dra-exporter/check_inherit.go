@@ -10,10 +10,10 @@ import (
 )
 
 // inherit adds to a command line that checks a role the flags of the exporter
-// that runs in this container with that role: "kubectl exec" passes none of them.
-// Flags that the line has itself stay. running returns the command line of that
-// exporter; it is called for such a check alone. inherited are the flags that were
-// added; nil: there is no such exporter.
+// that runs in this container with that role: "kubectl exec" passes none of
+// them. Flags on the line take precedence. running returns the command line of
+// that exporter; it is called for such a check alone. inherited are the flags
+// that were added; nil: there is no such exporter.
 func inherit(newApp func() *kingpin.Application, running func() []string, line []string) (whole, inherited []string, err error) {
 	if len(line) == 0 || line[0] != "check" {
 		return line, nil, nil
@@ -21,7 +21,7 @@ func inherit(newApp func() *kingpin.Application, running func() []string, line [
 	own, command, err := flagsOf(newApp(), line)
 	role, isRole := strings.CutPrefix(command, "check ")
 	if err != nil || !isRole || role != "node" && role != "cluster" {
-		return line, nil, nil // what is wrong with the line, its parser reports
+		return line, nil, nil // the parser reports errors of the line
 	}
 	exporter := running()
 	if len(exporter) < 2 || !isProgram(exporter[0]) || exporter[1] != role {

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
-// fakeProcess is what is looked at of a process in procfs.
+// fakeProcess is the part of a process in procfs that is read.
 type fakeProcess struct{ pid, group, start, line string }
 
 func fakeProcfs(t *testing.T, processes ...fakeProcess) string {
@@ -32,7 +32,7 @@ func fakeProcfs(t *testing.T, processes ...fakeProcess) string {
 	return root
 }
 
-func TestInheritsTheFlagsOfTheContainersExporter(t *testing.T) {
+func TestInheritFlagsOfExporter(t *testing.T) {
 	self := fakeProcess{"self", "0::/", "900", "/dra-exporter check"}
 	agent := fakeProcess{"1", "0::/", "100", "/dra-exporter node --dcgm.host-engine=engine:5555 --no-device.processes --device.profiling --labels.pod team --labels.pod app"}
 	host := fakeProcess{"1", "0::/../../init.scope", "1", "/sbin/init"}
@@ -78,8 +78,8 @@ func TestInheritsTheFlagsOfTheContainersExporter(t *testing.T) {
 	}
 }
 
-// Who is not root is told so. The test's own program lies where nobody else may
-// go, so that another copy of it is run.
+// Without root the report says so. The test's binary is in a directory that
+// other users cannot read, so a copy of it is run.
 func TestCheckWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -102,8 +102,8 @@ func TestCheckWithoutRoot(t *testing.T) {
 	command.Dir = public
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	found := reportOf(t, command)
-	found.says(t, "kubelet", "socket", check.Failure, "Run as root")
-	found.says(t, "this host", "program", check.OK, "as uid 65534, without capabilities")
+	found.expectFinding(t, "kubelet", "socket", check.Failure, "Run as root")
+	found.expectFinding(t, "this host", "program", check.OK, "as uid 65534, without capabilities")
 }
 
 func copyFile(to, from string) error {
@@ -114,9 +114,9 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// FuzzInherit reads any command line of the process that a container was started
-// with. The words that are added to a line are flags that the line lacks, and the
-// whole line can be parsed.
+// FuzzInherit reads any command line of the process that a container was
+// started with. The arguments that are added to a line are flags that the line
+// lacks, and the whole line can be parsed.
 func FuzzInherit(f *testing.F) {
 	for _, running := range []string{
 		"/dra-exporter node --dcgm.host-engine=engine:5555 --no-device.processes --labels.pod team", "/dra-exporter cluster --pending.budget=0.5",

@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/check"
 )
 
-// Behind a proxy, readiness is asked for where the proxy leads, not of whoever
-// answers at its root; where the page alone has a longer path, at the root.
-func TestCheckOfAgentsBehindAProxy(t *testing.T) {
+// Behind a proxy, readiness is requested below the proxied path, not at the
+// proxy's root; if only the page has a longer path, at the root.
+func TestCheckOfAgentsBehindProxy(t *testing.T) {
 	t.Parallel()
 	exporter := func(ready int) http.Handler {
 		mux := http.NewServeMux()
@@ -31,13 +31,13 @@ func TestCheckOfAgentsBehindAProxy(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	found := runCheck(t, nil, "agent", server.URL+"/proxy/well/metrics", server.URL+"/proxy/starting/metrics", server.URL+"/root/page")
-	found.says(t, server.URL+"/proxy/well/metrics", "cluster role", check.OK, "version")
-	found.says(t, server.URL+"/proxy/starting/metrics", "cluster role", check.Failure, "is not ready: 503")
-	found.says(t, server.URL+"/root/page", "cluster role", check.OK, "version")
+	found.expectFinding(t, server.URL+"/proxy/well/metrics", "cluster role", check.OK, "version")
+	found.expectFinding(t, server.URL+"/proxy/starting/metrics", "cluster role", check.Failure, "is not ready: 503")
+	found.expectFinding(t, server.URL+"/root/page", "cluster role", check.OK, "version")
 }
 
-// Whoever waits for longer than a second is told what for.
-func TestCheckTellsWhatItWaitsFor(t *testing.T) {
+// A wait of more than a second is reported with its reason.
+func TestCheckReportsProgress(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
@@ -63,15 +63,15 @@ func TestCheckTellsWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// Reports are shown to others: who somebody is, is not in them.
-func TestCheckShowsNoPassword(t *testing.T) {
+// Reports may be shown to others: they contain no credentials.
+func TestCheckHidesPasswords(t *testing.T) {
 	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := writeKubeconfig(kubeconfig, &rest.Config{Host: "http://me:hunter2@127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
-	found.says(t, "API server", "connection", check.Failure, "the request to http://127.0.0.1:1 failed")
+	found.expectFinding(t, "API server", "connection", check.Failure, "the request to http://127.0.0.1:1 failed")
 	if text := fmt.Sprint(found); strings.Contains(text, "hunter2") {
 		t.Errorf("a password is shown: %s", text)
 	}

@@ -34,8 +34,8 @@ import (
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// checked is what a run of check has said.
-type checked struct {
+// checkResult is the output of a run of check.
+type checkResult struct {
 	Failures int             `json:"failures"`
 	Findings []check.Finding `json:"findings"`
 
@@ -43,9 +43,9 @@ type checked struct {
 	stderr string
 }
 
-// runCheck runs the program as a person would, and holds what it says to what is
-// true of every report.
-func runCheck(t *testing.T, environment []string, args ...string) checked {
+// runCheck runs the program as a user does, and checks what applies to every
+// report.
+func runCheck(t *testing.T, environment []string, args ...string) checkResult {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -54,19 +54,19 @@ func runCheck(t *testing.T, environment []string, args ...string) checked {
 	return reportOf(t, command)
 }
 
-func reportOf(t *testing.T, command *exec.Cmd) checked {
+func reportOf(t *testing.T, command *exec.Cmd) checkResult {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	_ = command.Run() // its exit code is looked at
-	found := checked{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
+	_ = command.Run() // its exit code is checked
+	found := checkResult{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
 	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
 		t.Fatalf("exit code %d, no report: %v\n%s%s", found.code, err, stdout.String(), found.stderr)
 	}
 	if strings.Contains(found.stderr, "goroutine ") {
 		t.Errorf("a stack trace:\n%s", found.stderr)
 	}
-	if lines := strings.Count(found.stderr, "\n"); lines > 4 { // one for each thing that is waited for, and how many checks failed
+	if lines := strings.Count(found.stderr, "\n"); lines > 4 { // one for each wait, and the number of failed checks
 		t.Errorf("%d lines beside the report:\n%s", lines, found.stderr)
 	}
 	if want := min(found.Failures, 1); found.code != want {
@@ -80,9 +80,9 @@ func reportOf(t *testing.T, command *exec.Cmd) checked {
 	return found
 }
 
-// says fails where there is no such finding: area, subject, outcome and some
-// words of its text or remedy.
-func (c checked) says(t *testing.T, area, subject string, outcome check.Outcome, words string) {
+// expectFinding fails the test without such a finding: area, subject, outcome
+// and part of its text or remedy.
+func (c checkResult) expectFinding(t *testing.T, area, subject string, outcome check.Outcome, words string) {
 	t.Helper()
 	for _, f := range c.Findings {
 		if f.Area == area && f.Subject == subject && f.Outcome == outcome && strings.Contains(f.Text+" "+f.Remedy, words) {
@@ -96,9 +96,9 @@ func (c checked) says(t *testing.T, area, subject string, outcome check.Outcome,
 	t.Errorf("no %s of %s, %s, with %q:\n%s", outcome, area, subject, words, text)
 }
 
-// checkStage is a node with one GPU that one claim holds, as far as a process
-// can see it from outside: socket, files and an API server.
-type checkStage struct {
+// checkFixture is a node with one GPU that one claim holds, as a process sees
+// it from outside: sockets, files and an API server.
+type checkFixture struct {
 	server  *apiserver.Server
 	kubelet *kubelets.Kubelet
 	config  *rest.Config
@@ -111,40 +111,40 @@ type checkStage struct {
 	denied   []string // VERB RESOURCE
 }
 
-// serve makes the API server one of another version.
-func (s *checkStage) serve(version string) {
+// serve sets the API server's version.
+func (s *checkFixture) serve(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version = version
 }
 
-func (s *checkStage) served() string {
+func (s *checkFixture) served() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// deny takes permissions away, and gives those back that it does not name.
-func (s *checkStage) deny(denied ...string) {
+// deny sets the permissions that are denied.
+func (s *checkFixture) deny(denied ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied = denied
 }
 
-func (s *checkStage) denies(fits func(denied string) bool) bool {
+func (s *checkFixture) denies(fits func(denied string) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.denied, fits)
 }
 
-func newCheckStage(t *testing.T) *checkStage {
+func newCheckFixture(t *testing.T) *checkFixture {
 	t.Helper()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	s := &checkStage{server: server, dir: t.TempDir(), version: "v1.37.1"}
+	s := &checkFixture{server: server, dir: t.TempDir(), version: "v1.37.1"}
 	if s.upstream, err = url.Parse(server.Config().Host); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ devices:
   quantities: {utilization: 0.5, memory_used: 1e9, memory_size: 80e9, power: 300, energy: {rate: 300}, temperature: {gpu: 60, memory: 60}}
 `
 
-func (s *checkStage) file(t *testing.T, name, text string) string {
+func (s *checkFixture) file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -186,8 +186,8 @@ func (s *checkStage) file(t *testing.T, name, text string) string {
 	return path
 }
 
-// put makes the node, its pod, the pod's claim and the driver's slice.
-func (s *checkStage) put(t *testing.T) {
+// put creates the node, its pod, the pod's claim and the driver's slice.
+func (s *checkFixture) put(t *testing.T) {
 	t.Helper()
 	uuid, node, claimName := "GPU-0", "n", "gpu"
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
@@ -209,9 +209,9 @@ func (s *checkStage) put(t *testing.T) {
 	}
 }
 
-// ServeHTTP is the API server with what the simulated one lacks: reviews of
-// permissions, which it obeys, and another version.
-func (s *checkStage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP is the API server with two things that the simulated one lacks:
+// access reviews, which it obeys, and another version.
+func (s *checkFixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/version":
 		parts := strings.Split(strings.TrimPrefix(s.served(), "v"), ".")
@@ -237,68 +237,68 @@ func (s *checkStage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *checkStage) refuses(r *http.Request) bool {
+func (s *checkFixture) refuses(r *http.Request) bool {
 	return s.denies(func(denied string) bool {
 		_, resource, _ := strings.Cut(denied, " ")
 		return strings.Contains(r.URL.Path, "/"+resource)
 	})
 }
 
-func TestCheckOfAWellNode(t *testing.T) {
+func TestCheckOfHealthyNode(t *testing.T) {
 	t.Parallel()
-	s := newCheckStage(t)
+	s := newCheckFixture(t)
 	found := runCheck(t, nil, append([]string{"node"}, s.args...)...)
 	if found.Failures > 0 {
 		t.Errorf("a well node fails: %+v", found.Findings)
 	}
-	found.says(t, "kubelet", "PodResources", check.OK, "1 pod, 1 claim with 1 device")
-	found.says(t, "API server", "version", check.OK, "v1.37.1")
-	found.says(t, "API server", "permissions", check.OK, "5 of 5")
-	found.says(t, "API server", "node name", check.OK, "n")
-	found.says(t, "devices", "simulated", check.OK, "1 × NVIDIA H100 (driver 580.65.06)")
-	found.says(t, "devices", "quantities", check.OK, "simulated, NVIDIA H100")
-	found.says(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1 device matched by uuid")
+	found.expectFinding(t, "kubelet", "PodResources", check.OK, "1 pod, 1 claim with 1 device")
+	found.expectFinding(t, "API server", "version", check.OK, "v1.37.1")
+	found.expectFinding(t, "API server", "permissions", check.OK, "5 of 5")
+	found.expectFinding(t, "API server", "node name", check.OK, "n")
+	found.expectFinding(t, "devices", "simulated", check.OK, "1 × NVIDIA H100 (driver 580.65.06)")
+	found.expectFinding(t, "devices", "quantities", check.OK, "simulated, NVIDIA H100")
+	found.expectFinding(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1 device matched by uuid")
 }
 
-// On a laptop there is nothing, and it says so.
-func TestCheckOnALaptop(t *testing.T) {
+// A laptop has no sources, and the report says so.
+func TestCheckOnLaptop(t *testing.T) {
 	t.Parallel()
 	found := runCheck(t, nil, "--kubelet.pod-resources-socket=/does/not/exist/kubelet.sock", "--cdi.dir=/does/not/exist", "--path.sysfs=/does/not/exist")
-	found.says(t, "this host", "place", check.Warning, "kubectl exec")
-	found.says(t, "this host", "sysfs", check.Warning, "--path.sysfs")
-	found.says(t, "kubelet", "socket", check.Failure, "does not exist")
-	found.says(t, "API server", "connection", check.Failure, "--kubeconfig")
-	found.says(t, "devices", "hardware", check.Skipped, "none")
+	found.expectFinding(t, "this host", "place", check.Warning, "kubectl exec")
+	found.expectFinding(t, "this host", "sysfs", check.Warning, "--path.sysfs")
+	found.expectFinding(t, "kubelet", "socket", check.Failure, "does not exist")
+	found.expectFinding(t, "API server", "connection", check.Failure, "--kubeconfig")
+	found.expectFinding(t, "devices", "hardware", check.Skipped, "none")
 }
 
 func TestCheckWithoutPermissions(t *testing.T) {
 	t.Parallel()
-	s := newCheckStage(t)
+	s := newCheckFixture(t)
 	s.deny("list pods", "watch pods", "get resourceclaims")
 	found := runCheck(t, nil, append([]string{"node"}, s.args...)...)
-	found.says(t, "API server", "list pods", check.Failure, "dra-exporter-node")
-	found.says(t, "API server", "get resourceclaims.resource.k8s.io", check.Failure, "classes")
-	found.says(t, "API server", "permissions", check.OK, "2 of 5")
-	found.says(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1")
+	found.expectFinding(t, "API server", "list pods", check.Failure, "dra-exporter-node")
+	found.expectFinding(t, "API server", "get resourceclaims.resource.k8s.io", check.Failure, "classes")
+	found.expectFinding(t, "API server", "permissions", check.OK, "2 of 5")
+	found.expectFinding(t, "matching", "gpu.nvidia.com", check.OK, "1 of 1")
 }
 
-func TestCheckOfABrokenNode(t *testing.T) {
+func TestCheckOfBrokenNode(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(t *testing.T, s *checkStage)
+		change func(t *testing.T, s *checkFixture)
 		args   []string
 		says   [][4]string
 	}{
 		"a hung kubelet": {
-			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.Hang) },
+			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.Hang) },
 			says:   [][4]string{{"kubelet", "PodResources", "failure", "does not answer"}, {"API server", "version", "ok", ""}, {"matching", "gpu.nvidia.com", "ok", ""}},
 		},
 		"a kubelet that is gone": {
-			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.Killed) },
+			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.Killed) },
 			says:   [][4]string{{"kubelet", "PodResources", "failure", "that the kubelet runs"}},
 		},
 		"no socket": {
-			change: func(t *testing.T, s *checkStage) { trap(t, s, kubelets.SocketMissing) },
+			change: func(t *testing.T, s *checkFixture) { setTrap(t, s, kubelets.SocketMissing) },
 			says:   [][4]string{{"kubelet", "socket", "failure", "is not in it"}},
 		},
 		"an unreachable API server": {
@@ -306,7 +306,7 @@ func TestCheckOfABrokenNode(t *testing.T) {
 			says: [][4]string{{"API server", "connection", "failure", "connection refused"}, {"kubelet", "PodResources", "ok", ""}, {"devices", "simulated", "ok", ""}},
 		},
 		"an old API server": {
-			change: func(_ *testing.T, s *checkStage) { s.serve("v1.33.0") },
+			change: func(_ *testing.T, s *checkFixture) { s.serve("v1.33.0") },
 			says:   [][4]string{{"API server", "version", "failure", "too old"}, {"API server", "resource.k8s.io", "failure", "is not served"}},
 		},
 		"another node's name": {
@@ -345,7 +345,7 @@ func TestCheckOfABrokenNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCheckStage(t)
+			s := newCheckFixture(t)
 			if test.change != nil {
 				test.change(t, s)
 			}
@@ -354,21 +354,21 @@ func TestCheckOfABrokenNode(t *testing.T) {
 				t.Errorf("who waits is told: %q", found.stderr)
 			}
 			for _, says := range test.says {
-				found.says(t, says[0], says[1], check.Outcome(says[2]), says[3])
+				found.expectFinding(t, says[0], says[1], check.Outcome(says[2]), says[3])
 			}
 		})
 	}
 }
 
-func trap(t *testing.T, s *checkStage, trap kubelets.Trap) {
+func setTrap(t *testing.T, s *checkFixture, trap kubelets.Trap) {
 	t.Helper()
 	if err := s.kubelet.Provoke(trap); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// with is the command line in which some flags are others.
-func (s *checkStage) with(t *testing.T, other []string) []string {
+// with returns the command line with some flags replaced.
+func (s *checkFixture) with(t *testing.T, other []string) []string {
 	t.Helper()
 	args := append([]string{"node"}, s.args...)
 	for _, flag := range other {
@@ -396,9 +396,9 @@ func (s *checkStage) with(t *testing.T, other []string) []string {
 	return args
 }
 
-func TestCheckOfACluster(t *testing.T) {
+func TestCheckOfCluster(t *testing.T) {
 	t.Parallel()
-	s := newCheckStage(t)
+	s := newCheckFixture(t)
 	kubeconfig := filepath.Join(s.dir, "kubeconfig")
 	for name, environment := range map[string][]string{"by its flag": {}, "as kubectl": {"KUBECONFIG=" + kubeconfig}} {
 		args := []string{"cluster"}
@@ -409,16 +409,16 @@ func TestCheckOfACluster(t *testing.T) {
 		if found.Failures > 0 {
 			t.Errorf("%s: a well cluster fails: %+v", name, found.Findings)
 		}
-		found.says(t, "API server", "permissions", check.OK, "18 of 18")
-		found.says(t, "cluster", "gpu.nvidia.com", check.OK, "1 device in 1 pool on 1 node")
-		found.says(t, "cluster", "device classes", check.OK, "1")
-		found.says(t, "cluster", "instances", check.Skipped, "no pod")
+		found.expectFinding(t, "API server", "permissions", check.OK, "18 of 18")
+		found.expectFinding(t, "cluster", "gpu.nvidia.com", check.OK, "1 device in 1 pool on 1 node")
+		found.expectFinding(t, "cluster", "device classes", check.OK, "1")
+		found.expectFinding(t, "cluster", "instances", check.Skipped, "no pod")
 	}
 	s.deny("list resourceslices", "list podgroups")
 	found := runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
-	found.says(t, "API server", "list resourceslices.resource.k8s.io", check.Failure, "dra-exporter-cluster")
-	found.says(t, "API server", "list podgroups.scheduling.k8s.io", check.Skipped, "not needed")
-	found.says(t, "cluster", "drivers", check.Skipped, "cannot be read")
+	found.expectFinding(t, "API server", "list resourceslices.resource.k8s.io", check.Failure, "dra-exporter-cluster")
+	found.expectFinding(t, "API server", "list podgroups.scheduling.k8s.io", check.Skipped, "not needed")
+	found.expectFinding(t, "cluster", "drivers", check.Skipped, "cannot be read")
 	s.deny()
 	for _, pod := range []string{"a", "b"} {
 		twin := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: pod, Labels: map[string]string{"app.kubernetes.io/name": "dra-exporter", "app.kubernetes.io/component": "cluster"}}}
@@ -427,12 +427,12 @@ func TestCheckOfACluster(t *testing.T) {
 		}
 	}
 	found = runCheck(t, nil, "cluster", "--kubeconfig="+kubeconfig)
-	found.says(t, "cluster", "instances", check.Failure, "2 pods")
+	found.expectFinding(t, "cluster", "instances", check.Failure, "2 pods")
 }
 
 func TestCheckOfAgents(t *testing.T) {
 	t.Parallel()
-	s := newCheckStage(t)
+	s := newCheckFixture(t)
 	s.kubelet.Set(nil)
 	address := serve(t, testFlags(), role.NodeOptions{Name: "n", Socket: filepath.Join(s.dir, "kubelet.sock"), CDIDirs: []string{filepath.Join(s.dir, "cdi")}})
 	eventually(t, address+"/metrics", "dra_exporter_source_up{source=\"podresources\"} 1")
@@ -450,16 +450,16 @@ func TestCheckOfAgents(t *testing.T) {
 	t.Cleanup(other.Close)
 	found = runCheck(t, nil, "agent", closed, other.URL, "http://exporter.invalid:9420", address+"/api/v1/claims", address+"/nowhere")
 	for _, path := range []string{"/api/v1/claims", "/nowhere"} {
-		found.says(t, address+path, "exporter", check.Failure, "a node agent has its page at /metrics")
+		found.expectFinding(t, address+path, "exporter", check.Failure, "a node agent has its page at /metrics")
 	}
-	found.says(t, closed+"/metrics", "exporter", check.Failure, "connection refused")
-	found.says(t, other.URL+"/metrics", "exporter", check.Failure, "404")
-	found.says(t, "http://exporter.invalid:9420/metrics", "exporter", check.Failure, "find the address of exporter.invalid")
+	found.expectFinding(t, closed+"/metrics", "exporter", check.Failure, "connection refused")
+	found.expectFinding(t, other.URL+"/metrics", "exporter", check.Failure, "404")
+	found.expectFinding(t, "http://exporter.invalid:9420/metrics", "exporter", check.Failure, "find the address of exporter.invalid")
 }
 
-// A headless Service's name stands for several exporters, each of which is
-// asked at its own address.
-func TestCheckAsksEachAddressOfAName(t *testing.T) {
+// The name of a headless Service resolves to several exporters, each of which
+// is checked at its own address.
+func TestCheckOfEachAddressOfName(t *testing.T) {
 	t.Parallel()
 	answer := func(version string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -498,10 +498,10 @@ func TestCheckAsksEachAddressOfAName(t *testing.T) {
 	}
 	report := check.Report{}
 	report.Add(check.Agents(agents)...)
-	found := checked{Findings: report.Findings}
-	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.1", check.OK, "version one")
-	found.says(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.2", check.OK, "version two")
-	found.says(t, "versions", "versions", check.Warning, "one (1), two (1)")
+	found := checkResult{Findings: report.Findings}
+	found.expectFinding(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.1", check.OK, "version one")
+	found.expectFinding(t, "http://exporters.lab:"+port+"/metrics", "127.0.0.2", check.OK, "version two")
+	found.expectFinding(t, "versions", "versions", check.Warning, "one (1), two (1)")
 	if report.Count(check.Failure) > 0 || len(report.Findings) != 3 {
 		t.Errorf("%+v", report.Findings)
 	}

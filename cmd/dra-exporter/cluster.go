@@ -16,14 +16,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// clusterFlags are those of the cluster role alone.
+// clusterFlags are the flags of the cluster role only.
 type clusterFlags struct {
 	kubeconfig string
 	budget     float64
 	maxSeries  int
 }
 
-// addCluster adds the subcommand that runs once in a cluster.
+// addCluster adds the subcommand of the cluster role, which runs once in a
+// cluster.
 func addCluster(c *commands, stderr io.Writer) {
 	command := c.app.Command("cluster", "Run the cluster role: pending claims, phases, capacity and anomalies.")
 	flags := &clusterFlags{}
@@ -34,7 +35,7 @@ func addCluster(c *commands, stderr io.Writer) {
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runCluster(ctx, flags, push, web) }
 }
 
-// clusterAddress is where the cluster role listens by default.
+// clusterAddress is the address on which the cluster role listens by default.
 const clusterAddress = ":9421"
 
 func (f *clusterFlags) add(command *kingpin.CmdClause) {
@@ -43,7 +44,7 @@ func (f *clusterFlags) add(command *kingpin.CmdClause) {
 	command.Flag("metrics.max-series", "Maximum number of series of one family; dropped series are counted. 0 disables the limit.").Default("30000").IntVar(&f.maxSeries)
 }
 
-// check refuses what could not work. The message names the flag.
+// check refuses invalid values. The message names the flag.
 func (f *clusterFlags) check() error {
 	switch {
 	case !(f.budget > 0 && f.budget <= 1):
@@ -73,8 +74,8 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 	if err != nil {
 		return err
 	}
-	// What is kept of a large cluster is nearly all of the heap: letting as much
-	// garbage lie beside it, as is the default, doubles the process.
+	// The state of a large cluster is nearly all of the heap: as much garbage
+	// beside it, the default, would double the process.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -92,7 +93,7 @@ func runCluster(ctx context.Context, flags *clusterFlags, pushFlags *otlpsetting
 	return cluster.Run(ctx, server)
 }
 
-// options are those of the cluster role.
+// options returns the options of the cluster role.
 func (f *clusterFlags) options(config *rest.Config, push otlpsettings.Settings, now clock.Clock) role.ClusterOptions {
 	return role.ClusterOptions{
 		API: config, Version: buildVersion(), Budget: f.budget, MaxSeries: f.maxSeries,

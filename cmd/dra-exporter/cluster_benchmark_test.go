@@ -17,15 +17,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/generator"
 )
 
-// The window of BenchmarkCluster in which claims change, and how many pods are
-// made meanwhile to see after what time the page shows them.
+// The window of BenchmarkCluster in which claims change, and the number of pods
+// that are created meanwhile to measure when the page shows them.
 const (
 	clusterWindow = 20 * time.Second
 	clusterProbes = 10
 )
 
-// BenchmarkCluster runs the whole program as a process of its own against an
-// API server in another, at three sizes, and reports
+// BenchmarkCluster runs the whole program as a separate process against an API
+// server in another, at three sizes, and reports
 //
 //   - sync-s: from the start of the process to the first page that knows all
 //   - judged-s: from there to the first page with a verdict on each waiting reference
@@ -50,15 +50,15 @@ func BenchmarkCluster(b *testing.B) {
 func measure(b *testing.B, size generator.Size, rate float64) {
 	b.Helper()
 	r := startRole(b, size)
-	r.judge(b, size)
-	r.rest(b)
-	r.change(b, rate)
+	r.measureVerdicts(b, size)
+	r.measureIdle(b)
+	r.measureChanges(b, rate)
 	r.scrapes(b)
 	r.end(b)
 }
 
-// BenchmarkClusterScale is the same against another API server: the real one,
-// by `make -C test scale`.
+// BenchmarkClusterScale is the same benchmark against the real API server of
+// `make -C test scale`.
 func BenchmarkClusterScale(b *testing.B) {
 	if os.Getenv("DRA_EXPORTER_STAGE") == "" {
 		b.Skip("the API server is a program that DRA_EXPORTER_STAGE names")
@@ -68,8 +68,8 @@ func BenchmarkClusterScale(b *testing.B) {
 	}
 }
 
-// BenchmarkClusterSpecifications is the work of judging 1,000 references in the
-// largest cluster, by how many of them differ.
+// BenchmarkClusterSpecifications measures the diagnosis of 1,000 references in
+// the largest cluster, by the number of different ones.
 func BenchmarkClusterSpecifications(b *testing.B) {
 	for _, specifications := range []int{1, 10, 50, 200} {
 		b.Run(fmt.Sprintf("specifications=%d", specifications), func(b *testing.B) {
@@ -77,20 +77,20 @@ func BenchmarkClusterSpecifications(b *testing.B) {
 				size := generator.Of(100_000)
 				size.Specifications = specifications
 				r := startRole(b, size)
-				r.judge(b, size)
+				r.measureVerdicts(b, size)
 				r.end(b)
 			}
 		})
 	}
 }
 
-// BenchmarkClusterStorm is the page when 20,000 pods wait, with three claims
-// each: the families about waiting references reach their caps.
+// BenchmarkClusterStorm measures the page when 20,000 pods are pending, with
+// three claims each: the families of pending references reach their caps.
 func BenchmarkClusterStorm(b *testing.B) {
 	for b.Loop() {
 		r := startRole(b, generator.Size{Nodes: 10_000, Running: 10_000, ClaimsPerPod: 4, Waiting: 20_000, ClaimsWaiting: 3, Specifications: 50})
 		r.until(b, time.Minute, func(p rolePage) bool { return p.dropped > 0 })
-		r.rest(b)
+		r.measureIdle(b)
 		r.scrapes(b)
 		r.end(b)
 	}
@@ -150,16 +150,16 @@ func (r *clusterRun) start(ctx context.Context, b *testing.B) {
 	b.Fatalf("the cluster role does not say where it listens:\n%s", log)
 }
 
-// judge waits for the first verdicts, and for those after every device has got
-// a taint, and has lost it.
-func (r *clusterRun) judge(b *testing.B, size generator.Size) {
+// measureVerdicts waits for the first verdicts, and for those after every
+// device has got a taint, and after it is removed.
+func (r *clusterRun) measureVerdicts(b *testing.B, size generator.Size) {
 	b.Helper()
 	judged := func(p rolePage) bool { return p.reasons["unknown"] == 0 && p.candidates >= size.Waiting }
 	before := r.until(b, 5*time.Minute, judged)
 	b.ReportMetric(time.Since(r.began).Seconds(), "judged-s")
 	began := time.Now()
 	r.stage.tell(b, "taint")
-	// What no device is like is so whatever taints there are.
+	// A reference that no device matches is independent of taints.
 	r.until(b, 5*time.Minute, func(p rolePage) bool { return p.reasons["tainted"]+p.reasons["no_matching_device"] == size.Waiting })
 	b.ReportMetric(time.Since(began).Seconds(), "tainted-s")
 	began = time.Now()
@@ -175,8 +175,8 @@ func (r *clusterRun) judge(b *testing.B, size generator.Size) {
 	b.ReportMetric(time.Since(began).Seconds(), "untainted-s")
 }
 
-// rest measures the process while nothing changes.
-func (r *clusterRun) rest(b *testing.B) {
+// measureIdle measures the process while nothing changes.
+func (r *clusterRun) measureIdle(b *testing.B) {
 	b.Helper()
 	before := processorTime(b, r.process.Process.Pid)
 	const window = 5 * time.Second
@@ -187,18 +187,18 @@ func (r *clusterRun) rest(b *testing.B) {
 	<-profiled
 }
 
-// change has claims change at a rate, and meanwhile makes pods and sees when
-// the page shows them.
-func (r *clusterRun) change(b *testing.B, rate float64) {
+// measureChanges changes claims at a rate. Meanwhile it creates pods and
+// measures when the page shows them.
+func (r *clusterRun) measureChanges(b *testing.B, rate float64) {
 	b.Helper()
 	r.stage.tell(b, "play", rate)
-	time.Sleep(5 * time.Second) // lives end as often as they begin
+	time.Sleep(5 * time.Second) // lifecycles end as often as they begin
 	began, before := time.Now(), processorTime(b, r.process.Process.Pid)
 	profiled := r.profile(b, "change", "profile?seconds=15")
 	lags := make([]time.Duration, 0, clusterProbes)
 	for probe := range clusterProbes {
 		time.Sleep(time.Until(began.Add(time.Duration(probe) * clusterWindow / clusterProbes)))
-		lags = append(lags, r.lag(b, fmt.Sprintf("probe-%d", probe)))
+		lags = append(lags, r.measureLag(b, fmt.Sprintf("probe-%d", probe)))
 	}
 	time.Sleep(time.Until(began.Add(clusterWindow)))
 	spent := processorTime(b, r.process.Process.Pid) - before
@@ -211,9 +211,9 @@ func (r *clusterRun) change(b *testing.B, rate float64) {
 	<-r.profile(b, "heap", "heap")
 }
 
-// lag makes a pod that waits for its claim and returns the time until a page
-// was asked for that shows it.
-func (r *clusterRun) lag(b *testing.B, name string) time.Duration {
+// measureLag creates a pod that is pending for its claim and returns the time
+// until the request for the first page that shows it.
+func (r *clusterRun) measureLag(b *testing.B, name string) time.Duration {
 	b.Helper()
 	made := time.Now()
 	r.stage.tell(b, "probe", name)
@@ -244,7 +244,7 @@ func (r *clusterRun) scrapes(b *testing.B) {
 	b.ReportMetric(memory(b, r.process.Process.Pid, "VmHWM"), "highest-resident-MiB")
 }
 
-// scrape is how long a page takes to come whole, on a connection that is open.
+// scrape returns the time to read a page on an open connection.
 func (r *clusterRun) scrape(b *testing.B) time.Duration {
 	b.Helper()
 	began := time.Now()
@@ -262,11 +262,11 @@ func (r *clusterRun) scrape(b *testing.B) time.Duration {
 func (r *clusterRun) end(b *testing.B) {
 	b.Helper()
 	r.stop()
-	_ = r.process.Wait() // it was told to end
+	_ = r.process.Wait() // it was signalled
 }
 
-// profile writes what Go's profiler says to the folder that
-// DRA_EXPORTER_PROFILES names, if it does.
+// profile writes a profile to the directory of DRA_EXPORTER_PROFILES, if that
+// is set.
 func (r *clusterRun) profile(b *testing.B, name, what string) <-chan struct{} {
 	done := make(chan struct{})
 	folder := os.Getenv("DRA_EXPORTER_PROFILES")

@@ -37,7 +37,7 @@ func setUsage(app *kingpin.Application) {
 	).Replace(kingpin.CompactUsageTemplate))
 }
 
-// commandRows are the commands that can be run, each with its help.
+// commandRows returns the commands that can be run, each with its help.
 func commandRows(commands []*kingpin.CmdModel) (rows [][2]string) {
 	for _, command := range commands {
 		if command.Hidden {
@@ -59,10 +59,10 @@ func commandRows(commands []*kingpin.CmdModel) (rows [][2]string) {
 	return rows
 }
 
-// refused returns the flag, argument or variable whose value the parser refused,
-// followed by ": "; empty if something else is wrong. Kingpin's own messages name
-// none. Values are set to find it, so that the application must be a new one: a flag
-// of several values would have them already.
+// refused returns the flag, argument or variable whose value the parser
+// refused, followed by ": "; empty if something else is wrong. Kingpin's own
+// messages name none. Values are set to find it, so the application must be
+// new: a repeatable flag would have them already.
 func refused(app *kingpin.Application, args []string) string {
 	parsed, err := app.ParseContext(args)
 	if err != nil || parsed.SelectedCommand == nil {
@@ -102,8 +102,8 @@ func refusedVariable(group *kingpin.CmdGroupModel, command string) string {
 	return ""
 }
 
-// onHangup calls reload at each SIGHUP until ctx ends, in place of ending the
-// process.
+// onHangup calls reload at each SIGHUP until ctx ends; SIGHUP no longer ends
+// the process.
 func onHangup(ctx context.Context, reload func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

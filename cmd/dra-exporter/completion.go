@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// The scripts ask the program itself what may come next, so they fit each
-// version of it.
+// The scripts get completions from the program itself, so they fit each version
+// of it.
 var (
 	//go:embed completion/bash
 	completionBash string

@@ -27,7 +27,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// addDemo adds the subcommand that needs neither a GPU nor a cluster.
+// addDemo adds the subcommand of the demo, which needs neither a GPU nor a
+// cluster.
 func addDemo(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.")
 	flags := &demoFlags{}
@@ -39,7 +40,7 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, flags, stdout) }
 }
 
-// demoFlags are those of the demo.
+// demoFlags are the flags of the demo.
 type demoFlags struct {
 	web    *webFlags
 	second string // address of the cluster role
@@ -48,9 +49,9 @@ type demoFlags struct {
 	push   *otlpsettings.Flags
 }
 
-// runDemo runs both roles as they are; only what surrounds them is simulated.
+// runDemo runs both real roles; only their environment is simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
-	// A terminal that is closed ends the demo, which then removes its files.
+	// Closing the terminal ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
 	if _, _, err := net.SplitHostPort(flags.second); err != nil {
@@ -90,7 +91,7 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	var running errgroup.Group
 	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
 		running.Go(func() error {
-			defer stop() // where one ends, all end
+			defer stop() // if one ends, all end
 			return serve(ctx)
 		})
 	}
@@ -131,8 +132,9 @@ func demoCluster(simulated *simulation.Simulation, flags *demoFlags, explain str
 	return served{server, cluster.Run}, err
 }
 
-// demoAgentFlags are the defaults of the node role, with a grace that lets people
-// see a claim come and go, with the teams of the pods and with prices.
+// demoAgentFlags returns the defaults of the node role, with a longer grace
+// period, so that users see claims end, with the teams of the pods and with
+// prices.
 func demoAgentFlags(prices, dcgm string) *agentFlags {
 	return &agentFlags{
 		interval: time.Second, slowInterval: 30 * time.Second, grace: time.Minute,
@@ -142,11 +144,11 @@ func demoAgentFlags(prices, dcgm string) *agentFlags {
 	}
 }
 
-// explainDemo is the command that the demo's page offers: this program, wherever
-// the reader's shell is, over the simulated cluster. Who reads the page from
-// another machine, or from outside of the demo's container, has neither the
-// kubeconfig nor the simulated API server, which listens on the loopback
-// interface alone: nothing is offered unless the page is there alone, too.
+// explainDemo returns the explain command that the demo's page shows: this
+// program, by its path, over the simulated cluster. A reader on another
+// machine, or outside of the demo's container, has neither the kubeconfig nor
+// the simulated API server, which listens on the loopback interface only: the
+// command is empty unless the page is also served there only.
 func explainDemo(address, kubeconfig string) string {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -156,11 +158,11 @@ func explainDemo(address, kubeconfig string) string {
 	if err != nil {
 		return ""
 	}
-	return quoted(program) + " explain --kubeconfig=" + quoted(kubeconfig)
+	return shellQuoted(program) + " explain --kubeconfig=" + shellQuoted(kubeconfig)
 }
 
-// quoted is a word for a shell.
-func quoted(word string) string {
+// shellQuoted quotes an argument for a shell.
+func shellQuoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)
 	}
@@ -170,8 +172,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// writeKubeconfig lets people ask the simulated cluster by other means, such as
-// dra-exporter explain.
+// writeKubeconfig writes a kubeconfig, so that users can query the simulated
+// cluster with other tools, such as dra-exporter explain.
 func writeKubeconfig(path string, config *rest.Config) error {
 	const name = "demo"
 	kubeconfig := clientcmdapi.NewConfig()
@@ -184,8 +186,8 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// printAddresses prints commands that can be copied: with the program's name as it
-// was called.
+// printAddresses prints commands that can be copied, with the program's name as
+// it was called.
 func printAddresses(stdout io.Writer, kubeconfig string, node, cluster net.Addr, metrics string) {
 	fmt.Fprintf(stdout, `A simulated node with 8 GPUs and a network adapter, and claims that are created, pending and deleted. Ctrl-C stops it.
 

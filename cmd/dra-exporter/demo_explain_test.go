@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// The command that the demo's page has for each pod works: in a shell, in any
-// folder, with the name of its pod in the answer.
-func TestDemoPageHasACommandThatWorks(t *testing.T) {
+// The demo's page has a command for each pod. It works in a shell, in any
+// directory, and its output has the pod's name.
+func TestDemoExplainCommandWorks(t *testing.T) {
 	_, cluster := runningDemo(t)
 	var commands []string
 	for patience := 0; len(commands) == 0; patience++ {
@@ -34,9 +34,9 @@ func TestDemoPageHasACommandThatWorks(t *testing.T) {
 	}
 }
 
-// Where the page may be read elsewhere than on this machine no command is
-// offered, because none would work.
-func TestDemoOffersNoCommandThatCannotWork(t *testing.T) {
+// If the page can be read from another machine, no command is offered, because
+// it would not work there.
+func TestDemoExplainCommandIsLocal(t *testing.T) {
 	for address, want := range map[string]bool{
 		"127.0.0.1:9421": true, "localhost:9421": true, "[::1]:9421": true,
 		":9421": false, "0.0.0.0:9421": false, "[::]:9421": false, "192.0.2.1:9421": false, "demo.example.com:9421": false,
@@ -45,7 +45,7 @@ func TestDemoOffersNoCommandThatCannotWork(t *testing.T) {
 			t.Errorf("%s: %q", address, got)
 		}
 	}
-	answer, err := exec.Command("sh", "-c", "printf %s "+quoted("/tmp/of the demo's/kubeconfig")).Output()
+	answer, err := exec.Command("sh", "-c", "printf %s "+shellQuoted("/tmp/of the demo's/kubeconfig")).Output()
 	if err != nil || string(answer) != "/tmp/of the demo's/kubeconfig" {
 		t.Errorf("the shell reads %q, %v", answer, err)
 	}

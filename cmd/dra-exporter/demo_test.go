@@ -20,7 +20,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// runningDemo starts the demo as a program and returns where its roles are.
+// runningDemo starts the demo as a program and returns the addresses of its
+// roles.
 func runningDemo(t *testing.T) (node, cluster string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -36,7 +37,7 @@ func runningDemo(t *testing.T) (node, cluster string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have exited already
 		if err := command.Wait(); err != nil {
 			t.Errorf("the demo did not end well: %v\n%s", err, log.String())
 		}
@@ -54,8 +55,8 @@ func runningDemo(t *testing.T) (node, cluster string) {
 	return "", ""
 }
 
-// scraped is a page by family, as text is read.
-func scraped(t *testing.T, text string) map[string]*dto.MetricFamily {
+// parsePage parses a page in text format, by family.
+func parsePage(t *testing.T, text string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
@@ -80,9 +81,9 @@ func sums(family *dto.MetricFamily, by string, counts func(labels map[string]str
 	return sums
 }
 
-// The demo shows the whole way: shared devices are split by process, what is
-// nobody's is told apart, nothing adds up to more than there is, and what
-// namespaces have had is priced.
+// The demo has all attributions: shared devices are split by process,
+// unattributed usage is separate, sums do not exceed the device, and usage of
+// namespaces has costs.
 func TestDemoSplitsAndPrices(t *testing.T) {
 	const shared, free, plugged = "GPU-a92c4e68-35d1-4f7b-8e09-6c1b7d5a0f43", "GPU-d40f81b5-92e6-4a3c-b158-7e2a9c6d3f08", "GPU-0937c5ea-6bf4-4d12-8c7f-e5a20d14b986"
 	address, _ := runningDemo(t)
@@ -96,7 +97,7 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 		`label_team="discovery"`,
 	)
 	_, page := get(t, address+"/metrics")
-	families := scraped(t, page)
+	families := parsePage(t, page)
 	for quantity, unattributed := range map[string]string{"utilization_ratio": "utilization_ratio", "memory_used_bytes": "memory_bytes"} {
 		everything := func(map[string]string) bool { return true }
 		device := sums(families["dra_device_"+quantity], "uuid", everything)
@@ -134,10 +135,10 @@ func TestDemoSplitsAndPrices(t *testing.T) {
 	}
 }
 
-// What the FAQ says of a node's series is what the demo's node has, in the format
-// that people read and in the one that Prometheus asks for by default. Claims come
-// and go, so a tenth more or less is the same.
-func TestSeriesOfANode(t *testing.T) {
+// The FAQ's number of series of a node is that of the demo's node, in the text
+// format and in the format that Prometheus requests by default. Claims come and
+// go, so a tolerance of a tenth applies.
+func TestSeriesOfNode(t *testing.T) {
 	text, err := os.ReadFile("../../docs/faq.md")
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,8 @@ func TestSeriesOfANode(t *testing.T) {
 	}
 }
 
-// seriesCount is how many series a page has in a format, without those under DCGM's names.
+// seriesCount returns how many series a page has in a format, without those
+// under DCGM's names.
 func seriesCount(t *testing.T, address, format string) (count int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)

@@ -57,7 +57,8 @@ func TestDirectDependencies(t *testing.T) {
 	}
 }
 
-// directDependencies are those of a go.mod that are not marked as indirect.
+// directDependencies returns the dependencies of a go.mod that are not marked
+// as indirect.
 func directDependencies(t *testing.T, file string) (direct []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -70,7 +71,7 @@ func directDependencies(t *testing.T, file string) (direct []string) {
 	return direct
 }
 
-// owner is the module that a package is of; empty where it is none of these.
+// owner returns the module of a package; empty if it is none of these.
 func owner(modules []string, path string) string {
 	longest := ""
 	for _, module := range modules {
@@ -81,8 +82,8 @@ func owner(modules []string, path string) string {
 	return longest
 }
 
-// importsOf are the imports of each package's files, tests left out, for whichever
-// system and build tags, by its folder in the root module.
+// importsOf returns the imports of each package's files without tests, for all
+// systems and build tags, by directory in the root module.
 func importsOf(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}

@@ -29,8 +29,8 @@ type explainFlags struct {
 // as kubectl-dra_explain it is run by "kubectl dra-explain claim NAME".
 const pluginPrefix = "kubectl-dra_"
 
-// arguments are those of a command line without the program. Called as one of
-// kubectl's plugins, the program does that alone.
+// arguments returns the arguments of a command line without the program. Called
+// as one of kubectl's plugins, the program runs that command.
 func arguments(commandLine []string) []string {
 	program := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	command, isPlugin := strings.CutPrefix(program, pluginPrefix)
@@ -40,7 +40,8 @@ func arguments(commandLine []string) []string {
 	return commandLine[1:]
 }
 
-// addExplain adds the subcommand for a person with a kubeconfig.
+// addExplain adds the subcommand that explains pending claims and pods to a
+// user with a kubeconfig.
 func addExplain(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("explain", "Explain why a claim or a pod is pending, and what would help.")
 	flags := &explainFlags{}
@@ -58,7 +59,7 @@ func addExplained(c *commands, parent *kingpin.CmdClause, kind explain.Kind, hel
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runExplain(ctx, kind, flags, stdout, stderr) }
 }
 
-// runExplain fails if there is no such object, or if that is unknown.
+// runExplain fails if the object does not exist, or if that is unknown.
 func runExplain(ctx context.Context, kind explain.Kind, flags *explainFlags, stdout, stderr io.Writer) error {
 	if flags.timeout <= 0 {
 		return fmt.Errorf("--timeout=%s is too short to read a cluster", flags.timeout)

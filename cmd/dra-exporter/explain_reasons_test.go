@@ -16,13 +16,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// small serves the cluster of testdata/explain.yaml and the objects of a test.
-func small(t *testing.T, more ...apiserver.Object) string {
+// smallCluster serves the cluster of testdata/explain.yaml and the objects of a
+// test.
+func smallCluster(t *testing.T, more ...apiserver.Object) string {
 	t.Helper()
-	return smallWith(t, apiserver.Options{}, more...)
+	return smallClusterWith(t, apiserver.Options{}, more...)
 }
 
-func smallWith(t *testing.T, options apiserver.Options, more ...apiserver.Object) string {
+func smallClusterWith(t *testing.T, options apiserver.Options, more ...apiserver.Object) string {
 	t.Helper()
 	server, err := apiserver.Start(t.Context(), options)
 	if err != nil {
@@ -39,7 +40,7 @@ func smallWith(t *testing.T, options apiserver.Options, more ...apiserver.Object
 	return kubeconfigOf(t, server.Config().Host)
 }
 
-// objectsOf reads a List of any kinds that a cluster of devices has.
+// objectsOf decodes a List of the kinds that the tests use.
 func objectsOf(t *testing.T, text []byte) []apiserver.Object {
 	t.Helper()
 	var list struct {
@@ -69,17 +70,18 @@ func objectsOf(t *testing.T, text []byte) []apiserver.Object {
 	return objects
 }
 
-// waiter is a pod that waits for a claim with the specification.
-func waiter(t *testing.T, specification string) []apiserver.Object {
+// pendingPodObjects returns a pod that is pending for a claim with the
+// specification.
+func pendingPodObjects(t *testing.T, specification string) []apiserver.Object {
 	t.Helper()
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "team-a"}}
 	if err := yaml.UnmarshalStrict([]byte(specification), &claim.Spec); err != nil {
 		t.Fatal(err)
 	}
-	return []apiserver.Object{claim, waitingPod("train-0", "train")}
+	return []apiserver.Object{claim, pendingPod("train-0", "train")}
 }
 
-func waitingPod(name, claim string) *corev1.Pod {
+func pendingPod(name, claim string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"},
 		Spec: corev1.PodSpec{
@@ -93,28 +95,29 @@ func waitingPod(name, claim string) *corev1.Pod {
 	}
 }
 
-// one is a specification of a single request.
-func one(terms string) string {
+// singleRequest returns a specification of a single request.
+func singleRequest(terms string) string {
 	return "devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, allocationMode: ExactCount, " + terms + "}}]}"
 }
 
-// From real objects to words: each reason that devices give, with what to do.
+// Each reason that depends on devices, from real objects to its text and
+// advice.
 func TestExplainEachReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		specification string
 		want          []string
 	}{
-		"insufficient_devices": {one("count: 6"), []string{"pending since", "asks for 6 devices, and only 5 of the", "add 1 matching device", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
-		"fragmented":           {one("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
-		"tainted": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
+		"insufficient_devices": {singleRequest("count: 6"), []string{"pending since", "asks for 6 devices, and only 5 of the", "add 1 matching device", "1 of 5 devices for request gpu has a taint that is not tolerated"}},
+		"fragmented":           {singleRequest("count: 2"), []string{"2 are free, but no node has more than 1", "request gpu needs 2 devices on one node", "team-b/serve (pod serve-0)"}},
+		"tainted": {singleRequest(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "B200"'}}]`), []string{
 			"taint example.com/cooling=broken:NoSchedule of the driver", "`tolerations: [{key: example.com/cooling, operator: Exists, effect: NoSchedule}]`", "such as gpu.example.com/node-c/gpu-0"}},
-		"no_matching_device": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU"'}}]`), []string{
+		"no_matching_device": {singleRequest(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU"'}}]`), []string{
 			"widen the selectors of request gpu: they match none of 5 devices of class gpu.example.com", `selected by device.attributes["gpu.example.com"].model == "TPU"`}},
-		"no_matching_device, for CEL that does not compile": {one(`count: 1, selectors: [{cel: {expression: 'device.atributes["x"].y'}}]`), []string{
+		"no_matching_device, for CEL that does not compile": {singleRequest(`count: 1, selectors: [{cel: {expression: 'device.atributes["x"].y'}}]`), []string{
 			"CEL expressions that fail", "request gpu:", `device.atributes["x"].y`, "correct the CEL expression of request gpu: it does not compile"}},
-		"no_matching_device, for CEL that fails": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
+		"no_matching_device, for CEL that fails": {singleRequest(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].flavour == "x"'}}]`), []string{
 			"fails for gpu.example.com/", "no such key: flavour", "check first that the attribute or capacity exists"}},
-		"undetermined": {one(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU" // ` + strings.Repeat("long ", 1000) + `'}}]`), []string{
+		"undetermined": {singleRequest(`count: 1, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "TPU" // ` + strings.Repeat("long ", 1000) + `'}}]`), []string{
 			"cannot be diagnosed: one of its selectors has 5055 bytes, more than the limit of 4096", "exceeds a"}},
 		"no_device_class": {"devices: {requests: [{name: gpu, exactly: {deviceClassName: gpus.example.com, allocationMode: ExactCount, count: 1}}]}", []string{
 			"create DeviceClass gpus.example.com", "similar to gpus.example.com: gpu.example.com"}},
@@ -132,8 +135,8 @@ func TestExplainEachReason(t *testing.T) {
 			"gpu: the first of these that can be allocated", "gpu/large", "gpu/small", "one alternative of a prioritized list is enough"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kubeconfig := small(t, waiter(t, test.specification)...)
-			code, stdout, stderr := asked(kubeconfig, "claim", "team-a/train")
+			kubeconfig := smallCluster(t, pendingPodObjects(t, test.specification)...)
+			code, stdout, stderr := runExplainCommand(kubeconfig, "claim", "team-a/train")
 			reason, _, _ := strings.Cut(name, ",")
 			for _, want := range append(test.want, "Pending: "+reason) {
 				if !strings.Contains(flat(stdout), want) {
@@ -148,12 +151,12 @@ func TestExplainEachReason(t *testing.T) {
 	}
 }
 
-// flat undoes the breaking of lines.
+// flat replaces line breaks by spaces.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Who holds a device of a claim is looked for beyond its reservations, before
-// anybody is told to delete it.
-func TestExplainWhoHoldsDevices(t *testing.T) {
+// The holders of a claim's device are looked up beyond its reservations, before
+// the advice is to delete it.
+func TestExplainDeviceHolders(t *testing.T) {
 	held := func(name, node string, reserved ...resourcev1.ResourceClaimConsumerReference) *resourcev1.ResourceClaim {
 		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"}}
 		claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
@@ -169,24 +172,24 @@ func TestExplainWhoHoldsDevices(t *testing.T) {
 		never string
 	}{
 		"a group":          {[]apiserver.Object{held("other", "node-a", group)}, "team-a/other (PodGroup gang)", "kubectl delete resourceclaim"},
-		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), waitingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
+		"a pod that waits": {[]apiserver.Object{held("other", "node-a"), pendingPod("next-0", "other")}, "team-a/other (pod next-0)", "kubectl delete resourceclaim"},
 		"pods that are gone": {[]apiserver.Object{held("other", "node-a", resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "gone-0", UID: "gone-0"})},
 			"the pods of team-a/other no longer exist: the controller manager's", "gone-0"},
 		"nobody": {[]apiserver.Object{held("other", "node-a")}, "no pod uses it: `kubectl delete resourceclaim -n team-a other`", "(no pod)"},
 	} {
-		_, stdout, _ := asked(small(t, append(test.more, waiter(t, one("count: 2"))...)...), "claim", "team-a/train")
+		_, stdout, _ := runExplainCommand(smallCluster(t, append(test.more, pendingPodObjects(t, singleRequest("count: 2"))...)...), "claim", "team-a/train")
 		if text := flat(stdout); !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
 			t.Errorf("%s: want %q and not %q in\n%s", name, test.want, test.never, stdout)
 		}
 	}
 }
 
-// A pod that asks for an extended resource has no claim while it waits.
-func TestExplainAnExtendedResource(t *testing.T) {
-	pod := waitingPod("infer", "")
+// A pod that requests an extended resource has no claim while it is pending.
+func TestExplainExtendedResource(t *testing.T) {
+	pod := pendingPod("infer", "")
 	pod.Spec.ResourceClaims = nil
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}
-	_, stdout, _ := asked(small(t, pod), "pod", "team-a/infer")
+	_, stdout, _ := runExplainCommand(smallCluster(t, pod), "pod", "team-a/infer")
 	for _, want := range []string{"Extended resource example.com/gpu: fragmented", "2 devices of class gpu.example.com", "recreate the pod"} {
 		if !strings.Contains(flat(stdout), want) {
 			t.Errorf("no word of %q in\n%s", want, stdout)
@@ -194,24 +197,24 @@ func TestExplainAnExtendedResource(t *testing.T) {
 	}
 }
 
-// Pods that share a claim wait for one thing, and are told of once, however
-// many they are.
-func TestExplainAClaimOfManyPods(t *testing.T) {
-	objects := waiter(t, one("count: 6"))
+// Pods that share a claim have one explanation, however many they are.
+func TestExplainClaimOfManyPods(t *testing.T) {
+	objects := pendingPodObjects(t, singleRequest("count: 6"))
 	for i := range 40 {
-		objects = append(objects, waitingPod(fmt.Sprintf("train-%d", i+1), "train"))
+		objects = append(objects, pendingPod(fmt.Sprintf("train-%d", i+1), "train"))
 	}
-	_, stdout, _ := asked(small(t, objects...), "claim", "team-a/train")
+	_, stdout, _ := runExplainCommand(smallCluster(t, objects...), "claim", "team-a/train")
 	if strings.Count(stdout, "Pending: insufficient_devices") != 1 || strings.Contains(stdout, "unknown") || !strings.Contains(flat(stdout), "and 37 more: pending since") {
 		t.Errorf("not told once:\n%s", stdout)
 	}
 }
 
-// Who has its devices and is not running yet is told what is going on.
-func TestExplainAPhaseUnderWay(t *testing.T) {
-	kubeconfig := small(t)
+// A pod that has its devices and is not running has its current phase
+// explained.
+func TestExplainCurrentPhase(t *testing.T) {
+	kubeconfig := smallCluster(t)
 	for _, args := range [][]string{{"claim", "team-b/preparing"}, {"pod", "team-b/preparing-0"}} {
-		_, stdout, _ := asked(kubeconfig, args...)
+		_, stdout, _ := runExplainCommand(kubeconfig, args...)
 		for _, want := range []string{"preparation", "in progress since 2026-11-20 09:00:02 UTC", "on node-b, gpu.example.com prepares the devices"} {
 			if !strings.Contains(flat(stdout), want) {
 				t.Errorf("%v: no word of %q in\n%s", args, want, stdout)
@@ -220,14 +223,13 @@ func TestExplainAPhaseUnderWay(t *testing.T) {
 	}
 }
 
-// A rule taints devices from outside of their slices: it is named, with how
-// to be rid of it.
-func TestExplainATaintRule(t *testing.T) {
+// A device taint rule is named, with advice on how to remove it.
+func TestExplainTaintRule(t *testing.T) {
 	driver := "gpu.example.com"
 	rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "maintenance"}}
 	rule.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: &driver}
 	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/maintenance", Value: "planned", Effect: resourcev1.DeviceTaintEffectNoSchedule}
-	_, stdout, _ := asked(small(t, append(waiter(t, one("count: 2")), rule)...), "claim", "team-a/train")
+	_, stdout, _ := runExplainCommand(smallCluster(t, append(pendingPodObjects(t, singleRequest("count: 2")), rule)...), "claim", "team-a/train")
 	for _, want := range []string{
 		"Pending: tainted", "taint example.com/maintenance=planned:NoSchedule of the rule maintenance", "makes 5 of 5 devices unusable for request gpu",
 		"{key: example.com/maintenance, operator: Exists, effect: NoSchedule}", "which can be deleted: `kubectl get devicetaintrules`",
@@ -238,16 +240,16 @@ func TestExplainATaintRule(t *testing.T) {
 	}
 }
 
-// Whoever sees one namespace alone sees devices as free that others hold:
-// that they would suffice is then not said.
-func TestExplainDoesNotGuessWhatIsFree(t *testing.T) {
+// With access to one namespace only, devices held by others appear free: the
+// output does not claim that devices suffice.
+func TestExplainWithoutOtherNamespaces(t *testing.T) {
 	confined := apiserver.Options{Intercept: func(request apiserver.Request) int {
 		if request.Namespace == "" && request.Resource == "resourceclaims" {
 			return http.StatusForbidden
 		}
 		return 0
 	}}
-	code, stdout, stderr := asked(smallWith(t, confined, waiter(t, one("count: 2"))...), "claim", "team-a/train")
+	code, stdout, stderr := runExplainCommand(smallClusterWith(t, confined, pendingPodObjects(t, singleRequest("count: 2"))...), "claim", "team-a/train")
 	for _, want := range []string{"Pending: unknown", "3 cannot allocate all claims", "the claims of other namespaces could not be read", "gpu 2 6 5 5 4 4 2"} {
 		if !strings.Contains(flat(stdout), want) {
 			t.Errorf("no word of %q", want)

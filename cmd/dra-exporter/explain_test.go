@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// asked runs the program's explain command as a person does, and returns the
-// exit code and what it wrote.
-func asked(kubeconfig string, args ...string) (code int, stdout, stderr string) {
+// runExplainCommand runs the program's explain command as a user does, and
+// returns the exit code and the output.
+func runExplainCommand(kubeconfig string, args ...string) (code int, stdout, stderr string) {
 	var out, trouble bytes.Buffer
 	args = append([]string{"explain", "--kubeconfig=" + kubeconfig}, args...)
 	code = run(args, &out, &trouble)
@@ -44,9 +44,9 @@ current-context: mine
 	return path
 }
 
-// moment serves what a real cluster held at one moment, with its node, which
-// the recording lacks.
-func moment(t *testing.T, name string, options apiserver.Options) *apiserver.Server {
+// snapshotServer serves the recorded objects of a real cluster, with its node,
+// which the recording lacks.
+func snapshotServer(t *testing.T, name string, options apiserver.Options) *apiserver.Server {
 	t.Helper()
 	server, err := apiserver.Start(t.Context(), options)
 	if err != nil {
@@ -88,9 +88,9 @@ func recorded[T any, O interface {
 	return objects
 }
 
-// The questions that a real cluster's objects raise are answered.
-func TestExplainARealCluster(t *testing.T) {
-	kubeconfig := kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host)
+// The pending references of a real cluster are explained.
+func TestExplainRealCluster(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, snapshotServer(t, "01-round1", apiserver.Options{}).Config().Host)
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -109,7 +109,7 @@ func TestExplainARealCluster(t *testing.T) {
 		"too short":           {[]string{"claim", "too-many", "--timeout=0s"}, 1, []string{"--timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := asked(kubeconfig, test.args...)
+			code, stdout, stderr := runExplainCommand(kubeconfig, test.args...)
 			text := stdout
 			if test.code != 0 {
 				text = stderr
@@ -127,10 +127,11 @@ func TestExplainARealCluster(t *testing.T) {
 	}
 }
 
-// The JSON document says the same, and nothing but it is on standard output.
+// The JSON document has the same content, and is the only text on standard
+// output.
 func TestExplainAsJSON(t *testing.T) {
-	kubeconfig := kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host)
-	code, stdout, stderr := asked(kubeconfig, "claim", "too-many", "-o", "json")
+	kubeconfig := kubeconfigOf(t, snapshotServer(t, "01-round1", apiserver.Options{}).Config().Host)
+	code, stdout, stderr := runExplainCommand(kubeconfig, "claim", "too-many", "-o", "json")
 	var report struct {
 		APIVersion, Kind, Namespace, Name, State string
 		Waiting                                  []struct {
@@ -155,8 +156,8 @@ func TestExplainAsJSON(t *testing.T) {
 	}
 }
 
-// Called as a plugin of kubectl, the program explains.
-func TestArgumentsOfThePlugin(t *testing.T) {
+// As a plugin of kubectl, the program runs explain.
+func TestPluginArguments(t *testing.T) {
 	for program, want := range map[string]string{
 		"/usr/local/bin/dra-exporter":         "claim x",
 		"/home/me/bin/kubectl-dra_explain":    "explain claim x",
@@ -182,8 +183,8 @@ func TestExplainHelpIsStable(t *testing.T) {
 	}
 }
 
-// Without any kubeconfig one sentence says what to give.
-func TestExplainWithoutAKubeconfig(t *testing.T) {
+// Without a kubeconfig one sentence explains what to set.
+func TestExplainWithoutKubeconfig(t *testing.T) {
 	command := program(t.Context(), "explain", "claim", "a/b")
 	command.Env = append(command.Env, "HOME="+t.TempDir(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")
 	output, err := command.CombinedOutput()
@@ -192,10 +193,10 @@ func TestExplainWithoutAKubeconfig(t *testing.T) {
 	}
 }
 
-// $KUBECONFIG is found, as by kubectl.
-func TestExplainFindsTheKubeconfig(t *testing.T) {
+// $KUBECONFIG is used as by kubectl.
+func TestExplainUsesKubeconfigVariable(t *testing.T) {
 	command := program(t.Context(), "explain", "claim", "unused")
-	command.Env = append(command.Env, "KUBECONFIG="+kubeconfigOf(t, moment(t, "01-round1", apiserver.Options{}).Config().Host))
+	command.Env = append(command.Env, "KUBECONFIG="+kubeconfigOf(t, snapshotServer(t, "01-round1", apiserver.Options{}).Config().Host))
 	output, err := command.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "h-pending/unused is unused") {
 		t.Errorf("%v: %s", err, output)

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// What may not be read is named, with what is not known because of it; what
-// is said rests on the rest.
+// Collections that cannot be read are named, with what is unknown because of
+// it; the rest is explained without them.
 func TestExplainWithoutPermission(t *testing.T) {
 	forbid := func(refuse func(apiserver.Request) bool) apiserver.Options {
 		return apiserver.Options{Intercept: func(request apiserver.Request) int {
@@ -60,8 +60,8 @@ func TestExplainWithoutPermission(t *testing.T) {
 		"nothing at all":     {forbid(func(apiserver.Request) bool { return true }), []string{"claim", "too-many"}, 1, []string{"nothing can be read from the API server", "forbidden"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kubeconfig := kubeconfigOf(t, moment(t, "01-round1", test.options).Config().Host)
-			code, stdout, stderr := asked(kubeconfig, test.args...)
+			kubeconfig := kubeconfigOf(t, snapshotServer(t, "01-round1", test.options).Config().Host)
+			code, stdout, stderr := runExplainCommand(kubeconfig, test.args...)
 			if code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
@@ -80,9 +80,10 @@ func TestExplainWithoutPermission(t *testing.T) {
 	}
 }
 
-// Without an API server, or with one that is too old, one sentence says so.
-func TestExplainWithoutAnAPIServer(t *testing.T) {
-	old := moment(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
+// Without an API server, or with a version that is too old, one sentence says
+// so.
+func TestExplainWithoutAPIServer(t *testing.T) {
+	old := snapshotServer(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
 		if slices.Contains([]string{"resourceclaims", "resourceslices", "deviceclasses", "resourceclaimtemplates"}, request.Resource) {
 			return http.StatusNotFound
 		}
@@ -96,7 +97,7 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 		"too old":        {kubeconfigOf(t, old.Config().Host), "Kubernetes 1.34"},
 		"no kubeconfig":  {filepath.Join(t.TempDir(), "none"), "none"},
 	} {
-		code, stdout, stderr := asked(test.kubeconfig, "claim", "too-many", "--timeout=5s")
+		code, stdout, stderr := runExplainCommand(test.kubeconfig, "claim", "too-many", "--timeout=5s")
 		if code != 1 || stdout != "" || !strings.Contains(stderr, test.want) {
 			t.Errorf("%s: exit code %d, %q, %q", name, code, stdout, stderr)
 		}
@@ -106,10 +107,10 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// A cluster that answers slowly is waited for, with a word, but not forever.
-func TestExplainASlowCluster(t *testing.T) {
+// A slow cluster is waited for, with a progress message, up to a deadline.
+func TestExplainSlowCluster(t *testing.T) {
 	stuck := make(chan struct{})
-	server := moment(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
+	server := snapshotServer(t, "01-round1", apiserver.Options{Intercept: func(request apiserver.Request) int {
 		if request.Resource == "resourceslices" {
 			<-stuck
 		}
@@ -117,7 +118,7 @@ func TestExplainASlowCluster(t *testing.T) {
 	}})
 	t.Cleanup(func() { close(stuck) })
 	began := time.Now()
-	code, stdout, stderr := asked(kubeconfigOf(t, server.Config().Host), "claim", "too-many", "--timeout=3s")
+	code, stdout, stderr := runExplainCommand(kubeconfigOf(t, server.Config().Host), "claim", "too-many", "--timeout=3s")
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("waited for %s, though 3 s were given", took)
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
-// webFlags say how a role is served, and how it logs.
+// webFlags configure how a role is served, and how it logs.
 type webFlags struct {
 	toolkit *toolkit.FlagConfig
 	address string // the flag that the addresses are from; empty: --web.listen-address
@@ -40,7 +40,7 @@ type webFlags struct {
 	log     *promslog.Config
 }
 
-// at is the same at the address of another flag.
+// at returns the flags with the address of another flag.
 func (f *webFlags) at(address, flag string) *webFlags {
 	other, listen := *f, *f.toolkit
 	other.address = flag
@@ -61,7 +61,7 @@ func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.
 	}, log)
 }
 
-// flagSet is what both an application and one command of it can do.
+// flagSet is implemented by an application and by a command.
 type flagSet interface {
 	Flag(name, help string) *kingpin.FlagClause
 }
@@ -76,7 +76,7 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	return f
 }
 
-// addLogFlags adds --log.level and --log.format in the words of Prometheus.
+// addLogFlags adds --log.level and --log.format as named by Prometheus.
 func addLogFlags(command flagSet, config *promslog.Config) {
 	config.Level, config.Format = promslog.NewLevel(), promslog.NewFormat()
 	command.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").
@@ -85,8 +85,8 @@ func addLogFlags(command flagSet, config *promslog.Config) {
 		HintOptions(promslog.FormatFlagOptions...).SetValue(config.Format)
 }
 
-// logger writes nothing that a terminal would act upon; of JSON that is more than
-// slog escapes. It also takes in what client-go has to say, which knows only one
+// logger escapes control characters for terminals; in JSON these are more than
+// slog escapes. It also receives the logs of client-go, which has only one
 // logger for the whole process.
 func (f *webFlags) logger() *slog.Logger {
 	config := *f.log
@@ -96,14 +96,14 @@ func (f *webFlags) logger() *slog.Logger {
 	return log
 }
 
-// discardLogs silences this process: what fails is in the report.
+// discardLogs discards the logs of this process: failures are in the report.
 func discardLogs() *slog.Logger {
 	log := slog.New(slog.DiscardHandler)
 	klog.SetSlogLogger(log)
 	return log
 }
 
-// agentFlags say what the node role reads and for how long it keeps it.
+// agentFlags configure what the node role reads and for how long it keeps it.
 type agentFlags struct {
 	interval     time.Duration
 	slowInterval time.Duration
@@ -136,12 +136,12 @@ func addAgentFlags(command flagSet) *agentFlags {
 	return f
 }
 
-// addDCGMFlag adds the flag that the demo has as well.
+// addDCGMFlag adds a flag that the demo also has.
 func addDCGMFlag(command flagSet, mode *string) {
 	command.Flag("metrics.dcgm", "Also export the metrics of dcgm-exporter under its names. copy: the value of the whole device for each pod; split: the pod's part if it is known.").PlaceHolder("copy|split").EnumVar(mode, dcgmnames.Copy.String(), dcgmnames.Split.String())
 }
 
-// check refuses what could not work. The message names the flag.
+// check refuses invalid values. The message names the flag.
 func (f *agentFlags) check() error {
 	switch {
 	case f.interval < 100*time.Millisecond:
@@ -196,7 +196,8 @@ func (f *agentFlags) files(serve *webFlags) error {
 	return web.CheckFile(serve.toolkit)
 }
 
-// derive makes the rows under dcgm-exporter's names where they are asked for.
+// derive returns the function that adds rows under dcgm-exporter's names, if
+// they are enabled.
 func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Row, error) {
 	if f.dcgm == "" {
 		return nil, nil
@@ -209,7 +210,7 @@ func (f *agentFlags) derive(config node.Config) (func(node.Snapshot) []metric.Ro
 	return func(s node.Snapshot) []metric.Row { return translator.Rows(s.At.Elapsed, s.Rows) }, nil
 }
 
-// accessFlags say who may read the pages, besides the web configuration.
+// accessFlags configure who may read the pages, besides the web configuration.
 type accessFlags struct {
 	kubernetes bool
 	audiences  []string
@@ -220,7 +221,7 @@ func (f *accessFlags) add(command flagSet) {
 	command.Flag("web.kubernetes-audience", "Required audience of tokens, with --web.kubernetes-auth. Default: the audience of the API server. Repeatable.").PlaceHolder("AUDIENCE").StringsVar(&f.audiences)
 }
 
-// check refuses what could not work. The message names the flag.
+// check refuses invalid values. The message names the flag.
 func (f *accessFlags) check(config *rest.Config) error {
 	switch {
 	case !f.kubernetes && len(f.audiences) > 0:
@@ -232,8 +233,8 @@ func (f *accessFlags) check(config *rest.Config) error {
 	}
 }
 
-// addPushFlags adds what is most often set of pushing by OTLP; the standard
-// OTEL_* variables say the rest.
+// addPushFlags adds the most common settings of pushing by OTLP; the standard
+// OTEL_* variables have the others.
 func addPushFlags(command flagSet) *otlpsettings.Flags {
 	f := &otlpsettings.Flags{}
 	command.Flag("otlp.endpoint", "Also push to this OpenTelemetry collector, such as http://collector:4317. OTEL_EXPORTER_OTLP_ENDPOINT sets it too; see docs/opentelemetry.md.").PlaceHolder("URL").StringVar(&f.Endpoint)
@@ -244,7 +245,8 @@ func addPushFlags(command flagSet) *otlpsettings.Flags {
 	return f
 }
 
-// pushSettings reads flags and environment; the error names what is wrong.
+// pushSettings reads flags and environment; the error names the setting that is
+// wrong.
 func pushSettings(flags *otlpsettings.Flags) (otlpsettings.Settings, error) {
 	settings, err := otlpsettings.Load(*flags, os.LookupEnv)
 	if err != nil {

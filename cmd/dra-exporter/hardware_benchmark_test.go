@@ -46,7 +46,7 @@ func benchmarkSample(b *testing.B, from device.Source) {
 	}
 }
 
-// benchmarkScrape counts the client's reading too.
+// benchmarkScrape includes the client's reading.
 func benchmarkScrape(b *testing.B, from device.Source) {
 	address := serve(b, testFlags(), role.NodeOptions{Name: "n", Socket: "/does/not/exist", Sources: []device.Source{from}})
 	page := eventually(b, address+"/metrics", "dra_device_engine_active_ratio{")

@@ -34,11 +34,10 @@ import (
 )
 
 // forged is the name of a series, an element and a member of JSON that exist
-// only where a string has become more than a value.
+// only if a string was interpreted as more than a value.
 const forged = "forged"
 
-// hostileStrings are what somebody might choose for a name, each to do harm to
-// another reader.
+// hostileStrings returns names that could harm a reader of some format.
 func hostileStrings() map[string]string {
 	return map[string]string{
 		"a line of the text format": "x\n" + forged + `{a="b"} 1` + "\n# HELP y",
@@ -59,7 +58,7 @@ func hostileStrings() map[string]string {
 	}
 }
 
-// hostileSource is hardware that says what it likes of itself.
+// hostileSource is hardware that reports a given text.
 type hostileSource struct{ text string }
 
 func (hostileSource) Name() string { return "hostile" }
@@ -75,8 +74,8 @@ func (s hostileSource) Read(context.Context, device.Tier) ([]device.Observation,
 	}}, nil
 }
 
-// inPath is as much of the text as fits into the path of a request: a claim is
-// asked for by its namespace and its name.
+// inPath returns as much of the text as fits into the path of a request: a
+// claim is requested by its namespace and its name.
 func inPath(text string) string {
 	return strings.ToValidUTF8(strings.ToValidUTF8(text, "?")[:min(len(strings.ToValidUTF8(text, "?")), 200)], "?")
 }
@@ -115,13 +114,13 @@ func hostileObjects(text string) []apiserver.Object {
 	return []apiserver.Object{claim, waiting, slice, pod, queued}
 }
 
-// hostileNode runs an agent where everybody says the text, and hostileCluster
-// the other role.
+// hostileNode runs an agent whose sources all report the text, and
+// hostileCluster the other role.
 func hostileNode(t *testing.T, text string, server *apiserver.Server) string {
 	t.Helper()
 	dir := t.TempDir()
 	around := role.NodeOptions{Name: "n", Socket: filepath.Join(dir, "kubelet.sock"), CDIDirs: []string{dir}, API: server.Config(), Sources: []device.Source{hostileSource{text}}}
-	// gRPC refuses to send strings that are no UTF-8.
+	// gRPC refuses to send strings that are not UTF-8.
 	valid, named := strings.ToValidUTF8(text, "?"), inPath(text)
 	kubelet, err := kubelets.Start(t.Context(), around.Socket, kubelets.Options{Pods: []kubelets.Pod{{Namespace: "ns" + named, Name: "pod" + valid,
 		Containers: []kubelets.Container{{Name: "main" + valid, Uses: []kubelets.Use{{Claim: "claim" + named}}, Plugins: []kubelets.Plugin{{Resource: "v/" + valid, DeviceIDs: []string{valid}}}}},
@@ -169,8 +168,7 @@ func hostileCluster(t *testing.T, server *apiserver.Server) string {
 }
 
 // decoded is the page in a format, decoded and checked: every family and label
-// has a name of ours, every value is valid and bounded, and no series is there
-// twice.
+// is known, every value is valid and bounded, and no series is duplicate.
 func decoded(t *testing.T, address string, format expfmt.Format) map[string]*dto.MetricFamily {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/metrics", http.NoBody)
@@ -224,11 +222,11 @@ func checkLabels(t *testing.T, family string, metric *dto.Metric, series map[str
 	series[key] = true
 }
 
-// checkPages looks at what people and programs read beside metrics.
+// checkPages checks the other pages and documents.
 func checkPages(t *testing.T, address string, apis ...string) {
 	t.Helper()
 	_, page := get(t, address+"/")
-	if at := strings.IndexFunc(page, acts); at >= 0 {
+	if at := strings.IndexFunc(page, isControl); at >= 0 {
 		t.Errorf("the page has %+q", page[at:min(at+40, len(page))])
 	}
 	document, err := html.Parse(strings.NewReader(page))
@@ -254,7 +252,7 @@ func checkPages(t *testing.T, address string, apis ...string) {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK || !utf8.ValidString(text) {
 			t.Errorf("%s: %d, %v", api, status, err)
 		}
-		if at := strings.IndexFunc(text, acts); at >= 0 {
+		if at := strings.IndexFunc(text, isControl); at >= 0 {
 			t.Errorf("%s has %+q", api, text[at:min(at+40, len(text))])
 		}
 		if hasMember(answer, forged) {
@@ -263,9 +261,10 @@ func checkPages(t *testing.T, address string, apis ...string) {
 	}
 }
 
-// acts reports whether a character is neither seen nor a space or a line's end: one
-// that a terminal obeys, that reorders the text beside it, or that has no width.
-func acts(r rune) bool {
+// isControl reports whether a character is neither visible nor a space or a
+// line break: it controls a terminal, reorders the text beside it, or has no
+// width.
+func isControl(r rune) bool {
 	return !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != '\n' && r != '\t'
 }
 
@@ -287,8 +286,8 @@ func hasMember(value any, name string) bool {
 	return false
 }
 
-// Whatever users, drivers, vendors and files call things: what comes out of
-// both roles are values, which every reader reads as such.
+// Strings of users, drivers, vendors and files are nothing but values in the
+// output of both roles.
 func TestHostileStrings(t *testing.T) {
 	formats := []expfmt.Format{expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim)}
 	for name, text := range hostileStrings() {
@@ -319,9 +318,9 @@ func TestHostileStrings(t *testing.T) {
 	}
 }
 
-// checkOpenMetrics reads the page line by line: a string in it has no line's
-// end, so that each line is a comment or a series of a family of ours, and the
-// last alone is the end.
+// checkOpenMetrics reads the page line by line: no string breaks a line, each
+// line is a comment or a series of a known family, and only the last line is
+// the end.
 func checkOpenMetrics(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/metrics", http.NoBody)
@@ -343,8 +342,7 @@ func checkOpenMetrics(t *testing.T, address string) {
 	}
 }
 
-// Whatever is logged: a record is one line of its format, and a terminal only
-// shows it.
+// Any log record is one line of its format, without control characters.
 func TestHostileLogs(t *testing.T) {
 	for _, format := range []string{"logfmt", "json"} {
 		for name, text := range hostileStrings() {
@@ -355,7 +353,7 @@ func TestHostileLogs(t *testing.T) {
 			}
 			(&webFlags{log: config}).logger().Warn("message "+text, "error", errors.New(text), "name", text)
 			line, rest, _ := strings.Cut(out.String(), "\n")
-			if at := strings.IndexFunc(line, acts); at >= 0 || rest != "" {
+			if at := strings.IndexFunc(line, isControl); at >= 0 || rest != "" {
 				t.Errorf("%s, %s: %+.200q, and then %+.100q", format, name, line[max(at, 0):], rest)
 			}
 			if format == "json" {

@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // people's kubeconfigs use it
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // used in kubeconfigs of users
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// personFlags say which cluster a person means, as kubectl has them.
+// personFlags select a cluster and namespace, as kubectl's flags do.
 type personFlags struct {
 	kubeconfig string
 	context    string
-	namespace  string // its flag says something else in each command
+	namespace  string // its flag has another help text in each command
 }
 
 // addTo adds the flags that are the same in each command.
@@ -22,7 +22,7 @@ func (f *personFlags) addTo(command flagSet) {
 	command.Flag("context", "Context of the kubeconfig to use.").StringVar(&f.context)
 }
 
-// connection finds the cluster as kubectl does, and the namespace to look in.
+// connection returns the cluster that kubectl would use, and the namespace.
 func (f *personFlags) connection() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig

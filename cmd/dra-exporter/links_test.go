@@ -44,7 +44,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// documents are the Markdown files of the project, those of built tools left out.
+// documents returns the Markdown files of the project, without those of built
+// tools.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
@@ -74,7 +75,7 @@ func readText(t *testing.T, file string) string {
 	return string(text)
 }
 
-// anchors are the names by which GitHub links to a document's headings.
+// anchors returns the names by which GitHub links to a document's headings.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for line := range strings.Lines(fencedCode.ReplaceAllString(text, "")) {

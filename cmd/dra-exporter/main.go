@@ -21,7 +21,7 @@ func main() {
 	os.Exit(run(arguments(os.Args), os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 0, or 1 where starting was impossible.
+// run returns the exit code: 0, or 1 if starting was impossible.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,7 +54,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	c.app.HelpFlag.Short('h').NoEnvar()
 	c.app.Version(versionText())
 	setUsage(c.app)
-	c.app.VersionFlag.NoEnvar() // DRA_EXPORTER_VERSION is what many would call a version
+	c.app.VersionFlag.NoEnvar() // DRA_EXPORTER_VERSION is a likely name for a variable with a version
 	addNode(c, stderr)
 	addCluster(c, stderr)
 	addDemo(c, stdout, stderr)
@@ -65,7 +65,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	return c, addCheck(c, stdout, stderr)
 }
 
-// newApp returns a command line that is only parsed.
+// newApp returns a command line that can only be parsed.
 func newApp() *kingpin.Application {
 	c, _ := newCommands(io.Discard, io.Discard)
 	return c.app

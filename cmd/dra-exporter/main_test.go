@@ -22,7 +22,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// asProgram makes the test binary be dra-exporter: its own process, with
+// asProgram makes the test binary run as dra-exporter: a separate process, with
 // signals and an exit code.
 const asProgram = "DRA_EXPORTER_TEST_AS_PROGRAM"
 
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is dra-exporter with the arguments, not started yet.
+// program returns dra-exporter with the arguments, not started yet.
 func program(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, os.Args[0], args...)
 	command.Env = append(os.Environ(), asProgram+"=1")
 	return command
 }
 
-func TestWhatCannotStartSaysWhy(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	directory := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(directory, name)
@@ -118,8 +118,8 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-// What stands in a variable is refused by the variable's name: whoever reads the
-// message has given no flag. Those of the command above count as well.
+// An invalid value of a variable is refused by the variable's name, not by the
+// flag's. This includes variables of the parent commands.
 func TestRefusedVariables(t *testing.T) {
 	for variable, args := range map[string][]string{
 		"DRA_EXPORTER_LOG_LEVEL=loud":               {"node"},
@@ -139,7 +139,7 @@ func TestRefusedVariables(t *testing.T) {
 	}
 }
 
-// Who asks for help is told of each command what it is for.
+// The help describes each command.
 func TestHelpOfCommands(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {}, {"check", "--help"}, {"explain", "--help"}} {
 		output, _ := program(t.Context(), args...).CombinedOutput()
@@ -159,7 +159,7 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// No share of a minute at all is the way to say that throttling is no fault.
+// A ratio of 0 disables the finding about throttling.
 func TestThrottleRatioOfZero(t *testing.T) {
 	for ratio, allowed := range map[float64]bool{0: true, 0.25: true, 1: true, -0.01: false, 1.01: false} {
 		flags := testFlags()
@@ -170,8 +170,8 @@ func TestThrottleRatioOfZero(t *testing.T) {
 	}
 }
 
-// The driver's word is what its slices say, for as long as they are watched.
-func TestTheDriversWordNeedsItsSlices(t *testing.T) {
+// Taints set by the driver are known from its slices, while those are watched.
+func TestDriverTaintsNeedSlices(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -220,8 +220,8 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the program, also while a call into a source never returns.
-func TestSIGTERMWithAHungSource(t *testing.T) {
+// SIGTERM ends the program, also while a call to a source does not return.
+func TestSIGTERMWithHungSource(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "simulated.yaml")
 	hangs := "devices: [{uuid: GPU-0, vendor: nvidia, faults: [{kind: hang}]}]"
 	if err := os.WriteFile(config, []byte(hangs), 0o600); err != nil {

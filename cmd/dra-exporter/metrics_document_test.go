@@ -24,8 +24,8 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 
 `
 
-// documented has both roles' families, and those that both have in a chapter
-// of their own.
+// documented returns the families of both roles; those that both have are in a
+// separate chapter.
 func documented() []metrictest.Chapter {
 	ofCluster := map[string]bool{}
 	for _, family := range cluster.Families() {
@@ -78,7 +78,7 @@ func TestMetricsDocument(t *testing.T) {
 	metrictest.CompareGolden(t, "../../docs/metrics.md", document.String())
 }
 
-// What both roles have is the same in both, so that one query is for both.
+// Families of both roles are identical, so that one query applies to both.
 func TestRolesAgreeOnFamilies(t *testing.T) {
 	ofNode := map[string]*metric.Family{}
 	for _, family := range node.Families() {

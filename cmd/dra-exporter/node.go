@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet"
 )
 
-// nodeFlags are those of the node role alone.
+// nodeFlags are the flags of the node role only.
 type nodeFlags struct {
 	name       string
 	kubeconfig string
@@ -32,7 +32,7 @@ type nodeFlags struct {
 
 const podsAPIHelp = "Watch the pods of this node through the kubelet's Pods API (Kubernetes 1.37 and newer) on this socket, instead of the API server: usually " + kubelet.DefaultPodsSocket + "."
 
-// addNode adds the subcommand that runs on every node.
+// addNode adds the subcommand of the node role, which runs on every node.
 func addNode(c *commands, stderr io.Writer) {
 	command := c.app.Command("node", "Run the node role: devices, the claims that hold them, and their use.")
 	flags := addNodeFlags(command)
@@ -43,7 +43,7 @@ func addNode(c *commands, stderr io.Writer) {
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runNode(ctx, flags, agent, push, web) }
 }
 
-// nodeAddress is where the node role listens by default.
+// nodeAddress is the address on which the node role listens by default.
 const nodeAddress = ":9420"
 
 func addNodeFlags(command flagSet) *nodeFlags {
@@ -111,13 +111,13 @@ func newNode(flags *agentFlags, options role.NodeOptions, log *slog.Logger) (*ro
 	return role.NewNode(options, log)
 }
 
-// roleOptions returns what the flags say of the place where the role runs.
+// roleOptions returns the options that describe the place where the role runs.
 func (f *nodeFlags) roleOptions(agent *agentFlags, log *slog.Logger) (role.NodeOptions, error) {
 	options := role.NodeOptions{Name: f.name, Clock: clock.System(), Socket: f.socket, PodsAPI: f.podsAPI, CDIDirs: f.cdiDirs, Procfs: f.procfs, Gate: &role.Gate{}}
 	if f.alone && f.podsAPI != "" {
 		return options, errors.New("--kubelet.pods-api needs the API server for claims: remove --kubernetes.disable or this flag")
 	}
-	err := f.open(&options, agent, log) // what is wrong is reported before what is missing
+	err := f.open(&options, agent, log) // errors of flags are reported before missing sources
 	if err != nil {
 		return options, err
 	}
@@ -148,7 +148,8 @@ func (f *nodeFlags) open(options *role.NodeOptions, agent *agentFlags, log *slog
 	return err
 }
 
-// hostname stands in for the node's name where no API server could contradict.
+// hostname returns the host name as the node's name, for a node without an API
+// server.
 func (f *nodeFlags) hostname() (string, error) {
 	if !f.alone {
 		return "", errors.New("the node's name is unknown: set --node.name, or NODE_NAME from the pod's spec.nodeName")
@@ -160,7 +161,7 @@ func (f *nodeFlags) hostname() (string, error) {
 	return name, nil
 }
 
-// errNotInPod says that there is no service account to reach an API server by.
+// errNotInPod means that there is no service account to reach an API server by.
 var errNotInPod = errors.New("no API server: this is not a pod; set --kubeconfig")
 
 // clusterConfig reads the kubeconfig, or the service account of the pod.

@@ -22,11 +22,11 @@ import (
 )
 
 // lister is a source of one device, used by process 10 at most, that lists its
-// processes while it is asked to.
+// processes when requested.
 type lister struct {
 	wanted func() bool
 	listed atomic.Int64
-	idle   atomic.Bool // nobody uses it
+	idle   atomic.Bool // no process uses it
 }
 
 func (*lister) Name() string                                       { return "lister" }
@@ -47,7 +47,8 @@ func (l *lister) Read(context.Context, device.Tier) ([]device.Observation, error
 	return []device.Observation{o}, nil
 }
 
-// splittable is all that splitting by processes needs, and a source that can.
+// splittable returns all that splitting by processes needs, including a source
+// that lists processes.
 func splittable(t *testing.T) (*lister, *agentFlags, role.NodeOptions) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,9 +74,9 @@ func splittable(t *testing.T) (*lister, *agentFlags, role.NodeOptions) {
 	return source, flags, around
 }
 
-// What splitting wants for is told, and sources list processes only where
-// nothing is missing.
-func TestWhatSplittingWantsFor(t *testing.T) {
+// Missing prerequisites of splitting are reported, and sources list processes
+// only if none is missing.
+func TestSplittingPrerequisites(t *testing.T) {
 	forbidding := func(r apiserver.Request) int {
 		if r.Resource == "pods" {
 			return http.StatusForbidden
@@ -112,13 +113,13 @@ func TestWhatSplittingWantsFor(t *testing.T) {
 	}
 }
 
-// A procfs that hangs is told, holds up nothing else, and is used again as
-// soon as it answers.
+// A procfs that hangs is reported, blocks nothing else, and is used again once
+// it answers.
 func TestProcfsHangs(t *testing.T) {
 	source, flags, around := splittable(t)
 	source.idle.Store(true)
 	stat := filepath.Join(around.Procfs, "10", "stat")
-	if err := errors.Join(os.Remove(stat), syscall.Mkfifo(stat, 0o644)); err != nil { // to open it waits for a writer
+	if err := errors.Join(os.Remove(stat), syscall.Mkfifo(stat, 0o644)); err != nil { // opening it blocks until there is a writer
 		t.Fatal(err)
 	}
 	page := serve(t, flags, around) + "/metrics"

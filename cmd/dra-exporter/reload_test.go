@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// startedProgram is the program in a process of its own, until the test ends.
+// startedProgram is the program as a separate process, until the test ends.
 type startedProgram struct {
 	address string
 	log     *transcript
@@ -45,7 +45,7 @@ func startProgram(t *testing.T, args ...string) startedProgram {
 	}
 }
 
-// wait returns what comes after the text in the log, with a line's end.
+// wait returns what follows the text in the log, up to the end of the line.
 func (l *transcript) wait(t *testing.T, text string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -58,8 +58,9 @@ func (l *transcript) wait(t *testing.T, text string) string {
 	}
 }
 
-// SIGHUP reloads the price list. A list that is wrong, or in another currency,
-// leaves the one of before in force, says so, and does not end the process.
+// SIGHUP reloads the price list. If the new list is invalid, or in another
+// currency, the previous one stays in force, an error is logged, and the
+// process continues.
 func TestSIGHUPReloadsPrices(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -89,7 +90,7 @@ func TestSIGHUPReloadsPrices(t *testing.T) {
 	eventually(t, node.address+"/metrics", two, succeeded)
 }
 
-// Where there is nothing to reload, SIGHUP says so.
+// Without anything to reload, SIGHUP is logged and ignored.
 func TestSIGHUPIsIgnored(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {

@@ -31,17 +31,17 @@ import (
 // planted is part of every secret of this test, and of nothing else.
 const planted = "pl4nted"
 
-// vault is a cluster in which secrets lie wherever people put them, and a
-// collector that wants one.
-type vault struct {
+// secretFixture is a cluster with secrets in all places where users put them,
+// and a collector that needs one.
+type secretFixture struct {
 	dir, kubeconfig, socket string
 	collector               *collectors.Collector
-	tokens                  atomic.Int64 // requests to the API server that had the token
+	tokens                  atomic.Int64 // requests to the API server with the token
 }
 
-func openVault(t *testing.T) *vault {
+func newSecretFixture(t *testing.T) *secretFixture {
 	t.Helper()
-	v := &vault{dir: t.TempDir()}
+	v := &secretFixture{dir: t.TempDir()}
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func openVault(t *testing.T) *vault {
 	return v
 }
 
-func (v *vault) file(t *testing.T, name, text string) string {
+func (v *secretFixture) file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(v.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -89,8 +89,8 @@ func (v *vault) file(t *testing.T, name, text string) string {
 	return path
 }
 
-// secretObjects are a pod that runs with a claim, one that waits for a class
-// that there is not, and what belongs to them.
+// secretObjects returns a running pod with a claim, a pod that is pending for a
+// class that does not exist, and the objects that belong to them.
 func secretObjects() []apiserver.Object {
 	opaque := &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.nvidia.com", Parameters: runtime.RawExtension{
 		Raw: []byte(`{"sharing":{"strategy":"MPS"},"password":"` + planted + `-opaque"}`)}}
@@ -132,7 +132,7 @@ func secretObjects() []apiserver.Object {
 	return []apiserver.Object{&corev1.Node{ObjectMeta: meta("", "n")}, claim, waiting, class, slice, train, queued}
 }
 
-// transcript is what a process writes, to be read while it runs.
+// transcript is the output of a process, readable while it runs.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -150,9 +150,9 @@ func (l *transcript) String() string {
 	return l.text.String()
 }
 
-// role runs the program as a role with all that may tell too much turned on,
-// and returns its address and its log. It ends with the test.
-func (v *vault) role(t *testing.T, args ...string) (address string, log *transcript) {
+// role runs the program as a role with all flags that could expose secrets, and
+// returns its address and its log. It ends with the test.
+func (v *secretFixture) role(t *testing.T, args ...string) (address string, log *transcript) {
 	t.Helper()
 	log = &transcript{}
 	web := v.file(t, "web.yaml", "basic_auth_users: {scraper: \"$2a$04$rPtQxd9njQK4VTYEp0hTX.2FtqxZALuzoSFuX5ka4DKdgOEE/Ux4O\"}\n")
@@ -176,7 +176,7 @@ func (v *vault) role(t *testing.T, args ...string) (address string, log *transcr
 	}
 }
 
-// read is what the address says to the scraper.
+// read returns the response to the scraper.
 func read(t *testing.T, address, accept string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -197,8 +197,8 @@ func read(t *testing.T, address, accept string) string {
 	return string(body)
 }
 
-// clean checks that a text that is to have something in it has no secret.
-func clean(t *testing.T, name, text, wanted string) {
+// expectNoSecret checks that a text contains the wanted text and no secret.
+func expectNoSecret(t *testing.T, name, text, wanted string) {
 	t.Helper()
 	if !strings.Contains(text, wanted) {
 		t.Errorf("%s has no %q, so that it shows nothing:\n%.2000s", name, wanted, text)
@@ -210,16 +210,16 @@ func clean(t *testing.T, name, text, wanted string) {
 	}
 }
 
-// Secrets that lie in pods, claims, classes, annotations, the kubeconfig, the
-// web configuration and the environment are in nothing that the roles and the
-// commands show, log or push, at whatever level.
-func TestSecretsStayWhereTheyAre(t *testing.T) {
-	v := openVault(t)
+// Secrets in pods, claims, classes, annotations, the kubeconfig, the web
+// configuration and the environment appear nowhere in what the roles and the
+// commands show, log or push, at any log level.
+func TestSecretsAreNotExposed(t *testing.T) {
+	v := newSecretFixture(t)
 	node := []string{"node", "--node.name=n", "--kubelet.pod-resources-socket=" + v.socket, "--cdi.dir=" + v.dir, "--labels.pod=team",
 		"--device.source=simulated", "--simulated.config=" + v.file(t, "gpu.yaml", oneGPU), "--device.interval=100ms"}
 	for name, test := range map[string]struct {
 		args  []string
-		paths map[string]string // what each is to say
+		paths map[string]string // wanted content by path
 	}{
 		"node":    {node, map[string]string{"/": "train", "/metrics": `pod="train"`, "/api/v1/claims": "train", "/api/v1/namespaces": "lab"}},
 		"cluster": {[]string{"cluster"}, map[string]string{"/": "queued", "/metrics": `pod="queued"`, "/api/v1/pending": "queued"}},
@@ -232,13 +232,13 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 				}
 			}
 			for path, wanted := range test.paths {
-				clean(t, path, read(t, address+path, ""), wanted)
+				expectNoSecret(t, path, read(t, address+path, ""), wanted)
 			}
-			clean(t, "OpenMetrics", read(t, address+"/metrics", "application/openmetrics-text;version=1.0.0"), "# EOF")
+			expectNoSecret(t, "OpenMetrics", read(t, address+"/metrics", "application/openmetrics-text;version=1.0.0"), "# EOF")
 			for profile, wanted := range map[string]string{"goroutine?debug=2": "main.", "heap?debug=1": "heap profile", "allocs?debug=1": "heap profile"} {
-				clean(t, profile, read(t, address+"/debug/pprof/"+profile, ""), wanted)
+				expectNoSecret(t, profile, read(t, address+"/debug/pprof/"+profile, ""), wanted)
 			}
-			clean(t, "the command line", read(t, address+"/debug/pprof/cmdline", ""), "Unknown profile")
+			expectNoSecret(t, "the command line", read(t, address+"/debug/pprof/cmdline", ""), "Unknown profile")
 			patience, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			if !v.collector.Await(patience, func(c *collectors.Collector) bool { return len(c.Requests()) > 0 }) {
@@ -249,8 +249,8 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 					t.Errorf("the collector was given %q", got)
 				}
 			}
-			clean(t, "the push", fmt.Sprint(v.collector.Metrics()), "dra_")
-			clean(t, "the log", log.String(), "level=")
+			expectNoSecret(t, "the push", fmt.Sprint(v.collector.Metrics()), "dra_")
+			expectNoSecret(t, "the log", log.String(), "level=")
 			v.collector.Forget()
 		})
 	}
@@ -260,8 +260,8 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	v.commands(t, node[1:])
 }
 
-// commands runs what a person runs.
-func (v *vault) commands(t *testing.T, node []string) {
+// commands runs the commands that users run.
+func (v *secretFixture) commands(t *testing.T, node []string) {
 	t.Helper()
 	for name, test := range map[string]struct {
 		args   []string
@@ -285,8 +285,8 @@ func (v *vault) commands(t *testing.T, node []string) {
 			if name == "headers that are none" {
 				command.Env = append(command.Env, "OTEL_EXPORTER_OTLP_HEADERS="+planted+"-no-equals-sign")
 			}
-			output, _ := command.CombinedOutput() // what it says is looked at
-			clean(t, name, string(output), test.wanted)
+			output, _ := command.CombinedOutput() // its output is checked
+			expectNoSecret(t, name, string(output), test.wanted)
 		})
 	}
 }

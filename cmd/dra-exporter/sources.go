@@ -18,7 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-// sourceAuto stands for every source that needs no configuration.
+// sourceAuto selects every source that needs no configuration.
 const sourceAuto = "auto"
 
 // deviceSource is one row of the table of device sources, in the order of
@@ -26,7 +26,7 @@ const sourceAuto = "auto"
 type deviceSource struct {
 	name  string
 	auto  bool // part of --device.source=auto
-	named bool // by a flag of its own: then it is missed where its library is missing
+	named bool // by a flag of its own: then a missing library is an error
 	open  func(sourceFlags) (device.Source, error)
 }
 
@@ -45,8 +45,8 @@ type sourceFlags struct {
 	log             *slog.Logger
 }
 
-// deviceSources is the table. DCGM is part of auto where a host engine is
-// named: an embedded one is started only for those who ask for it by name.
+// deviceSources returns the table. DCGM is part of auto if a host engine is
+// set: an embedded engine is started only if --device.source names DCGM.
 func deviceSources(flags sourceFlags) []deviceSource {
 	return []deviceSource{
 		{name: "nvml", auto: true, named: flags.nvmlLibrary != "", open: openNVML},
@@ -96,9 +96,9 @@ func sourceNames() []string {
 	return names
 }
 
-// openSources opens the sources that were asked for, in the table's order,
-// and says which of them may lack their library in silence: those that no
-// flag names.
+// openSources opens the selected sources, in the table's order, and returns
+// which of them may lack their library without a warning: those that no flag
+// names.
 func openSources(asked []string, flags sourceFlags) (sources []device.Source, optional map[string]bool, err error) {
 	if flags.hostEngine != "" && !slices.Contains(asked, "dcgm") && !slices.Contains(asked, sourceAuto) {
 		return nil, nil, errors.New("--dcgm.host-engine is set, but no --device.source is dcgm or auto: it would not be read")

@@ -29,7 +29,7 @@ type column struct {
 	partitions    bool
 }
 
-// columns are in the order of precedence.
+// columns returns the columns in the order of precedence.
 func columns() []column {
 	return []column{
 		{"nvml", "nvml", false}, {"nvml, MIG", "nvml", true},
@@ -39,17 +39,16 @@ func columns() []column {
 	}
 }
 
-// optIns are the flags that make a source read more, in the order in which a
-// cell names them.
+// optIns returns the flags that make a source read more, in the order in which
+// a cell names them.
 func optIns() []string { return []string{"", "--device.profiling", "--device.nvlink-links"} }
 
-// Each cell of docs/sources.md is what the program shows of the scripted
+// Each cell of docs/sources.md is the program's output for the scripted
 // hardware with that source alone: yes, yes with a flag, or nothing. The
-// document therefore cannot promise what the code does not do; -update writes
-// the table anew.
+// document therefore agrees with the code; -update writes the table again.
 func TestSourcesDocument(t *testing.T) {
 	const path = "../../docs/sources.md"
-	shown := everythingShown(t)
+	shown := shownCells(t)
 	document, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +61,16 @@ func TestSourcesDocument(t *testing.T) {
 	metrictest.CompareGolden(t, path, before+"<!-- table -->\n"+sourcesTable(shown)+"<!-- end of table -->\n"+after)
 }
 
-// cell is where a family was seen.
+// cell is a source and a family that it reported.
 type cell struct {
 	source     string
 	partitions bool
 	family     string
 }
 
-// everythingShown runs the program once for each source and flag, all at the
-// same time, and returns by which flag each family is seen first.
-func everythingShown(t *testing.T) map[cell]string {
+// shownCells runs the program once for each source and flag, in parallel, and
+// returns by which flag each family is reported first.
+func shownCells(t *testing.T) map[cell]string {
 	t.Helper()
 	libraries := stubs.Build(t)
 	var lock sync.Mutex
@@ -128,7 +127,7 @@ func sourcesTable(shown map[cell]string) string {
 	return table.String()
 }
 
-// deviceFamilies are those that say what hardware does, in the order of
+// deviceFamilies returns the families of hardware, in the order of
 // docs/metrics.md.
 func deviceFamilies() []*metric.Family {
 	return slices.DeleteFunc(node.Families(), func(f *metric.Family) bool {
@@ -161,7 +160,7 @@ func cellsShown(t *testing.T, libraries stubs.Libraries, source, flag string) []
 }
 
 // settledPage runs the program until two seconds after its source was first
-// read, so that what is derived from two reads is there too.
+// read, so that values derived from two reads exist.
 func settledPage(t *testing.T, args, environment []string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -185,8 +184,8 @@ func settledPage(t *testing.T, args, environment []string) string {
 	return page
 }
 
-// listening waits for the log to name the address, and reads on for as long
-// as the program runs.
+// listening waits until the log has the address, and reads on while the program
+// runs.
 func listening(t *testing.T, log io.Reader) string {
 	t.Helper()
 	names := regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):(\d+)`)
@@ -213,7 +212,7 @@ func endProgram(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// cellsOn tells the families of a page apart by whether their rows are of
+// cellsOn separates the families of a page by whether their rows are of
 // partitions.
 func cellsOn(t *testing.T, source, page string) []cell {
 	t.Helper()

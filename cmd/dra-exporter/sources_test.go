@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// A source may be missing in silence only where nothing was said of it: not
-// where it, its library or its host engine is named.
+// A missing source is silent only if no flag names it, its library or its host
+// engine.
 func TestOptionalSources(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked          []string

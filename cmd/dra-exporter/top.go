@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
-// topFlags say whom to ask, and what to show of the answers.
+// topFlags select the agents, and what to show.
 type topFlags struct {
 	personFlags
 	exporters string // their namespace
@@ -36,11 +36,11 @@ type topFlags struct {
 	timeout    time.Duration
 }
 
-// parallel is how many agents are asked at a time: enough for a thousand nodes,
-// little to an API server.
+// parallel is how many agents are read at a time: enough for a thousand nodes,
+// little load for an API server.
 const parallel = 32
 
-// addTop adds the subcommand that shows what all claims do.
+// addTop adds the subcommand that shows the usage of all claims.
 func addTop(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("top", "Show how claims use their devices, continuously.")
 	flags := &topFlags{}
@@ -48,7 +48,7 @@ func addTop(c *commands, stdout, stderr io.Writer) {
 	command.Flag("exporter-namespace", "Namespace of the exporters' pods. Default: all namespaces.").StringVar(&flags.exporters)
 	command.Flag("exporter-selector", "Labels of the exporters' pods.").Default(top.DefaultSelector).StringVar(&flags.selector)
 	command.Flag("url", "Address of a node agent, such as http://localhost:9420, read directly instead of through the API server. Repeatable.").SetValue(addresses{&flags.urls})
-	command.Flag("cluster-url", "Address of the cluster role, used with --url.").SetValue(address{&flags.cluster})
+	command.Flag("cluster-url", "Address of the cluster role, used with --url.").SetValue(addressFlag{&flags.cluster})
 	command.Flag("http.config.file", "HTTP client configuration for --url and --cluster-url, in the format of promtool: passwords, tokens, certificates.").StringVar(&flags.client)
 	command.Flag("namespace", "Show only claims of this namespace. Repeatable.").Short('n').StringsVar(&flags.namespaces)
 	command.Flag("node", "Show only this node. Repeatable.").StringsVar(&flags.nodes)
@@ -69,7 +69,7 @@ func sortNames() []string {
 	return names
 }
 
-// check refuses what could not work. The message names the flag.
+// check refuses invalid values. The message names the flag.
 func (f *topFlags) check() error {
 	switch {
 	case f.interval < 500*time.Millisecond:
@@ -92,7 +92,7 @@ func (f *topFlags) state() top.State {
 	return top.State{Order: top.Order{Key: top.Key(f.sort), Reversed: f.reverse}}
 }
 
-// runTop fails where no agent could be asked at all.
+// runTop fails if no agent could be read.
 func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) error {
 	if err := flags.check(); err != nil {
 		return err
@@ -117,8 +117,8 @@ func runTop(ctx context.Context, flags *topFlags, stdout, stderr io.Writer) erro
 	return printTop(ctx, flags, asker, listing, stdout, stderr)
 }
 
-// connect prepares to ask agents: at their addresses, or else through the API server.
-// It returns how to list them.
+// connect prepares to read agents: at their addresses, or else through the API
+// server. It returns how to list them.
 func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Listing, error), err error) {
 	if len(f.urls) > 0 {
 		if asker.Client, err = top.AgentClient(f.client); err != nil {
@@ -142,7 +142,8 @@ func (f *topFlags) connect(asker *top.Asker) (list func(context.Context) (top.Li
 	return cluster.List, nil
 }
 
-// printTop asks all agents once and prints what they answer. It fails if none does.
+// printTop reads all agents once and prints the result. It fails if none
+// answers.
 func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing top.Listing, stdout, stderr io.Writer) error {
 	fleet, progress := top.NewFleet(), top.NewProgress(asker.Clock, stderr)
 	asker.Round(ctx, listing, func(change top.Change) {
@@ -173,8 +174,8 @@ func printTop(ctx context.Context, flags *topFlags, asker *top.Asker, listing to
 	return nil
 }
 
-// advised adds what to do to errors that people meet when they begin; direct:
-// agents are asked at addresses, not through the API server.
+// advised adds advice to the common errors of a first use; direct: agents are
+// read at addresses, not through the API server.
 func advised(err error, direct bool) error {
 	var refused *top.StatusError
 	switch {
@@ -216,11 +217,11 @@ func (a addresses) Set(text string) error {
 }
 
 // address is a flag of one address.
-type address struct{ to **url.URL }
+type addressFlag struct{ to **url.URL }
 
-func (a address) String() string { return "" }
+func (a addressFlag) String() string { return "" }
 
-func (a address) Set(text string) error {
+func (a addressFlag) Set(text string) error {
 	parsed, err := top.ParseAddress(text)
 	if err == nil {
 		*a.to = parsed

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/top"
 )
 
-// pseudoterminal is what a terminal emulator has: one end to type at and to
-// see, and one that a program takes for a terminal.
+// pseudoterminal is the two ends of a pseudoterminal: one for input and output,
+// and one that a program uses as its terminal.
 type pseudoterminal struct {
 	master, slave *os.File
 	mutex         sync.Mutex
@@ -79,8 +79,8 @@ func (p *pseudoterminal) run(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-// shows waits for a text that comes after what was seen before.
-func (p *pseudoterminal) shows(t *testing.T, text string) {
+// expectText waits for a text after the texts that were read before.
+func (p *pseudoterminal) expectText(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		p.mutex.Lock()
@@ -98,7 +98,7 @@ func (p *pseudoterminal) shows(t *testing.T, text string) {
 	}
 }
 
-func (p *pseudoterminal) types(t *testing.T, keys string) {
+func (p *pseudoterminal) typeKeys(t *testing.T, keys string) {
 	t.Helper()
 	if _, err := p.master.WriteString(keys); err != nil {
 		t.Fatal(err)
@@ -114,12 +114,12 @@ func (p *pseudoterminal) settings(t *testing.T) unix.Termios {
 	return *settings
 }
 
-// On a terminal the table renews itself, and whatever ends it leaves the
-// terminal as it was.
-func TestTopOnATerminal(t *testing.T) {
+// On a terminal the table is refreshed. Whatever ends it restores the
+// terminal's settings.
+func TestTopOnTerminal(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *pseudoterminal, *exec.Cmd){
-		"q":       func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "q") },
-		"Ctrl-C":  func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.types(t, "\x03") },
+		"q":       func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.typeKeys(t, "q") },
+		"Ctrl-C":  func(t *testing.T, p *pseudoterminal, _ *exec.Cmd) { p.typeKeys(t, "\x03") },
 		"SIGTERM": func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(syscall.SIGTERM) },
 		"SIGHUP":  func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(syscall.SIGHUP) },
 		"SIGINT":  func(_ *testing.T, _ *pseudoterminal, command *exec.Cmd) { _ = command.Process.Signal(os.Interrupt) },
@@ -127,21 +127,21 @@ func TestTopOnATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPseudoterminal(t, 80, 24)
 			before := p.settings(t)
-			command := p.run(t, "top", "--url="+answering(t, ""), "--cluster-url="+answering(t, ""), "--interval=500ms")
-			p.shows(t, top.Enter)
-			p.shows(t, "pending claims: 10 (and 1 gated)")
-			p.shows(t, "sorted by utilization")
-			p.types(t, "m")
-			p.shows(t, "sorted by memory")
-			p.types(t, "/debug\r")
-			p.shows(t, "1 claim holds 1 of 11 devices")
+			command := p.run(t, "top", "--url="+serveAgent(t, ""), "--cluster-url="+serveAgent(t, ""), "--interval=500ms")
+			p.expectText(t, top.Enter)
+			p.expectText(t, "pending claims: 10 (and 1 gated)")
+			p.expectText(t, "sorted by utilization")
+			p.typeKeys(t, "m")
+			p.expectText(t, "sorted by memory")
+			p.typeKeys(t, "/debug\r")
+			p.expectText(t, "1 claim holds 1 of 11 devices")
 			p.resize(t, 200, 24)
-			p.shows(t, "COST/H")
+			p.expectText(t, "COST/H")
 			if raw := p.settings(t); raw == before {
 				t.Error("keys would wait for Enter")
 			}
 			end(t, p, command)
-			p.shows(t, top.Leave)
+			p.expectText(t, top.Leave)
 			if err := command.Wait(); err != nil {
 				t.Errorf("it ends with %v", err)
 			}
@@ -152,12 +152,13 @@ func TestTopOnATerminal(t *testing.T) {
 	}
 }
 
-// With --once a terminal is written to as a file is, in its width.
-func TestTopOnceOnATerminal(t *testing.T) {
+// With --once the output on a terminal is that of a file, in the terminal's
+// width.
+func TestTopOnceOnTerminal(t *testing.T) {
 	p := newPseudoterminal(t, 80, 24)
-	command := p.run(t, "top", "--once", "--url="+answering(t, ""))
-	p.shows(t, "debug-session")
-	p.shows(t, "* whole device")
+	command := p.run(t, "top", "--once", "--url="+serveAgent(t, ""))
+	p.expectText(t, "debug-session")
+	p.expectText(t, "* whole device")
 	if err := command.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answering serves the golden answers of internal/page, to whoever has the
-// password if there is one.
-func answering(t testing.TB, password string) string {
+// serveAgent serves the golden answers of internal/page, with a password unless
+// it is empty.
+func serveAgent(t testing.TB, password string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, given, _ := r.BasicAuth(); given != password {
@@ -35,8 +35,8 @@ func answering(t testing.TB, password string) string {
 	return server.URL
 }
 
-// roleOf serves what one role alone does: claims or pending.
-func roleOf(t testing.TB, document string) string {
+// serveRole serves the JSON of one role only: claims or pending.
+func serveRole(t testing.TB, document string) string {
 	t.Helper()
 	answer, err := os.ReadFile("../../internal/page/testdata/" + document + ".json")
 	if err != nil {
@@ -49,15 +49,16 @@ func roleOf(t testing.TB, document string) string {
 	return server.URL
 }
 
-// A table without rows says that nothing is held only where somebody has said so.
-func TestTopKnowsWhatItDoesNotKnow(t *testing.T) {
-	agent := "--url=" + roleOf(t, "claims")
+// A table without rows says that nothing is held only if an agent has reported
+// that.
+func TestTopWithUnknownClaims(t *testing.T) {
+	agent := "--url=" + serveRole(t, "claims")
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
 		"nobody listens":         {[]string{"--url=127.0.0.1:1"}, "No agent could be read, so the claims that hold devices are unknown."},
-		"the cluster role":       {[]string{"--url=" + roleOf(t, "pending")}, "No agent could be read"},
+		"the cluster role":       {[]string{"--url=" + serveRole(t, "pending")}, "No agent could be read"},
 		"a node without agent":   {[]string{agent, "--node=elsewhere"}, "No agent of elsewhere has answered"},
 		"a namespace without":    {[]string{agent, "-n", "nobody"}, "No claim of the namespace nobody holds a device here."},
 		"one of two is silent":   {[]string{agent, "--url=127.0.0.1:1", "-n", "nobody"}, "according to 1 of 2 agents"},
@@ -83,14 +84,14 @@ func runTopProgram(t testing.TB, args ...string) (stdout, stderr string, code in
 	command.Env = append(command.Env, "KUBERNETES_SERVICE_HOST=", "KUBECONFIG=/does/not/exist", "HOME=/does/not/exist")
 	var out, errors bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errors
-	_ = command.Run() // its exit code is looked at
+	_ = command.Run() // its exit code is checked
 	return out.String(), errors.String(), command.ProcessState.ExitCode()
 }
 
-// Where the output is no terminal, the table is printed once; agents that fail
-// are told of in it.
+// If the output is not a terminal, the table is printed once, with the agents
+// that failed.
 func TestTopOnce(t *testing.T) {
-	stdout, stderr, code := runTopProgram(t, "--url="+answering(t, ""), "--url=127.0.0.1:1", "--cluster-url="+answering(t, ""), "--sort=name")
+	stdout, stderr, code := runTopProgram(t, "--url="+serveAgent(t, ""), "--url=127.0.0.1:1", "--cluster-url="+serveAgent(t, ""), "--sort=name")
 	for _, want := range []string{", on 1 node, ", "pending claims: 10 (and 1 gated)", "debug-session", "127.0.0.1:1: ", "connection refused"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not there", want)
@@ -102,7 +103,7 @@ func TestTopOnce(t *testing.T) {
 }
 
 func TestTopJSON(t *testing.T) {
-	stdout, _, code := runTopProgram(t, "--url="+answering(t, ""), "-o", "json", "-n", "team-ml")
+	stdout, _, code := runTopProgram(t, "--url="+serveAgent(t, ""), "-o", "json", "-n", "team-ml")
 	var document struct {
 		APIVersion string
 		Answered   int
@@ -122,7 +123,7 @@ func TestTopWithPassword(t *testing.T) {
 	if err := os.WriteFile(config, []byte("basic_auth: {username: me, password: hunter2}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := answering(t, "hunter2")
+	address := serveAgent(t, "hunter2")
 	within := strings.Replace(address, "http://", "http://me:hunter2@", 1)
 	for _, args := range [][]string{{"--url=" + address, "--http.config.file=" + config}, {"--url=" + within}} {
 		if stdout, stderr, code := runTopProgram(t, args...); code != 0 || strings.Contains(stdout+stderr, "hunter2") {
@@ -135,8 +136,8 @@ func TestTopWithPassword(t *testing.T) {
 	}
 }
 
-// Whoever waits for the API server for longer than a second is told so.
-func TestTopTellsWhatItWaitsFor(t *testing.T) {
+// A wait of more than a second for the API server is reported.
+func TestTopReportsProgress(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(1500 * time.Millisecond)
 		_, _ = w.Write([]byte(`{"items": []}`))
@@ -151,8 +152,8 @@ func TestTopTellsWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// What cannot work says why, and names the flag.
-func TestTopThatCannotStart(t *testing.T) {
+// Invalid flags are refused with a reason that names the flag.
+func TestTopStartErrors(t *testing.T) {
 	forbidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`{"kind": "Status", "message": "pods is forbidden: User \"me\" cannot list resource \"pods\""}`))
@@ -174,7 +175,7 @@ func TestTopThatCannotStart(t *testing.T) {
 		"nothing is installed":     {[]string{kubeconfig(empty.URL)}, []string{"app.kubernetes.io/name=dra-exporter", "installed", "--url"}},
 		"all are silent":           {[]string{"--url=127.0.0.1:1"}, []string{"no agent has answered", "connection refused"}},
 		"too often":                {[]string{"--url=a:1", "--interval=1ms"}, []string{"--interval"}},
-		"no time":                  {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
+		"too short":                {[]string{"--url=a:1", "--timeout=0s"}, []string{"--timeout"}},
 		"no address":               {[]string{"--url=ftp://me:hunter2@a"}, []string{"ftp://me:xxxxx@a", "http://HOST:PORT"}},
 		"no address at all":        {[]string{"--url=http://me:hunter2@[a"}, []string{"http://HOST:PORT"}},
 		"twice the same":           {[]string{"--url=a:1", "--url=http://a:1"}, []string{"twice"}},
@@ -187,8 +188,8 @@ func TestTopThatCannotStart(t *testing.T) {
 		"no duration":              {[]string{"--url=a:1", "--cluster-url=a:2", "--interval=soon"}, []string{"dra-exporter: --interval: ", "soon"}},
 		"the wrong of two":         {[]string{"--url=a:1", "--url=ftp://b", "--sort=name"}, []string{"dra-exporter: --url: ", "ftp://b"}},
 		"nobody listens":           {[]string{"--url=127.0.0.1:1"}, []string{"connection refused", "9420"}},
-		"the cluster role's":       {[]string{"--url=" + roleOf(t, "pending")}, []string{"this is the cluster role", "node agent", "9420", "--cluster-url"}},
-		"the path of a page":       {[]string{"--url=" + roleOf(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
+		"the cluster role's":       {[]string{"--url=" + serveRole(t, "pending")}, []string{"this is the cluster role", "node agent", "9420", "--cluster-url"}},
+		"the path of a page":       {[]string{"--url=" + serveRole(t, "claims") + "/metrics"}, []string{"404", "without the path", "http://HOST:9420"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := runTopProgram(t, test.args...)

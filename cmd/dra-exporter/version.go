@@ -14,7 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// buildVersion is what was linked in, else what the Go command noted.
+// buildVersion returns the version that was linked in, or the one that the Go
+// command recorded.
 func buildVersion() self.Version {
 	v := self.Version{Version: version.Version, Revision: version.Revision, GoVersion: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -34,7 +35,7 @@ func versionText() string {
 	return fmt.Sprintf("dra-exporter %s (revision %s, %s)", v.Version, v.Revision, v.GoVersion)
 }
 
-// addVersion adds the subcommand that says which program this is.
+// addVersion adds the subcommand that prints which program this is.
 func addVersion(c *commands, stdout io.Writer) {
 	command := c.app.Command("version", "Print the version.")
 	output := command.Flag("output", "text or json.").Short('o').Default("text").Enum("text", "json")

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// What the node role keeps of a pod of the kubelet is limited, too.
-func TestCrowdedPodOnANode(t *testing.T) {
+// The state of a pod from the kubelet is also limited.
+func TestLargePodOnNode(t *testing.T) {
 	pod := pendingPod("a", "crowded", 3000)
 	yes, long := true, strings.Repeat("l", 5000)
 	for i := range 3000 {

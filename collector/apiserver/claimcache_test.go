@@ -14,10 +14,11 @@ import (
 // at is an instant of a clock that started at some point.
 func at(elapsed time.Duration) clock.Instant { return clock.Instant{Elapsed: time.Hour + elapsed} }
 
-// middle spreads nothing at random: it takes the middle.
+// middle returns the middle of the interval, in place of a random value.
 func middle(limit time.Duration) time.Duration { return limit / 2 }
 
-// due takes the one claim that is due; it fails if none is, or not exactly now.
+// due returns the only claim that is due; the test fails if there is none, or
+// if it is not due exactly now.
 func due[K comparable](t *testing.T, from *workqueue[K], now time.Duration) (K, *queuedItem) {
 	t.Helper()
 	if now > 0 {
@@ -40,14 +41,14 @@ func allocated(ref dra.ClaimRef, uid string, pods ...string) dra.Claim {
 	return claim
 }
 
-func TestReadsAClaimUntilItIsSettled(t *testing.T) {
+func TestReadsClaimUntilAllocated(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	cache := newClaimCache(middle)
 	wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
 	now := time.Duration(0)
 	steps := []struct {
 		after   time.Duration // since the read before
-		version string        // that is asked for
+		version string        // requested version
 		claim   dra.Claim
 	}{
 		{0, "0", dra.Claim{Ref: ref, UID: "u"}},
@@ -79,9 +80,9 @@ func TestReadsAClaimUntilItIsSettled(t *testing.T) {
 	}
 }
 
-// Pods of other nodes come to a claim on network-attached devices, and leave
-// it, without a pod of this node that changes.
-func TestReadsAClaimOfSeveralNodesAgainAndAgain(t *testing.T) {
+// Pods of other nodes start and stop to use a claim with network-attached
+// devices, without a change of a pod of this node.
+func TestRereadsClaimOfSeveralNodes(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	cache := newClaimCache(middle)
 	wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
@@ -96,7 +97,7 @@ func TestReadsAClaimOfSeveralNodesAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
+func TestRetryBackoffOfClaim(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	cache := newClaimCache(middle)
 	wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
@@ -125,7 +126,7 @@ func TestRetriesOfAClaimGrowToHalfAMinute(t *testing.T) {
 	due(t, cache.queue, now+30*time.Second+startSpread/2)
 }
 
-func TestKeepsAClaimThatCannotBeReadAndDropsOneThatIsGone(t *testing.T) {
+func TestKeepsUnreadableClaimAndDropsDeletedClaim(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	cache := newClaimCache(middle)
 	wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
@@ -145,7 +146,7 @@ func TestKeepsAClaimThatCannotBeReadAndDropsOneThatIsGone(t *testing.T) {
 	}
 }
 
-func TestReadsAgainForAPodThatTheClaimIsNotReservedFor(t *testing.T) {
+func TestRereadsClaimForUnreservedPod(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	settled := func(claim dra.Claim) *claimCache {
 		cache := newClaimCache(middle)
@@ -170,7 +171,7 @@ func TestReadsAgainForAPodThatTheClaimIsNotReservedFor(t *testing.T) {
 	}
 }
 
-func TestAReadOfADroppedClaimIsOfNoInterest(t *testing.T) {
+func TestReadOfDroppedClaimIsIgnored(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
 	cache := newClaimCache(middle)
 	wanted := map[dra.ClaimRef][]string{ref: {"pod-1"}}
@@ -186,7 +187,7 @@ func TestAReadOfADroppedClaimIsOfNoInterest(t *testing.T) {
 	}
 }
 
-func TestTellsWhichClaimsAreUnread(t *testing.T) {
+func TestReportsUnreadClaims(t *testing.T) {
 	here, gone := dra.ClaimRef{Namespace: "lab", Name: "here"}, dra.ClaimRef{Namespace: "lab", Name: "gone"}
 	cache := newClaimCache(middle)
 	wanted := map[dra.ClaimRef][]string{here: {"pod-1"}, gone: {"pod-1"}}
@@ -215,7 +216,7 @@ func TestTellsWhichClaimsAreUnread(t *testing.T) {
 	}
 }
 
-func TestUnreadClaimsGoBeforeThoseThatAreReadAgain(t *testing.T) {
+func TestUnreadClaimsComeFirst(t *testing.T) {
 	old, young := dra.ClaimRef{Namespace: "lab", Name: "old"}, dra.ClaimRef{Namespace: "lab", Name: "young"}
 	cache := newClaimCache(middle)
 	wantAll(cache, at(0), map[dra.ClaimRef][]string{old: {"pod-1"}}, 0)

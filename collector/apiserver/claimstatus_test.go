@@ -18,15 +18,15 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-func TestOneClaimThatCannotBeReadImpairsTheOthers(t *testing.T) {
-	objects := []simulated.Object{user("bad", "pod-bad", "bad"), claim("bad", "claim-bad", "node-a", "gpu-0", "pod-bad")}
+func TestUnreadableClaimImpairsSource(t *testing.T) {
+	objects := []simulated.Object{podWithClaim("bad", "pod-bad", "bad"), claim("bad", "claim-bad", "node-a", "gpu-0", "pod-bad")}
 	for i := range 20 {
 		name, pod := fmt.Sprint("claim-", i), fmt.Sprint("pod-", i)
-		objects = append(objects, user(pod, pod, name), claim(name, name, "node-a", "gpu-1", pod))
+		objects = append(objects, podWithClaim(pod, pod, name), claim(name, name, "node-a", "gpu-1", pod))
 	}
-	c := startCluster(t, map[string]int{"resourceclaims bad": http.StatusInternalServerError}, objects...)
+	c := startNodeTest(t, map[string]int{"resourceclaims bad": http.StatusInternalServerError}, objects...)
 	facts := c.until("the others are read, and the one is tried again", func(f Facts) bool {
-		return len(f.Claims) == 20 && c.asked("get resourceclaims bad") > 3
+		return len(f.Claims) == 20 && c.requestCount("get resourceclaims bad") > 3
 	})
 	if len(facts.Unread) != 1 || facts.Unread[0] != (dra.ClaimRef{Namespace: "lab", Name: "bad"}) {
 		t.Errorf("unread are %v", facts.Unread)
@@ -34,7 +34,7 @@ func TestOneClaimThatCannotBeReadImpairsTheOthers(t *testing.T) {
 	if status := c.status("resourceclaims"); !status.Up || status.Reason != source.ReasonUnavailable || !strings.Contains(status.Message, "lab/bad") {
 		t.Errorf("the source is %+v", status)
 	}
-	failures, reads := c.status("resourceclaims").Errors, c.asked("get resourceclaims bad")
+	failures, reads := c.status("resourceclaims").Errors, c.requestCount("get resourceclaims bad")
 	if failures > uint64(reads)+1 { // the turn from down to impaired counts
 		t.Errorf("%d failures are counted in %d reads", failures, reads)
 	}
@@ -48,8 +48,8 @@ func TestOneClaimThatCannotBeReadImpairsTheOthers(t *testing.T) {
 	}
 }
 
-// TestStatusOfClaims applies outcomes of reads to a node that does not run, one a
-// minute.
+// TestStatusOfClaims applies results of reads, one a minute, to a node that
+// does not run.
 func TestStatusOfClaims(t *testing.T) {
 	var log strings.Builder
 	now := clock.System()()

@@ -13,27 +13,27 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-func TestAGapInAWatchIsNoLiveEvent(t *testing.T) {
-	f := startAudience(t, nil, user("one", "pod-1", "a"), claim("a", "claim-1", "node-a", "gpu-1", "pod-1"), claim("b", "claim-2", "", ""),
+func TestWatchGapIsNotLive(t *testing.T) {
+	f := startClusterTest(t, nil, podWithClaim("one", "pod-1", "a"), claim("a", "claim-1", "node-a", "gpu-1", "pod-1"), claim("b", "claim-2", "", ""),
 		publish("s", "node-a", "node-a", 1, 1, "gpu-1"), publish("old", "node-b", "node-b", 1, 1, "gpu-1"))
 	f.untilSynced()
-	before, slicesBefore := len(f.changes), f.shelf.times("slice s")
+	before, slicesBefore := len(f.changes), f.keeper.times("slice s")
 	f.server.Stop()
 	f.until("the claims are down", func() bool { status, _ := f.status("resourceclaims"); return !status.Up })
-	f.delete(claim("a", "", "", ""), user("one", "", ""), publish("old", "", "", 1, 1))
+	f.delete(claim("a", "", "", ""), podWithClaim("one", "", ""), publish("old", "", "", 1, 1))
 	f.put(claim("b", "claim-3", "node-a", "gpu-1"), claim("c", "claim-4", "", ""))
 	if err := f.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	f.until("what happened meanwhile is told", func() bool {
-		return len(f.changes) >= before+5 && f.shelf.content() == "claim lab/b, claim lab/c, slice s"
+		return len(f.changes) >= before+5 && f.keeper.content() == "claim lab/b, claim lab/c, slice s"
 	})
 	got := f.since(before)
 	slices.Sort(got)
 	if want := []string{"claim lab/a gone", "claim lab/b", "claim lab/b gone", "claim lab/c", "pod lab/one gone"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if n := f.shelf.times("slice s"); n != slicesBefore {
+	if n := f.keeper.times("slice s"); n != slicesBefore {
 		t.Errorf("the keeper was given what it has: %d times", n)
 	}
 	if f.cluster.Synced() != all() {
@@ -41,10 +41,10 @@ func TestAGapInAWatchIsNoLiveEvent(t *testing.T) {
 	}
 }
 
-func TestAnExpiredVersionIsNoLiveEventAndNoFailure(t *testing.T) {
-	f := startAudience(t, nil, claim("a", "claim-1", "", ""), claim("b", "claim-2", "", ""))
+func TestExpiredVersionIsNotLiveAndNoFailure(t *testing.T) {
+	f := startClusterTest(t, nil, claim("a", "claim-1", "", ""), claim("b", "claim-2", "", ""))
 	f.untilSynced()
-	time.Sleep(1100 * time.Millisecond) // a watch shorter than a second that told nothing counts as broken
+	time.Sleep(1100 * time.Millisecond) // a watch shorter than a second without events
 	before := len(f.changes)
 	watches := f.times("watch resourceclaims")
 	f.server.EndWatches()
@@ -62,9 +62,9 @@ func TestAnExpiredVersionIsNoLiveEventAndNoFailure(t *testing.T) {
 	}
 }
 
-func TestWhatAPermissionLacksDoesNotStopTheOthers(t *testing.T) {
+func TestMissingPermissionAffectsOneCollection(t *testing.T) {
 	objects := []simulated.Object{
-		user("train", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
+		podWithClaim("train", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
 		deviceClass("c", ""), node("node-a", "v1.37.1"), event("e", decode.ReasonPreparation, "train"),
 	}
 	for resource, clear := range map[string]func(*Synced){
@@ -76,7 +76,7 @@ func TestWhatAPermissionLacksDoesNotStopTheOthers(t *testing.T) {
 		"events":         func(s *Synced) { s.Events = false },
 	} {
 		t.Run(resource, func(t *testing.T) {
-			f := startAudience(t, map[string]int{resource: http.StatusForbidden}, objects...)
+			f := startClusterTest(t, map[string]int{resource: http.StatusForbidden}, objects...)
 			want := all()
 			clear(&want)
 			f.until("all others are known", func() bool { return f.cluster.Settled() && f.cluster.Synced() == want })
@@ -92,24 +92,24 @@ func TestWhatAPermissionLacksDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-// What was there while a kind was served is not in force when it is not.
-func TestWhatIsNoLongerServedIsGone(t *testing.T) {
+// Objects of a collection that is no longer served do not apply.
+func TestUnservedCollectionIsEmpty(t *testing.T) {
 	rule := &resourcev1.DeviceTaintRule{}
 	rule.Name = "rule"
-	f := startAudience(t, nil, rule)
+	f := startClusterTest(t, nil, rule)
 	f.untilSynced()
-	f.until("the rule is known", func() bool { return f.shelf.get("rule rule") != nil })
+	f.until("the rule is known", func() bool { return f.keeper.get("rule rule") != nil })
 	f.refuse("devicetaintrules", http.StatusNotFound)
 	f.server.EndWatches()
-	f.until("it is gone", func() bool { return f.shelf.get("rule rule") == nil })
+	f.until("it is gone", func() bool { return f.keeper.get("rule rule") == nil })
 }
 
-func TestSaysOnceThatTheClusterIsTooOld(t *testing.T) {
+func TestOldClusterIsReportedOnce(t *testing.T) {
 	lacking := map[string]int{}
 	for _, resource := range []string{"resourceclaims", "resourceslices", "deviceclasses", "resourceclaimtemplates", "devicetaintrules"} {
 		lacking[resource] = http.StatusNotFound
 	}
-	f := startAudience(t, lacking, user("train", "pod-1", "gpu"))
+	f := startClusterTest(t, lacking, podWithClaim("train", "pod-1", "gpu"))
 	f.until("it is settled", f.cluster.Settled)
 	f.until("the pods are known all the same", func() bool { return f.state["pod lab/train"] != "" })
 	for _, status := range f.cluster.Statuses() {
@@ -130,8 +130,8 @@ func TestSaysOnceThatTheClusterIsTooOld(t *testing.T) {
 	}
 }
 
-func TestEndsPromptlyThoughTheAPIServerIsGone(t *testing.T) {
-	f := startAudience(t, nil, user("train", "pod-1", "gpu"))
+func TestStopsWithoutAPIServer(t *testing.T) {
+	f := startClusterTest(t, nil, podWithClaim("train", "pod-1", "gpu"))
 	f.untilSynced()
 	f.server.Stop()
 	f.until("it is noticed", func() bool { status, _ := f.status("pods"); return !status.Up })

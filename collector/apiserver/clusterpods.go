@@ -21,7 +21,7 @@ import (
 type podItem struct {
 	version  string
 	decoded  *dra.PodLife // with all extended resources
-	reported *dra.PodLife // with those that stand for devices; nil: the pod is not reported
+	reported *dra.PodLife // with those backed by device classes; nil: the pod
 
 	references referenceCount // of reported
 }
@@ -36,7 +36,7 @@ type clusterPods struct {
 	lock     sync.Locker // of the store
 
 	mu      sync.Mutex
-	classes map[string]int // by the extended resource: how many device classes it stands for
+	classes map[string]int // by extended resource: how many device classes back it
 }
 
 func newClusterPods(log *changelog) *clusterPods {
@@ -161,7 +161,7 @@ func (p *clusterPods) revise(resource string) {
 // classItem is what is kept of a device class.
 type classItem struct {
 	version  string
-	extended string // the extended resource that it stands for; may be empty
+	extended string // its extended resource; may be empty
 }
 
 func (i *classItem) name() string {

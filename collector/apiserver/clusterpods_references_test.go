@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// pendingPod references so many claims and is not bound.
+// pendingPod returns a pod that references this many claims and is not bound.
 func pendingPod(namespace, name string, claims int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
 	for i := range claims {
@@ -30,15 +30,15 @@ func pendingPod(namespace, name string, claims int) *corev1.Pod {
 // unconnected is a Cluster that sends nothing.
 func unconnected(t *testing.T) *Cluster {
 	t.Helper()
-	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: forgetful{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cluster
 }
 
-// reportedReferences are those of the changes, by the pod's name; of pods that are
-// gone none.
+// reportedReferences returns the references of the changes, by pod name,
+// without those of deleted pods.
 func reportedReferences(changes []Change) (all map[string]int, sum int) {
 	all = make(map[string]int)
 	for _, change := range changes {
@@ -54,8 +54,8 @@ func reportedReferences(changes []Change) (all map[string]int, sum int) {
 	return all, sum
 }
 
-// TestPendingReferencesOfANamespace are reported up to a limit. Another
-// namespace has its own, and what is bound counts for none.
+// TestPendingReferencesOfANamespace: pending references are reported up to a
+// limit. Each namespace has its own limit, and bound pods do not count.
 func TestPendingReferencesOfANamespace(t *testing.T) {
 	c := unconnected(t)
 	update := func(pod *corev1.Pod) {
@@ -103,8 +103,8 @@ func TestPendingReferencesOfANamespace(t *testing.T) {
 	}
 }
 
-// TestPendingReferencesComeAndGo: the counts are those of what is kept.
-func TestPendingReferencesComeAndGo(t *testing.T) {
+// TestPendingReferenceCounts: the counts equal those of the kept pods.
+func TestPendingReferenceCounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 17))
 	c := unconnected(t)
 	for step := range 4000 {

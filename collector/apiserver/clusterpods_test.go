@@ -17,16 +17,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
+func TestReportsObjectsAndChanges(t *testing.T) {
 	template := &resourcev1.ResourceClaimTemplate{}
 	template.Namespace, template.Name = "lab", "t"
-	plain := user("plain", "pod-9", "x")
+	plain := podWithClaim("plain", "pod-9", "x")
 	plain.Spec.ResourceClaims = nil
-	f := startAudience(t, nil, user("train", "pod-1", "gpu"), plain, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"),
+	f := startClusterTest(t, nil, podWithClaim("train", "pod-1", "gpu"), plain, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"),
 		publish("s", "node-a", "node-a", 1, 1, "gpu-3"), deviceClass("c", ""), template, node("node-a", "v1.37.1"),
 		event("e", decode.ReasonPreparation, "train"), event("other", "Started", "train"))
 	f.untilSynced()
-	if want, got := "claim lab/gpu, class c, node node-a, slice s, template lab/t", f.shelf.content(); got != want {
+	if want, got := "claim lab/gpu, class c, node node-a, slice s, template lab/t", f.keeper.content(); got != want {
 		t.Errorf("the keeper has %s, want %s", got, want)
 	}
 	for _, change := range f.changes {
@@ -46,7 +46,7 @@ func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
 	before := len(f.changes)
 	f.put(claim("gpu", "claim-1", "node-a", "gpu-3"), event("f", decode.ReasonCreation, "train"))
 	f.until("both are told", func() bool { return len(f.changes) >= before+2 })
-	f.delete(claim("gpu", "", "", ""), user("train", "", ""))
+	f.delete(claim("gpu", "", "", ""), podWithClaim("train", "", ""))
 	f.put(node("node-a", "v1.37.1"), node("node-b", "v1.35.4"))
 	f.until("all are told", func() bool { return len(f.changes) >= before+5 })
 	got := f.since(before)
@@ -54,15 +54,15 @@ func TestTellsOfAllThereIsAndOfWhatHappens(t *testing.T) {
 	if want := []string{"claim lab/gpu live", "claim lab/gpu live gone", "node node-b live", "pod lab/train live gone", "trouble lab/f live"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if n := f.shelf.times("node node-a"); n != 1 {
+	if n := f.keeper.times("node node-a"); n != 1 {
 		t.Errorf("the keeper was given a node that is the same %d times", n)
 	}
 }
 
-func TestReadsOneNamespaceOnly(t *testing.T) {
+func TestReadsOneNamespace(t *testing.T) {
 	far := claim("far", "claim-2", "", "")
 	far.Namespace = "other"
-	f := startAudience(t, nil, claim("gpu", "claim-1", "", ""), far, publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
+	f := startClusterTest(t, nil, claim("gpu", "claim-1", "", ""), far, publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
 	f.untilSynced()
 	if len(f.state) != 2 {
 		t.Errorf("without a namespace: %v", f.state)
@@ -76,14 +76,14 @@ func TestReadsOneNamespaceOnly(t *testing.T) {
 	}
 }
 
-func TestRefusesToFollowForNobody(t *testing.T) {
+func TestRequiredClusterOptions(t *testing.T) {
 	for name, spoil := range map[string]func(*ClusterOptions){
 		"configuration": func(o *ClusterOptions) { o.Config = nil },
 		"keeper":        func(o *ClusterOptions) { o.Keeper = nil },
 		"logger":        func(o *ClusterOptions) { o.Log = nil },
 		"clock":         func(o *ClusterOptions) { o.Clock = nil },
 	} {
-		options := ClusterOptions{Config: &rest.Config{}, Keeper: newShelf(), Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
+		options := ClusterOptions{Config: &rest.Config{}, Keeper: newRecordingKeeper(), Log: slog.New(slog.DiscardHandler), Clock: clock.System()}
 		if _, err := NewCluster(options); err != nil {
 			t.Fatal(err)
 		}
@@ -94,19 +94,20 @@ func TestRefusesToFollowForNobody(t *testing.T) {
 	}
 }
 
-// asker is a pod that asks for extended resources and uses no claim.
-func asker(name, uid string, asks map[string]string) *corev1.Pod {
-	pod := user(name, uid, "x")
+// podWithExtendedResources returns a pod that requests extended resources and
+// uses no claim.
+func podWithExtendedResources(name, uid string, asks map[string]string) *corev1.Pod {
+	pod := podWithClaim(name, uid, "x")
 	pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources.Claims = nil, nil
 	pod.Spec.Containers[0].Resources.Requests = quantities(asks)
 	return pod
 }
 
-func TestTellsOfPodsThatAskForWhatAClassStandsFor(t *testing.T) {
-	f := startAudience(t, nil,
-		asker("explicit", "pod-1", map[string]string{"example.com/gpu": "2", "example.com/nic": "1", "cpu": "1"}),
-		asker("implicit", "pod-2", map[string]string{"deviceclass.resource.kubernetes.io/c": "1"}),
-		asker("plugin", "pod-3", map[string]string{"example.com/nic": "1"}))
+func TestReportsPodsWithExtendedResources(t *testing.T) {
+	f := startClusterTest(t, nil,
+		podWithExtendedResources("explicit", "pod-1", map[string]string{"example.com/gpu": "2", "example.com/nic": "1", "cpu": "1"}),
+		podWithExtendedResources("implicit", "pod-2", map[string]string{"deviceclass.resource.kubernetes.io/c": "1"}),
+		podWithExtendedResources("plugin", "pod-3", map[string]string{"example.com/nic": "1"}))
 	f.untilSynced()
 	if want := map[string]string{"pod lab/implicit": "pod-2"}; !maps.Equal(f.state, want) {
 		t.Errorf("without a class, told %v", f.state)
@@ -128,10 +129,13 @@ func TestTellsOfPodsThatAskForWhatAClassStandsFor(t *testing.T) {
 	f.until("nobody asks for devices", func() bool { return len(f.state) == 1 })
 }
 
-// A pod that comes to concern devices by a change was made before it.
-func TestAPodThatComesToConcernDevicesIsNotNew(t *testing.T) {
-	uid := func(uid string) *corev1.Pod { return asker("late", uid, map[string]string{"example.com/gpu": "1"}) }
-	f := startAudience(t, nil, uid("pod-1"))
+// A pod that is first reported because a change makes it use devices is not a
+// new pod.
+func TestPodThatGainsDevicesIsNotNew(t *testing.T) {
+	uid := func(uid string) *corev1.Pod {
+		return podWithExtendedResources("late", uid, map[string]string{"example.com/gpu": "1"})
+	}
+	f := startClusterTest(t, nil, uid("pod-1"))
 	f.untilSynced()
 	named := uid("pod-1")
 	named.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "made"}
@@ -154,13 +158,13 @@ func TestAPodThatComesToConcernDevicesIsNotNew(t *testing.T) {
 	}
 }
 
-func TestAContainerThatStartsAgainHasStartedBefore(t *testing.T) {
+func TestRestartedContainerKeepsStart(t *testing.T) {
 	started := func(n int) *corev1.Pod {
-		pod := user("train", "pod-1", "gpu")
+		pod := podWithClaim("train", "pod-1", "gpu")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(n)}}}}
 		return pod
 	}
-	f := startAudience(t, nil, started(5))
+	f := startClusterTest(t, nil, started(5))
 	f.untilSynced()
 	before := len(f.changes)
 	f.put(started(90))

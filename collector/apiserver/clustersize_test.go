@@ -19,18 +19,18 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// forgetful is a keeper that keeps nothing.
-type forgetful struct{}
+// discardKeeper is a Keeper that keeps nothing.
+type discardKeeper struct{}
 
-func (forgetful) Slice(string, *resourcev1.ResourceSlice)                    {}
-func (forgetful) Class(string, *resourcev1.DeviceClass)                      {}
-func (forgetful) Rule(string, *resourcev1.DeviceTaintRule)                   {}
-func (forgetful) Node(string, *corev1.Node)                                  {}
-func (forgetful) Claim(string, string, *resourcev1.ResourceClaim)            {}
-func (forgetful) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
+func (discardKeeper) Slice(string, *resourcev1.ResourceSlice)                    {}
+func (discardKeeper) Class(string, *resourcev1.DeviceClass)                      {}
+func (discardKeeper) Rule(string, *resourcev1.DeviceTaintRule)                   {}
+func (discardKeeper) Node(string, *corev1.Node)                                  {}
+func (discardKeeper) Claim(string, string, *resourcev1.ResourceClaim)            {}
+func (discardKeeper) Template(string, string, *resourcev1.ResourceClaimTemplate) {}
 
-// realClaim is as large as claims of templates are: annotated, owned, managed,
-// allocated.
+// realClaim returns a claim as large as claims of templates are: annotated,
+// owned, managed, allocated.
 func realClaim(i int) *resourcev1.ResourceClaim {
 	yes := true
 	uid := func(kind int) string { return fmt.Sprintf("%08x-fef9-4d3d-a51c-%012x", i*7+kind, i) }
@@ -60,9 +60,8 @@ func realPod(i int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkCluster takes in what a large cluster has, over HTTP, and reports
-// what stays for each object and how long it takes; the server has its share in
-// the latter.
+// BenchmarkCluster reads a large cluster over HTTP, and reports the memory for
+// each object and the duration, which includes the server's work.
 func BenchmarkCluster(b *testing.B) {
 	for _, size := range []struct{ claims, pods int }{{1000, 200}, {10_000, 2000}, {100_000, 0}, {0, 20_000}, {100_000, 20_000}} {
 		b.Run(fmt.Sprintf("claims=%d/pods=%d", size.claims, size.pods), func(b *testing.B) {
@@ -83,7 +82,7 @@ func BenchmarkCluster(b *testing.B) {
 			}
 			for b.Loop() {
 				before := heap()
-				kept, took := takeClusterIn(b, server, size.claims+size.pods)
+				kept, took := readCluster(b, server, size.claims+size.pods)
 				b.ReportMetric(float64(kept-before)/float64(size.claims+size.pods), "kept-B/object")
 				b.ReportMetric(took.Seconds(), "sync-s")
 			}
@@ -91,11 +90,11 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimTakenIn is what a claim costs from its bytes on, when it is new
-// and when it is different.
-func BenchmarkClaimTakenIn(b *testing.B) {
+// BenchmarkReceiveClaim measures the processing of a claim from its bytes on,
+// if it is new and if it has changed.
+func BenchmarkReceiveClaim(b *testing.B) {
 	const count = 1000
-	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: forgetful{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewCluster(ClusterOptions{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,10 +132,10 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// takeClusterIn follows the cluster until all is known.
-func takeClusterIn(b *testing.B, server *simulated.Server, want int) (kept int64, took time.Duration) {
+// readCluster runs a Cluster until all is known.
+func readCluster(b *testing.B, server *simulated.Server, want int) (kept int64, took time.Duration) {
 	b.Helper()
-	cluster, err := NewCluster(ClusterOptions{Config: server.Config(), Keeper: forgetful{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	cluster, err := NewCluster(ClusterOptions{Config: server.Config(), Keeper: discardKeeper{}, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		b.Fatal(err)
 	}

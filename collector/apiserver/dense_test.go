@@ -16,10 +16,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// densePod is a pod as heavy as pods are: environment, volumes, annotations
-// and managed fields of some kilobytes.
+// densePod returns a pod of typical size: environment, volumes, annotations and
+// managed fields of some kilobytes.
 func densePod(i int) *corev1.Pod {
-	pod := user(fmt.Sprintf("worker-%d", i), fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i))
+	pod := podWithClaim(fmt.Sprintf("worker-%d", i), fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i))
 	pod.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 4096)}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("f", 4096))}}
 	for v := range 8 {
@@ -31,8 +31,8 @@ func densePod(i int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkDenseNode takes in 110 heavy pods with a claim each and 56
-// devices, and makes facts of them; it reports the heap that stays.
+// BenchmarkDenseNode reads 110 large pods with a claim each and 56 devices, and
+// makes facts of them; it reports the retained heap.
 func BenchmarkDenseNode(b *testing.B) {
 	pods := make([][]byte, 110)
 	for i := range pods {
@@ -54,7 +54,7 @@ func BenchmarkDenseNode(b *testing.B) {
 	var kept *Node
 	var facts Facts
 	for b.Loop() {
-		kept, facts = takeIn(b, pods, published)
+		kept, facts = readNode(b, pods, published)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -66,7 +66,7 @@ func BenchmarkDenseNode(b *testing.B) {
 	runtime.KeepAlive(pods)
 }
 
-func takeIn(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*Node, Facts) {
+func readNode(b *testing.B, pods [][]byte, published *resourcev1.ResourceSlice) (*Node, Facts) {
 	b.Helper()
 	node, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -24,7 +24,7 @@ func names(devices []dra.PublishedDevice) string {
 	return all
 }
 
-func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
+func TestPoolsHaveNewestCompleteGeneration(t *testing.T) {
 	known := make(localPools)
 	for i, step := range []struct {
 		present []decode.SliceRecord
@@ -47,7 +47,7 @@ func TestPoolsHaveTheirNewestCompleteGeneration(t *testing.T) {
 	}
 }
 
-func TestListsFarPoolsAtNeed(t *testing.T) {
+func TestListsRemotePoolsOnDemand(t *testing.T) {
 	pool := decode.PoolID{Driver: "d", Name: "p"}
 	remote := newRemotePools(middle)
 	remote.want(at(0), pool, "b")
@@ -83,7 +83,7 @@ func TestListsFarPoolsAtNeed(t *testing.T) {
 	}
 }
 
-func TestTheNewerOfTwoSlicesStands(t *testing.T) {
+func TestNewerSliceWins(t *testing.T) {
 	made := func(name string, seconds int64, version, device, model string) decode.SliceRecord {
 		made := slice(name, 1, 1, device)
 		made.Created, made.Version = time.Unix(seconds, 0), version
@@ -104,7 +104,7 @@ func TestTheNewerOfTwoSlicesStands(t *testing.T) {
 	}
 }
 
-func TestListsAFarPoolSoonAgainWhileItHasSlicesTooMany(t *testing.T) {
+func TestListsRemotePoolAgainWithExcessSlices(t *testing.T) {
 	pool := decode.PoolID{Driver: "d", Name: "p"}
 	remote := newRemotePools(middle)
 	remote.want(at(0), pool, "a")

@@ -13,7 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// TestInternerIsLimited interns more strings than are kept.
+// TestInternerIsLimited interns more strings than the limit.
 func TestInternerIsLimited(t *testing.T) {
 	known := newInterner()
 	for i := range 5 * maxInterned {
@@ -28,10 +28,10 @@ func TestInternerIsLimited(t *testing.T) {
 	}
 }
 
-// FuzzIntern: lives with shared strings are equal to those without.
+// FuzzIntern: values with shared strings are equal to those without.
 func FuzzIntern(f *testing.F) {
-	for _, name := range moments() {
-		captured := readMoment(f, name)
+	for _, name := range snapshots() {
+		captured := readSnapshot(f, name)
 		for i := range captured.pods {
 			data, _ := captured.pods[i].Marshal()
 			f.Add(data)

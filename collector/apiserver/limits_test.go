@@ -26,7 +26,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// hostileServer answers requests for pods as it is told, and has no slices.
+// hostileServer answers requests for pods by its handlers, and has no slices.
 type hostileServer struct {
 	list, watch http.HandlerFunc
 
@@ -61,15 +61,15 @@ func emptyPods(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
 }
 
-// silentWatch says nothing until it is closed.
+// silentWatch sends nothing until it is closed.
 func silentWatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).Flush()
 	<-r.Context().Done()
 }
 
-// podStatus follows the server until the status of the pods is as wanted, and
-// returns it with the bytes that were allocated meanwhile.
+// podStatus runs a Node until the status of the pods is as wanted, and returns
+// it with the bytes that were allocated meanwhile.
 func (s *hostileServer) podStatus(t *testing.T, limits Limits, wanted func(source.Status) bool) (source.Status, *Node, uint64) {
 	t.Helper()
 	served := httptest.NewServer(s)
@@ -100,8 +100,8 @@ func (s *hostileServer) podStatus(t *testing.T, limits Limits, wanted func(sourc
 
 func failed(status source.Status) bool { return status.Errors > 0 }
 
-// A Status whose message has 64 MiB costs no more than the limit of such
-// answers, and the code alone says what it means.
+// A Status with a message of 64 MiB uses no more memory than the limit of such
+// answers. The status code alone determines the reason.
 func TestHugeFailure(t *testing.T) {
 	huge := bytes.Repeat([]byte("A"), 64<<20)
 	server := &hostileServer{list: func(w http.ResponseWriter, _ *http.Request) {
@@ -145,7 +145,7 @@ func manyPods(number int) http.HandlerFunc {
 	}
 }
 
-// What is too large for one answer is read in as many as it takes.
+// A collection that is too large for one answer is read in pages.
 func TestListBeyondTheLimitComesInPages(t *testing.T) {
 	server := &hostileServer{list: manyPods(300), watch: silentWatch}
 	_, n, _ := server.podStatus(t, Limits{List: 1 << 20}, func(status source.Status) bool { return status.Up })
@@ -190,8 +190,8 @@ func TestListsBeyondLimits(t *testing.T) {
 	}
 }
 
-// An event that does not end, in JSON and in protobuf, brings the source down
-// at the limit, with its text.
+// An endless event, in JSON and in protobuf, fails the source at the limit,
+// with the limit in the message.
 func TestEventBeyondTheLimit(t *testing.T) {
 	for kind, begin := range map[string][]byte{
 		"application/json": []byte(`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"`),
@@ -216,8 +216,8 @@ func TestEventBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Empty objects take a thousand times the room once they are decoded: answers
-// and events of them are refused before.
+// Empty objects take a thousand times the memory once they are decoded: answers
+// and events with too many are refused before.
 func TestAnswersOfEmptyObjects(t *testing.T) {
 	const fill = 6 << 20
 	field := func(number byte, inner []byte) []byte {

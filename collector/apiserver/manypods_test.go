@@ -13,7 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// manyPodsNode is a node that nothing is read for, and its pods.
+// manyPodsNode returns a node without sources, and its pods.
 func manyPodsNode(t testing.TB) *Node {
 	t.Helper()
 	n, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
@@ -23,8 +23,8 @@ func manyPodsNode(t testing.TB) *Node {
 	return n
 }
 
-// numbered is a pod with a claim; one of a hundred has not ended.
-func numbered(i int) *corev1.Pod {
+// numberedPod returns a pod with a claim; one in a hundred has not ended.
+func numberedPod(i int) *corev1.Pod {
 	claim := fmt.Sprintf("claim-%d", i)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: fmt.Sprintf("pod-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}}
 	pod.Spec.NodeName = "node-a"
@@ -37,18 +37,18 @@ func numbered(i int) *corev1.Pod {
 	return pod
 }
 
-// The references of a pod are resolved once for each of its changes, however many pods there are, ended or
-// not, and whether they come by a list or by events.
+// The references of a pod are resolved once for each of its changes, however
+// many pods exist, terminated or not, from lists and from events.
 func TestWorkIsLinearInPods(t *testing.T) {
 	const listed, watched = 5_000, 5_000
 	n := manyPodsNode(t)
 	var all []any
 	for i := range listed {
-		all = append(all, numbered(i))
+		all = append(all, numberedPod(i))
 	}
 	n.pods.Replace(all)
 	for i := range watched {
-		if _, err := n.pods.Receive(numbered(listed+i), false, true); err != nil {
+		if _, err := n.pods.Receive(numberedPod(listed+i), false, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestWorkIsLinearInPods(t *testing.T) {
 	}
 	// What ends and goes costs as little, and leaves nothing behind.
 	for i := range listed + watched {
-		if _, err := n.pods.Receive(numbered(i), true, true); err != nil {
+		if _, err := n.pods.Receive(numberedPod(i), true, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestWorkIsLinearInPods(t *testing.T) {
 	}
 }
 
-// The same if the pods come from the kubelet.
+// The same with pods from the kubelet.
 func TestWorkIsLinearInFedPods(t *testing.T) {
 	const many = 3_000
 	n, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", PodsFed: true, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
@@ -82,12 +82,12 @@ func TestWorkIsLinearInFedPods(t *testing.T) {
 	}
 	n.feed.Begin()
 	for i := range many {
-		n.feed.Pod(numbered(i))
+		n.feed.Pod(numberedPod(i))
 	}
 	n.feed.Synced()
 	n.feed.Listed(nil)
 	for i := range many {
-		n.feed.Pod(numbered(i)) // as the next watch delivers them
+		n.feed.Pod(numberedPod(i)) // as the next watch delivers them
 	}
 	n.feed.Listed(nil)
 	if n.index.resolved > 2*many {
@@ -105,7 +105,7 @@ func BenchmarkPodsOfANode(b *testing.B) {
 	for _, pods := range []int{1_000, 50_000} {
 		var all []any
 		for i := range pods {
-			all = append(all, numbered(i))
+			all = append(all, numberedPod(i))
 		}
 		b.Run(fmt.Sprintf("list/pods=%d", pods), func(b *testing.B) {
 			for b.Loop() {
@@ -118,7 +118,7 @@ func BenchmarkPodsOfANode(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				i++
-				pod := numbered(i % pods)
+				pod := numberedPod(i % pods)
 				pod.UID = types.UID(fmt.Sprintf("again-%d", i))
 				if _, err := n.pods.Receive(pod, false, true); err != nil {
 					b.Fatal(err)

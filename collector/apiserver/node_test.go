@@ -13,8 +13,8 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-func TestGathersAMomentOfARealCluster(t *testing.T) {
-	captured := readMoment(t, "01-round1")
+func TestFactsOfSnapshot(t *testing.T) {
+	captured := readSnapshot(t, "01-round1")
 	var objects []simulated.Object
 	want := Facts{PodsFresh: true}
 	named := map[dra.ClaimRef]bool{}
@@ -36,18 +36,18 @@ func TestGathersAMomentOfARealCluster(t *testing.T) {
 	for i := range captured.slices {
 		objects = append(objects, &captured.slices[i])
 	}
-	c := startCluster(t, nil, objects...)
+	c := startNodeTest(t, nil, objects...)
 	got := c.until("all is known", func(f Facts) bool { return len(f.Claims) == len(want.Claims) && len(f.Published) == 8 })
 	if !got.PodsFresh || len(want.Claims) < 7 || !reflect.DeepEqual(got.Pods, want.Pods) || !reflect.DeepEqual(got.Claims, want.Claims) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for _, claim := range want.Claims {
-		if n := c.asked("get resourceclaims " + claim.Ref.Name); n != 1 {
+		if n := c.requestCount("get resourceclaims " + claim.Ref.Name); n != 1 {
 			t.Errorf("claim %s was read %d times", claim.Ref, n)
 		}
 	}
 	for what, limit := range map[string]int{"list pods": 0, "list resourceslices": 0, "watch pods": 1, "watch resourceslices": 1, "list resourceclaims": 0, "watch resourceclaims": 0} {
-		if n := c.asked(what); n > limit {
+		if n := c.requestCount(what); n > limit {
 			t.Errorf("%s: asked %d times", what, n)
 		}
 	}
@@ -61,44 +61,44 @@ func TestGathersAMomentOfARealCluster(t *testing.T) {
 	}
 }
 
-func TestFollowsAClaimToItsAllocationAndReCreation(t *testing.T) {
-	c := startCluster(t, nil, user("train", "pod-1", "gpu"), claim("gpu", "claim-1", "", ""))
+func TestFollowsClaimToAllocationAndRecreation(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("train", "pod-1", "gpu"), claim("gpu", "claim-1", "", ""))
 	c.until("the claim is known unallocated", func(f Facts) bool { return hasClaim("claim-1")(f) && !f.Claims[0].Allocated })
 	c.put(claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
 	c.until("the claim is allocated", func(f Facts) bool { return f.Claims[0].Allocated && f.Claims[0].ReservedForPod("pod-1") })
-	c.delete(user("train", "", ""), claim("gpu", "", "", ""))
+	c.delete(podWithClaim("train", "", ""), claim("gpu", "", "", ""))
 	c.until("pod and claim are gone", func(f Facts) bool { return len(f.Pods) == 0 && len(f.Claims) == 0 })
-	c.put(claim("gpu", "claim-2", "node-a", "gpu-4", "pod-2"), user("train", "pod-2", "gpu"))
+	c.put(claim("gpu", "claim-2", "node-a", "gpu-4", "pod-2"), podWithClaim("train", "pod-2", "gpu"))
 	c.until("the new claim has the name", hasClaim("claim-2"))
 }
 
-func TestAClaimReCreatedUnderARunningPodReplacesTheOld(t *testing.T) {
-	c := startCluster(t, nil, user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
+func TestRecreatedClaimReplacesOld(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
 	c.until("the claim is known", hasClaim("claim-1"))
 	c.delete(claim("gpu", "", "", ""))
-	c.put(claim("gpu", "claim-2", "node-a", "gpu-3", "pod-1", "pod-2"), user("two", "pod-2", "gpu"))
+	c.put(claim("gpu", "claim-2", "node-a", "gpu-3", "pod-1", "pod-2"), podWithClaim("two", "pod-2", "gpu"))
 	facts := c.until("the new claim replaces the old", hasClaim("claim-2"))
 	if len(facts.Claims) != 1 {
 		t.Errorf("claims are %+v", facts.Claims)
 	}
 }
 
-func TestReadsNoClaimsForPodsThatHaveEnded(t *testing.T) {
-	ended := user("ended", "pod-1", "over")
+func TestReadsNoClaimsForTerminatedPods(t *testing.T) {
+	ended := podWithClaim("ended", "pod-1", "over")
 	ended.Status.Phase = corev1.PodSucceeded
-	c := startCluster(t, nil, ended, user("live", "pod-2", "gpu"), claim("gpu", "claim-2", "node-a", "gpu-3", "pod-2"))
+	c := startNodeTest(t, nil, ended, podWithClaim("live", "pod-2", "gpu"), claim("gpu", "claim-2", "node-a", "gpu-3", "pod-2"))
 	facts := c.until("the live pod's claim is known", hasClaim("claim-2"))
-	if n := c.asked("get resourceclaims over"); n != 0 || podNames(facts) != "live" {
+	if n := c.requestCount("get resourceclaims over"); n != 0 || podNames(facts) != "live" {
 		t.Errorf("claim of a pod that has ended read %d times; pods %+v", n, facts.Pods)
 	}
-	over := user("live", "pod-2", "gpu")
+	over := podWithClaim("live", "pod-2", "gpu")
 	over.Status.Phase = corev1.PodFailed
 	c.put(over)
 	c.until("the claim is let go with its last pod", func(f Facts) bool { return len(f.Claims) == 0 && len(f.Pods) == 0 })
 }
 
-func TestAClaimThatIsMissingMakesNoStorm(t *testing.T) {
-	c := startCluster(t, nil, user("train", "pod-1", "gpu"))
+func TestMissingClaimIsRetriedSlowly(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("train", "pod-1", "gpu"))
 	c.until("the pod is known", pods("train"))
 	began := time.Now()
 	time.Sleep(1500 * time.Millisecond)
@@ -107,7 +107,7 @@ func TestAClaimThatIsMissingMakesNoStorm(t *testing.T) {
 	for next, step := 225*time.Millisecond, 225*time.Millisecond; next < time.Since(began)+100*time.Millisecond; next += step {
 		limit, step = limit+1, 2*step
 	}
-	if n := c.asked("get resourceclaims gpu"); n < 2 || n > limit {
+	if n := c.requestCount("get resourceclaims gpu"); n < 2 || n > limit {
 		t.Errorf("a missing claim was asked for %d times, want at least 2 and at most %d", n, limit)
 	}
 	if status := c.status("resourceclaims"); !status.Up || status.Errors != 0 {
@@ -117,8 +117,8 @@ func TestAClaimThatIsMissingMakesNoStorm(t *testing.T) {
 	c.until("the claim is found once it is there", hasClaim("claim-1"))
 }
 
-func TestKeepsTheLastCompleteGenerationOfAPool(t *testing.T) {
-	c := startCluster(t, nil, publish("s1", "node-a", "p", 1, 1, "a"), publish("t", "node-b", "q", 1, 1, "other"))
+func TestKeepsLastCompleteGeneration(t *testing.T) {
+	c := startNodeTest(t, nil, publish("s1", "node-a", "p", 1, 1, "a"), publish("t", "node-b", "q", 1, 1, "other"))
 	c.until("the pool is known", published("a"))
 	c.put(publish("s2", "node-a", "p", 2, 2, "b"), publish("u", "node-a", "r", 1, 1, "z"))
 	c.until("the old generation stays while the new one is incomplete", published("az"))
@@ -131,23 +131,23 @@ func TestKeepsTheLastCompleteGenerationOfAPool(t *testing.T) {
 	c.until("a pool without slices is gone", published(""))
 }
 
-func TestListsPoolsElsewhereAtNeed(t *testing.T) {
-	c := startCluster(t, nil, publish("near", "node-a", "node-a", 1, 1, "gpu-3"), publish("far", "", "fabric", 1, 1, "nic-1", "nic-2"))
+func TestListsPoolsOfOtherNodesOnDemand(t *testing.T) {
+	c := startNodeTest(t, nil, publish("near", "node-a", "node-a", 1, 1, "gpu-3"), publish("far", "", "fabric", 1, 1, "nic-1", "nic-2"))
 	c.until("what is near is known", published("gpu-3"))
-	c.put(claim("nic", "claim-1", "fabric", "nic-2", "pod-1"), user("one", "pod-1", "nic"))
+	c.put(claim("nic", "claim-1", "fabric", "nic-2", "pod-1"), podWithClaim("one", "pod-1", "nic"))
 	facts := c.until("the device that is far is known", published("nic-2gpu-3"))
 	if facts.Published[0].Node != "" || facts.Published[1].Node != "node-a" {
 		t.Errorf("devices %+v", facts.Published)
 	}
-	if n := c.asked("list resourceslices"); n != 1 {
+	if n := c.requestCount("list resourceslices"); n != 1 {
 		t.Errorf("listed %d times", n)
 	}
-	c.delete(user("one", "", ""))
+	c.delete(podWithClaim("one", "", ""))
 	c.until("it is forgotten with its pod", published("gpu-3"))
 }
 
-func TestTellsOfPodsThatMayHoldDevices(t *testing.T) {
-	c := startCluster(t, nil, user("one", "pod-1", "gpu"))
+func TestReportsPodsThatMayHoldDevices(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"))
 	c.until("the pod is known", pods("one"))
 	told := func() bool {
 		select {
@@ -160,9 +160,9 @@ func TestTellsOfPodsThatMayHoldDevices(t *testing.T) {
 	if !told() {
 		t.Error("the first list is not told")
 	}
-	bystander := user("bystander", "pod-9", "")
+	bystander := podWithClaim("bystander", "pod-9", "")
 	bystander.Spec.ResourceClaims, bystander.Spec.Containers[0].Resources.Claims = nil, nil
-	noise := user("one", "pod-1", "gpu")
+	noise := podWithClaim("one", "pod-1", "gpu")
 	noise.Status.PodIP, noise.Labels = "192.0.2.7", map[string]string{"a": "b"}
 	before := c.until("its claim is known not to exist", func(f Facts) bool { return len(f.Unread) == 0 })
 	same := func() bool { return &c.node.Latest().Pods[0] == &before.Pods[0] }

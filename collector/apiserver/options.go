@@ -34,7 +34,7 @@ type Options struct {
 	// PodLabels are the keys of the labels of pods whose values are read.
 	PodLabels []string
 
-	// PodsFed says that pods are not watched: the PodFeed receives them, as the
+	// PodsFed disables the watch of pods: the PodFeed receives them, as the
 	// kubelet knows them.
 	PodsFed bool
 

@@ -17,8 +17,8 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
-	c := startCluster(t, nil, user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
+func TestOutageOfAPIServer(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"))
 	known := c.until("all is known", func(f Facts) bool { return f.PodsFresh && f.SlicesFresh && len(f.Claims) == 1 && len(f.Published) == 1 })
 	c.server.Stop()
 	stale := c.until("pods and slices are stale", func(f Facts) bool { return !f.PodsFresh && !f.SlicesFresh })
@@ -28,8 +28,8 @@ func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
 	if status := c.status("pods"); status.Up || status.Reason != source.ReasonUnavailable {
 		t.Errorf("the source is %+v", status)
 	}
-	c.put(user("two", "pod-2", "other"), claim("other", "claim-2", "node-a", "gpu-4", "pod-2"))
-	c.delete(user("one", "", ""))
+	c.put(podWithClaim("two", "pod-2", "other"), claim("other", "claim-2", "node-a", "gpu-4", "pod-2"))
+	c.delete(podWithClaim("one", "", ""))
 	if err := c.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,20 +44,20 @@ func TestGoesStaleWithTheAPIServerAndRecovers(t *testing.T) {
 	}
 }
 
-func TestEndsOfWatchesAreNoFailures(t *testing.T) {
-	for name, end := range map[string]func(*cluster){
-		"their time is over":           func(c *cluster) { c.server.EndWatches() },
-		"the version became too old":   func(c *cluster) { c.server.Expire(); c.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) },
-		"over, and the version is old": func(c *cluster) { c.server.Expire(); c.server.EndWatches() },
+func TestEndedWatchesAreNoFailures(t *testing.T) {
+	for name, end := range map[string]func(*nodeTest){
+		"their time is over":           func(c *nodeTest) { c.server.EndWatches() },
+		"the version became too old":   func(c *nodeTest) { c.server.Expire(); c.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) },
+		"over, and the version is old": func(c *nodeTest) { c.server.Expire(); c.server.EndWatches() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startCluster(t, nil, user("one", "pod-1", "gpu"))
+			c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"))
 			c.until("the pod is known", pods("one"))
-			// a watch shorter than a second that told nothing counts as broken
+			// A watch shorter than a second without events counts as broken.
 			time.Sleep(1100 * time.Millisecond)
 			end(c)
-			c.until("the pods are watched again", func(Facts) bool { return c.asked("watch pods") > 1 })
-			c.put(user("two", "pod-2", "gpu"))
+			c.until("the pods are watched again", func(Facts) bool { return c.requestCount("watch pods") > 1 })
+			c.put(podWithClaim("two", "pod-2", "gpu"))
 			for done := false; !done; {
 				facts := c.until("any", func(Facts) bool { return true })
 				if done = podNames(facts) == "one two"; !facts.PodsFresh {
@@ -71,13 +71,13 @@ func TestEndsOfWatchesAreNoFailures(t *testing.T) {
 	}
 }
 
-func TestOneRefusalDoesNotStopTheOthers(t *testing.T) {
+func TestRefusalAffectsOneCollection(t *testing.T) {
 	objects := []simulated.Object{
-		user("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
+		podWithClaim("one", "pod-1", "gpu"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"), publish("s", "node-a", "node-a", 1, 1, "gpu-3"),
 	}
 	for _, resource := range []string{"pods", "resourceclaims", "resourceslices"} {
 		t.Run(resource, func(t *testing.T) {
-			c := startCluster(t, map[string]int{resource: http.StatusForbidden}, objects...)
+			c := startNodeTest(t, map[string]int{resource: http.StatusForbidden}, objects...)
 			c.until("the others are known", func(f Facts) bool {
 				return (resource == "pods" || f.PodsFresh && len(f.Pods) == 1) &&
 					(resource == "resourceslices" || f.SlicesFresh && len(f.Published) == 1) &&
@@ -95,21 +95,21 @@ func TestOneRefusalDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestSaysThatTheAPIServerIsTooOld(t *testing.T) {
-	c := startCluster(t, map[string]int{"resourceslices": http.StatusNotFound}, user("one", "pod-1", "gpu"))
+func TestReportsOldAPIServer(t *testing.T) {
+	c := startNodeTest(t, map[string]int{"resourceslices": http.StatusNotFound}, podWithClaim("one", "pod-1", "gpu"))
 	c.until("the API is known to be missing", func(Facts) bool { return c.status("resourceslices").Reason == source.ReasonUnsupported })
 	c.until("the pods are known all the same", pods("one"))
 	if n := c.logged("Kubernetes 1.34 or newer"); n != 1 {
 		t.Errorf("said %d times: %s", n, c.log.String())
 	}
 	time.Sleep(2 * time.Second)
-	if n := c.asked("list resourceslices"); n > 2 {
+	if n := c.requestCount("list resourceslices"); n > 2 {
 		t.Errorf("asked %d times in two seconds, want once more at most", n)
 	}
 }
 
-func TestEndsPromptlyThoughNobodyAnswers(t *testing.T) {
-	c := startCluster(t, nil, user("one", "pod-1", "gpu"))
+func TestStopsWithoutAnswers(t *testing.T) {
+	c := startNodeTest(t, nil, podWithClaim("one", "pod-1", "gpu"))
 	c.until("the pod is known", pods("one"))
 	c.server.Stop()
 	c.until("the pods are stale", func(f Facts) bool { return !f.PodsFresh })
@@ -122,7 +122,7 @@ func TestEndsPromptlyThoughNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestRefusesToReadForNobody(t *testing.T) {
+func TestRequiredOptions(t *testing.T) {
 	for name, spoil := range map[string]func(*Options){
 		"configuration": func(o *Options) { o.Config = nil },
 		"node":          func(o *Options) { o.Node = "" },

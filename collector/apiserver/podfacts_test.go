@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func TestRefusesWhatIsNoLabelOfPods(t *testing.T) {
+func TestRefusesInvalidPodLabels(t *testing.T) {
 	for key, want := range map[string]bool{"team": true, "example.com/cost-center": true, "*": false, "": false, "a b": false, "a/b/c": false} {
 		_, err := New(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}, Node: "node-a", Clock: clock.System(), Log: slog.New(slog.DiscardHandler), PodLabels: []string{"fine", key}})
 		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), `"`+key+`"`) {
@@ -26,22 +26,22 @@ func TestRefusesWhatIsNoLabelOfPods(t *testing.T) {
 	}
 }
 
-// plugin is a pod that got devices from a device plugin, and no claims.
-func plugin(name, uid string) *corev1.Pod {
-	pod := user(name, uid, "")
+// podWithPlugin returns a pod with devices of a device plugin, and no claims.
+func podWithPlugin(name, uid string) *corev1.Pod {
+	pod := podWithClaim(name, uid, "")
 	pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources.Claims = nil, nil
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": {}}
 	return pod
 }
 
-func TestKnowsPodsWithDevicePluginsAlone(t *testing.T) {
-	ended := plugin("ended", "pod-4")
+func TestReportsPodsWithDevicePlugins(t *testing.T) {
+	ended := podWithPlugin("ended", "pod-4")
 	ended.Status.Phase = corev1.PodSucceeded
-	both := user("both", "pod-3", "gpu")
+	both := podWithClaim("both", "pod-3", "gpu")
 	both.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": {}}
-	labelled := plugin("a", "pod-1")
+	labelled := podWithPlugin("a", "pod-1")
 	labelled.Labels = map[string]string{"team": "vision", "other": "x"}
-	c := startCluster(t, nil, plugin("b", "pod-2"), labelled, both, ended, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-3"))
+	c := startNodeTest(t, nil, podWithPlugin("b", "pod-2"), labelled, both, ended, claim("gpu", "claim-1", "node-a", "gpu-3", "pod-3"))
 	known := func(want ...dra.Pod) func(Facts) bool {
 		return func(f Facts) bool { return f.PodsFresh && len(f.Claims) == 1 && reflect.DeepEqual(f.PluginPods, want) }
 	}
@@ -57,8 +57,8 @@ func TestKnowsPodsWithDevicePluginsAlone(t *testing.T) {
 	relabelled.Labels["team"] = "speech"
 	c.put(relabelled)
 	c.until("a label has changed", known(pod("a", "pod-1", "speech"), pod("b", "pod-2", "")))
-	c.delete(plugin("b", "pod-2"))
-	c.put(plugin("b", "pod-9"))
+	c.delete(podWithPlugin("b", "pod-2"))
+	c.put(podWithPlugin("b", "pod-9"))
 	c.until("one is made again under its name", known(pod("a", "pod-1", "speech"), pod("b", "pod-9", "")))
 	over := relabelled.DeepCopy()
 	over.Status.Phase = corev1.PodFailed
@@ -72,13 +72,13 @@ func TestKnowsPodsWithDevicePluginsAlone(t *testing.T) {
 	}
 }
 
-// TestStaticPods have processes in cgroups with the kubelet's UID of them, not
-// with that of their mirror on the API server.
+// TestStaticPods: processes of static pods are in cgroups with the kubelet's
+// UID, not with that of the mirror pod.
 func TestStaticPods(t *testing.T) {
 	const static = "cfe2a1b09d8c7e6f5a4b3c2d1e0f9a8b"
-	mirror := plugin("monitor-node-a", "pod-1")
+	mirror := podWithPlugin("monitor-node-a", "pod-1")
 	mirror.Annotations = map[string]string{"kubernetes.io/config.mirror": static, "kubernetes.io/config.source": "file"}
-	c := startCluster(t, nil, mirror)
+	c := startNodeTest(t, nil, mirror)
 	facts := c.until("the static pod is known", func(f Facts) bool { return len(f.PluginPods) == 1 })
 	if got := facts.PluginPods[0].UID; got != static {
 		t.Errorf("its processes are looked for under %q, and are those of %q", got, static)
@@ -88,17 +88,17 @@ func TestStaticPods(t *testing.T) {
 	}
 }
 
-// TestWhatTheKubeletNeedNotBeAskedAbout: labels and ids of containers are new
-// facts, but the kubelet lists nothing else because of them.
-func TestWhatTheKubeletNeedNotBeAskedAbout(t *testing.T) {
+// TestChangesWithoutNewListing: labels and ids of containers are new facts, but
+// do not change what the kubelet lists.
+func TestChangesWithoutNewListing(t *testing.T) {
 	running := func(id string) *corev1.Pod {
-		pod := user("one", "pod-1", "gpu")
+		pod := podWithClaim("one", "pod-1", "gpu")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "main", ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}}
 		return pod
 	}
-	c := startCluster(t, nil, running("containerd://first"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
+	c := startNodeTest(t, nil, running("containerd://first"), claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1"))
 	c.until("all is known", hasClaim("claim-1"))
 	told := func() bool {
 		select {
@@ -139,7 +139,7 @@ func quantities(asks map[string]string) corev1.ResourceList {
 	return list
 }
 
-// second is a time as the API server writes it.
+// second returns a time as the API server writes it.
 func second(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
 
 func on(n int) time.Time { return second(n).UTC() }

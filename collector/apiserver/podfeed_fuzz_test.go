@@ -15,14 +15,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// FuzzPodFeed feeds any pods, listings and claims in any order. The facts are valid
-// UTF-8, with one pod of each name, and nothing once every pod has ended.
+// FuzzPodFeed feeds arbitrary pods, listings and claims in any order. The facts
+// are valid UTF-8, with one pod of each name, and empty once all pods have
+// terminated.
 func FuzzPodFeed(f *testing.F) {
-	pod := ofTemplate(user("train", "pod-1", ""), "gpu", "train-gpu-x7xvp")
+	pod := ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "train-gpu-x7xvp")
 	made := ownedBy(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"), "Pod", "train", "pod-1", "gpu")
 	podBytes, podErr := pod.Marshal()
 	claimBytes, claimErr := made.Marshal()
-	special, specialErr := plugin("train", "pod-2").Marshal()
+	special, specialErr := podWithPlugin("train", "pod-2").Marshal()
 	if podErr != nil || claimErr != nil || specialErr != nil {
 		f.Fatal(podErr, claimErr, specialErr)
 	}

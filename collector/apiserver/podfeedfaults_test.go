@@ -10,30 +10,30 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// TestAKubeletThatHasJustStartedTellsNames: then nothing has to be learned, and
-// what it says later does not take the names away.
-func TestAKubeletThatHasJustStartedTellsNames(t *testing.T) {
-	w := startTwins(t)
-	pod := hiding("train", "pod-1", "train-gpu-x7xvp")
+// TestStartedKubeletReportsNames: no name has to be resolved, and later events
+// without names do not remove them.
+func TestStartedKubeletReportsNames(t *testing.T) {
+	w := startNodePair(t)
+	pod := podWithInitClaim("train", "pod-1", "train-gpu-x7xvp")
 	w.refuse("resourceclaims ", 403)
 	w.kubelet.Whole(true)
-	w.made(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
+	w.createClaims(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
 	w.run(pod)
-	w.alike("the claim is known")
+	w.untilEqual("the claim is known")
 	w.kubelet.Whole(false)
 	labelled := pod.DeepCopy()
 	labelled.Labels = map[string]string{"team": "vision"}
 	w.run(labelled)
-	w.alike("it still is")
+	w.untilEqual("it still is")
 }
 
-// TestHoldsWithoutTheAPIServer: an agent that starts while it is away knows by
-// the kubelet alone which pods have which claims.
-func TestHoldsWithoutTheAPIServer(t *testing.T) {
-	w := startTwins(t)
+// TestFedPodsWithoutAPIServer: an agent that starts without the API server
+// knows from the kubelet alone which pods have which claims.
+func TestFedPodsWithoutAPIServer(t *testing.T) {
+	w := startNodePair(t)
 	w.refuse("resourceclaims", 503)
-	w.made(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
-	w.run(ofTemplate(user("train", "pod-1", ""), "gpu", "train-gpu-x7xvp"))
+	w.createClaims(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"))
+	w.run(ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "train-gpu-x7xvp"))
 	w.until("the claim is named", func(Facts) bool {
 		w.list()
 		facts := w.fed.Latest()
@@ -41,23 +41,23 @@ func TestHoldsWithoutTheAPIServer(t *testing.T) {
 			slices.Equal(facts.Unread, []dra.ClaimRef{{Namespace: "lab", Name: "train-gpu-x7xvp"}})
 	})
 	w.fed.PodFeed().Listed(nil)
-	w.fed.PodFeed().Pod(ofTemplate(user("train", "pod-1", ""), "gpu", "")) // some other change
+	w.fed.PodFeed().Pod(ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "")) // some other change
 	if facts := w.fed.Latest(); len(facts.Pods) != 1 || facts.Pods[0].Claims[0].Claim != "train-gpu-x7xvp" {
 		t.Errorf("a kubelet that has just started lists nothing, and the name is lost: %+v", facts.Pods)
 	}
 }
 
-// TestAPodMadeAgainUnderItsName: the old one, deleted by force, goes on for a
-// while, and what was listed for it is not the new one's.
-func TestAPodMadeAgainUnderItsName(t *testing.T) {
-	w := startTwins(t)
-	before := ofTemplate(user("train", "pod-1", ""), "gpu", "train-gpu-11111")
+// TestRecreatedPod: the old pod, deleted by force, runs on for a while, and its
+// listing does not apply to the new one.
+func TestRecreatedPod(t *testing.T) {
+	w := startNodePair(t)
+	before := ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "train-gpu-11111")
 	before.CreationTimestamp = metav1.Unix(1_800_000_000, 0)
-	w.made(ownedBy(claim("train-gpu-11111", "claim-1", "node-a", "gpu-1", "pod-1"), "Pod", "train", "pod-1", "gpu"))
+	w.createClaims(ownedBy(claim("train-gpu-11111", "claim-1", "node-a", "gpu-1", "pod-1"), "Pod", "train", "pod-1", "gpu"))
 	w.run(before)
-	w.alike("the first is known")
+	w.untilEqual("the first is known")
 
-	after := ofTemplate(user("train", "pod-2", ""), "gpu", "train-gpu-22222")
+	after := ofTemplate(podWithClaim("train", "pod-2", ""), "gpu", "train-gpu-22222")
 	after.CreationTimestamp = metav1.Unix(1_800_000_060, 0)
 	w.put(after)
 	w.kubelet.Put(after)
@@ -68,39 +68,39 @@ func TestAPodMadeAgainUnderItsName(t *testing.T) {
 	})
 	delete(w.pods, "pod-1")
 	w.kubelet.Finish(before)
-	w.made(ownedBy(claim("train-gpu-22222", "claim-2", "node-a", "gpu-2", "pod-2"), "Pod", "train", "pod-2", "gpu"))
+	w.createClaims(ownedBy(claim("train-gpu-22222", "claim-2", "node-a", "gpu-2", "pod-2"), "Pod", "train", "pod-2", "gpu"))
 	w.run(after)
-	if facts := w.alike("the second's claim is known"); len(facts.Claims) != 1 || facts.Claims[0].UID != "claim-2" {
+	if facts := w.untilEqual("the second's claim is known"); len(facts.Claims) != 1 || facts.Claims[0].UID != "claim-2" {
 		t.Errorf("facts %+v", facts)
 	}
 }
 
 func TestFedStaticPodsAndPluginPods(t *testing.T) {
-	w := startTwins(t)
+	w := startNodePair(t)
 	const static = "cfe2a1b09d8c7e6f5a4b3c2d1e0f9a8b"
-	mirror := plugin("monitor-node-a", "pod-1")
+	mirror := podWithPlugin("monitor-node-a", "pod-1")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: static, "kubernetes.io/config.source": "file"}
 	own := mirror.DeepCopy()
 	own.UID, own.Annotations = static, map[string]string{"kubernetes.io/config.source": "file"}
-	labelled := plugin("a", "pod-2")
+	labelled := podWithPlugin("a", "pod-2")
 	labelled.Labels = map[string]string{"team": "vision"}
 	w.put(mirror)
 	w.pods[mirror.UID] = mirror
 	w.kubelet.Put(own)
 	w.run(labelled)
-	if facts := w.alike("both are known"); len(facts.PluginPods) != 2 || facts.PluginPods[1].UID != static {
+	if facts := w.untilEqual("both are known"); len(facts.PluginPods) != 2 || facts.PluginPods[1].UID != static {
 		t.Errorf("pods %+v", facts.PluginPods)
 	}
 }
 
-// TestFedPodsOverARestart: what has gone meanwhile is gone, and until the
-// kubelet is back all stays as it was, and is said to be old.
-func TestFedPodsOverARestart(t *testing.T) {
-	w := startTwins(t)
-	one, two := user("one", "pod-1", "gpu"), user("two", "pod-2", "gpu")
-	w.made(claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1", "pod-2"))
+// TestFedPodsOverRestart: pods deleted meanwhile are removed. Until the kubelet
+// is back the facts stay, with a stale status.
+func TestFedPodsOverRestart(t *testing.T) {
+	w := startNodePair(t)
+	one, two := podWithClaim("one", "pod-1", "gpu"), podWithClaim("two", "pod-2", "gpu")
+	w.createClaims(claim("gpu", "claim-1", "node-a", "gpu-3", "pod-1", "pod-2"))
 	w.run(one, two)
-	w.alike("both are known")
+	w.untilEqual("both are known")
 	w.kubelet.Stop()
 	w.until("the pods are old", func(Facts) bool { facts := w.fed.Latest(); return !facts.PodsFresh && len(facts.Pods) == 2 })
 	w.kubelet.Forget(two)
@@ -109,7 +109,7 @@ func TestFedPodsOverARestart(t *testing.T) {
 	if err := w.kubelet.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if facts := w.alike("one is gone"); len(facts.Pods) != 1 {
+	if facts := w.untilEqual("one is gone"); len(facts.Pods) != 1 {
 		t.Errorf("pods %+v", facts.Pods)
 	}
 	if _, is := slices.BinarySearch([]string{"resourceclaims", "resourceslices"}, w.fed.Statuses()[0].Name); !is || len(w.fed.Statuses()) != 2 {
@@ -117,10 +117,10 @@ func TestFedPodsOverARestart(t *testing.T) {
 	}
 }
 
-// TestNamesClaimsByWhatIsListed: nothing is guessed where two would fit.
-func TestNamesClaimsByWhatIsListed(t *testing.T) {
+// TestResolvesClaimsByListing: an ambiguous claim is not guessed.
+func TestResolvesClaimsByListing(t *testing.T) {
 	pod := func(more ...string) *corev1.Pod { // of one claim, and of others of the same container
-		pod := ofTemplate(user("train", "pod-1", ""), "gpu", "")
+		pod := ofTemplate(podWithClaim("train", "pod-1", ""), "gpu", "")
 		for _, name := range more {
 			pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: name})
 			pod.Spec.Containers[0].Resources.Claims = append(pod.Spec.Containers[0].Resources.Claims, corev1.ResourceClaim{Name: name})

@@ -11,8 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// says is the kubelet's word on devices of one claim, or of one request.
-func says(name string, health corev1.ResourceHealthStatus, ids ...corev1.ResourceID) corev1.ResourceStatus {
+// healthStatus returns the kubelet's health status of devices of one claim, or
+// of one request.
+func healthStatus(name string, health corev1.ResourceHealthStatus, ids ...corev1.ResourceID) corev1.ResourceStatus {
 	status := corev1.ResourceStatus{Name: corev1.ResourceName(name)}
 	for _, id := range ids {
 		status.Resources = append(status.Resources, corev1.ResourceHealth{ResourceID: id, Health: health})
@@ -28,18 +29,18 @@ func written(health []dra.ResourceHealth) string {
 	return strings.Join(words, " ")
 }
 
-// A device that falls sick is told at once, but is no reason to ask the
-// kubelet; the order in which the kubelet writes is nothing at all.
-func TestTellsOfHealth(t *testing.T) {
+// A device that becomes unhealthy is reported at once, without a new listing of
+// the kubelet. The order in the status does not matter.
+func TestReportsHealth(t *testing.T) {
 	of := func(one, two corev1.ResourceHealthStatus) *corev1.Pod {
-		pod := user("one", "pod-1", "gpu")
+		pod := podWithClaim("one", "pod-1", "gpu")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResourcesStatus: []corev1.ResourceStatus{
-			says("claim:gpu", one, "d/p/gpu-0"), says("claim:gpu", two, "d/p/gpu-1"),
+			healthStatus("claim:gpu", one, "d/p/gpu-0"), healthStatus("claim:gpu", two, "d/p/gpu-1"),
 		}}}
 		return pod
 	}
 	const healthy, unhealthy = corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy
-	c := startCluster(t, nil, of(healthy, healthy))
+	c := startNodeTest(t, nil, of(healthy, healthy))
 	c.until("the pod is well", func(f Facts) bool {
 		return f.PodsFresh && len(f.Unread) == 0 && len(f.Pods) == 1 && written(f.Pods[0].Health) == "gpu//d/p/gpu-0=true gpu//d/p/gpu-1=true"
 	})

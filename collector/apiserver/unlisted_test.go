@@ -18,15 +18,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// hiding is a pod with a claim that only its init container uses.
-func hiding(name, uid, claim string) *corev1.Pod {
-	pod := ofTemplate(user(name, uid, ""), "gpu", claim)
+// podWithInitClaim returns a pod with a claim that only its init container
+// uses.
+func podWithInitClaim(name, uid, claim string) *corev1.Pod {
+	pod := ofTemplate(podWithClaim(name, uid, ""), "gpu", claim)
 	pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers, []corev1.Container{{Name: "other"}}
 	return pod
 }
 
-// TestListsClaimsSomeAtATime: a namespace may have very many.
-func TestListsClaimsSomeAtATime(t *testing.T) {
+// TestListsClaimsInPages: a namespace may have very many.
+func TestListsClaimsInPages(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +54,7 @@ func TestListsClaimsSomeAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := hiding("train", "pod-1", "")
+	pod := podWithInitClaim("train", "pod-1", "")
 	pod.Status.ResourceClaimStatuses = nil
 	n.PodFeed().Pod(pod)
 	read, _ := n.nextUnlisted()
@@ -69,12 +70,12 @@ func TestListsClaimsSomeAtATime(t *testing.T) {
 	}
 }
 
-// TestListsClaimsAgainWhenTheAPIServerIsBack does not wait for the next try.
-func TestListsClaimsAgainWhenTheAPIServerIsBack(t *testing.T) {
-	w := startTwins(t)
+// TestListsClaimsAfterOutage does not wait for the next try.
+func TestListsClaimsAfterOutage(t *testing.T) {
+	w := startNodePair(t)
 	w.refuse("resourceclaims ", http.StatusServiceUnavailable)
-	w.made(ownedBy(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"), "Pod", "train", "pod-1", "gpu"))
-	w.run(hiding("train", "pod-1", "train-gpu-x7xvp"))
+	w.createClaims(ownedBy(claim("train-gpu-x7xvp", "claim-1", "node-a", "gpu-3", "pod-1"), "Pod", "train", "pod-1", "gpu"))
+	w.run(podWithInitClaim("train", "pod-1", "train-gpu-x7xvp"))
 	w.until("the list has failed", func(Facts) bool {
 		w.fed.mu.Lock()
 		defer w.fed.mu.Unlock()
@@ -90,5 +91,5 @@ func TestListsClaimsAgainWhenTheAPIServerIsBack(t *testing.T) {
 	if err := w.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	w.alike("the claim is known")
+	w.untilEqual("the claim is known")
 }

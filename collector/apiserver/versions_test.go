@@ -28,10 +28,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// behind follows a cluster through a front that answers some paths itself.
-func behind(t *testing.T, answers map[string]http.HandlerFunc) *audience {
+// startBehindProxy runs a Cluster over a proxy that answers some paths itself.
+func startBehindProxy(t *testing.T, answers map[string]http.HandlerFunc) *clusterTest {
 	t.Helper()
-	f := startAudience(t, nil)
+	f := startClusterTest(t, nil)
 	f.stop()
 	f.state = make(map[string]string)
 	target, err := url.Parse(f.server.Config().Host)
@@ -90,7 +90,7 @@ func streaming(version, listKind string, more <-chan any, objects ...any) http.H
 	}
 }
 
-func TestReadsTaintRulesInWhicheverVersion(t *testing.T) {
+func TestReadsTaintRulesInAnyVersion(t *testing.T) {
 	driver, pool, device := "gpu.example.com", "node-a", "gpu-3"
 	added := metav1.Now().Rfc3339Copy()
 	beta := &resourcev1beta2.DeviceTaintRule{}
@@ -112,13 +112,13 @@ func TestReadsTaintRulesInWhicheverVersion(t *testing.T) {
 	for version, objects := range map[string][]any{"v1beta2": {beta}, "v1alpha3": {alpha, wider}} {
 		t.Run(version, func(t *testing.T) {
 			more := make(chan any)
-			f := behind(t, map[string]http.HandlerFunc{
+			f := startBehindProxy(t, map[string]http.HandlerFunc{
 				"/apis/resource.k8s.io/v1/devicetaintrules":              http.NotFound,
 				"/apis/resource.k8s.io/v1beta2/devicetaintrules":         http.NotFound,
 				"/apis/resource.k8s.io/" + version + "/devicetaintrules": streaming("resource.k8s.io/"+version, "DeviceTaintRuleList", more, objects...),
 			})
-			f.until("the rule is known", func() bool { return strings.Contains(f.shelf.content(), "rule rule") && f.cluster.Settled() })
-			got, ok := f.shelf.get("rule rule").(*resourcev1.DeviceTaintRule)
+			f.until("the rule is known", func() bool { return strings.Contains(f.keeper.content(), "rule rule") && f.cluster.Settled() })
+			got, ok := f.keeper.get("rule rule").(*resourcev1.DeviceTaintRule)
 			if !ok || !equality.Semantic.DeepEqual(got.Spec, want) {
 				t.Errorf("got %+v", got)
 			}
@@ -128,16 +128,16 @@ func TestReadsTaintRulesInWhicheverVersion(t *testing.T) {
 			later := objects[0].(interface{ DeepCopyObject() runtime.Object }).DeepCopyObject()
 			later.(metav1.Object).SetName("later")
 			more <- later
-			f.until("a change is known", func() bool { return f.shelf.get("rule later") != nil })
-			if f.shelf.get("rule by-class") != nil {
+			f.until("a change is known", func() bool { return f.keeper.get("rule later") != nil })
+			if f.keeper.get("rule by-class") != nil {
 				t.Error("a rule that selects by class seems to taint all devices")
 			}
 		})
 	}
 }
 
-func TestWhatNeedNotBeServedIsNotMissed(t *testing.T) {
-	f := behind(t, map[string]http.HandlerFunc{
+func TestOptionalCollections(t *testing.T) {
+	f := startBehindProxy(t, map[string]http.HandlerFunc{
 		"/apis/resource.k8s.io/v1/devicetaintrules":       http.NotFound,
 		"/apis/resource.k8s.io/v1beta2/devicetaintrules":  http.NotFound,
 		"/apis/resource.k8s.io/v1alpha3/devicetaintrules": http.NotFound,
@@ -153,7 +153,7 @@ func TestWhatNeedNotBeServedIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestReadsGroupsInWhicheverVersion(t *testing.T) {
+func TestReadsGroupsInAnyVersion(t *testing.T) {
 	template, name := "t", "group-gpu-x7k2p"
 	beta := &schedulingv1beta1.PodGroup{}
 	beta.APIVersion, beta.Kind = "scheduling.k8s.io/v1beta1", "PodGroup"
@@ -166,7 +166,7 @@ func TestReadsGroupsInWhicheverVersion(t *testing.T) {
 	alpha.Status.ResourceClaimStatuses = []schedulingv1alpha3.PodGroupResourceClaimStatus{{Name: "gpu", ResourceClaimName: &name}}
 	for version, object := range map[string]any{"v1beta1": beta, "v1alpha3": alpha} {
 		t.Run(version, func(t *testing.T) {
-			f := behind(t, map[string]http.HandlerFunc{
+			f := startBehindProxy(t, map[string]http.HandlerFunc{
 				"/apis/scheduling.k8s.io/" + version + "/podgroups": streaming("scheduling.k8s.io/"+version, "PodGroupList", nil, object),
 			})
 			f.until("the group is known", func() bool { return f.state["group lab/group"] == "group-1" })
@@ -180,7 +180,7 @@ func TestReadsGroupsInWhicheverVersion(t *testing.T) {
 	}
 }
 
-func TestGarbageStopsOnlyWhatItIsOf(t *testing.T) {
+func TestInvalidAnswersAffectOneCollection(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"no protobuf": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
@@ -196,7 +196,7 @@ func TestGarbageStopsOnlyWhatItIsOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/deviceclasses": answer})
+			f := startBehindProxy(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/deviceclasses": answer})
 			f.put(claim("gpu", "claim-1", "", ""))
 			want := all()
 			want.Classes = false
@@ -209,8 +209,8 @@ func TestGarbageStopsOnlyWhatItIsOf(t *testing.T) {
 	}
 }
 
-// inPages serves claims without streaming their list. It notes how it is asked
-// for pages; forgets is how often the place to continue at is too old.
+// inPages serves claims without streaming lists. It records the requests for
+// pages; forgets is how often a continue token has expired.
 func inPages(count, forgets int) (answer http.HandlerFunc, asked func() []string) {
 	var mu sync.Mutex
 	var pages []string
@@ -257,7 +257,7 @@ func inPages(count, forgets int) (answer http.HandlerFunc, asked func() []string
 
 func TestReadsListsInPages(t *testing.T) {
 	answer, asked := inPages(1200, 0)
-	f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
+	f := startBehindProxy(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
 	f.untilSynced()
 	if len(f.state) != 1200 {
 		t.Errorf("told of %d claims", len(f.state))
@@ -267,10 +267,10 @@ func TestReadsListsInPages(t *testing.T) {
 	}
 }
 
-// A list of which the rest can no longer be read is no list.
-func TestAListOfWhichPagesAreLackingIsReadAgain(t *testing.T) {
+// A list whose remaining pages cannot be read is discarded.
+func TestIncompletePagedListIsReadAgain(t *testing.T) {
 	answer, asked := inPages(1200, 1)
-	f := behind(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
+	f := startBehindProxy(t, map[string]http.HandlerFunc{"/apis/resource.k8s.io/v1/resourceclaims": answer})
 	f.untilSynced()
 	if len(f.state) != 1200 {
 		t.Errorf("told of %d claims, asked for %q", len(f.state), asked())

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// Driver and kubelet disagree only where both speak, and of one device.
+// A disagreement needs a report of both driver and kubelet for the same device.
 func TestHealthDisagreement(t *testing.T) {
 	sick := []dra.Taint{{Key: "gpu.example.com/xid", Effect: "NoSchedule"}}
 	for _, test := range []struct {
@@ -18,7 +18,7 @@ func TestHealthDisagreement(t *testing.T) {
 		said   []dra.ResourceHealth
 		taints []dra.Taint
 		rules  []dra.Taint
-		alter  func(h *hall, p *dra.PodLife, c *dra.ClaimLife)
+		alter  func(h *harness, p *dra.PodLife, c *dra.ClaimLife)
 		want   string
 	}{
 		{name: "both well", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "x/y=1", Healthy: true}}, want: "0"},
@@ -33,31 +33,31 @@ func TestHealthDisagreement(t *testing.T) {
 		{name: "another request", said: []dra.ResourceHealth{{PodClaim: "gpu", Request: "nic"}}},
 		{name: "another claim", said: []dra.ResourceHealth{{PodClaim: "nic"}}},
 		{name: "one of two devices", said: []dra.ResourceHealth{{PodClaim: "gpu", ResourceID: "x/y=common"}},
-			alter: func(_ *hall, _ *dra.PodLife, c *dra.ClaimLife) { given("gpu-5")(c) }},
-		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *hall, p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true }},
-		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) {
+			alter: func(_ *harness, _ *dra.PodLife, c *dra.ClaimLife) { withDevices("gpu-5")(c) }},
+		{name: "a pod that is over", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(_ *harness, p *dra.PodLife, _ *dra.ClaimLife) { p.Terminal = true }},
+		{name: "a device that nobody publishes", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLife, _ *dra.ClaimLife) {
 			h.facts.Supply.Pools[0].Slices, h.facts.Supply.Pools[0].Names = 0, nil
 		}},
-		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *hall, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Names = []string{"gpu-5"} }},
+		{name: "a device that its driver has withdrawn", said: []dra.ResourceHealth{{PodClaim: "gpu"}}, alter: func(h *harness, _ *dra.PodLife, _ *dra.ClaimLife) { h.facts.Supply.Pools[0].Names = []string{"gpu-5"} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHall(t)
+			h := newHarness(t)
 			h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "node-a", Slices: 1, Names: []string{"gpu-0", "gpu-5"}}}}
 			if len(test.taints)+len(test.rules) > 0 {
 				h.facts.Supply.Tainted = []dra.TaintedDevice{{Device: deviceOf("gpu-0"), Taints: test.taints, ByRules: test.rules}}
 			}
-			c, p := claim("a/c", 0, given("gpu-0"), reserved("p")), pod("a/p", 1, "gpu=c")
+			c, p := claim("a/c", 0, withDevices("gpu-0"), reserved("p")), pod("a/p", 1, "gpu=c")
 			p.Node, p.Health = "node-a", test.said
 			if test.alter != nil {
 				test.alter(h, &p, &c)
 			}
-			h.tell(p, c)
+			h.update(p, c)
 			h.step(time.Second)
 			want := ""
 			if test.want != "" {
 				want = `dra_device_health_disagreement{device="gpu-0",driver="gpu.example.com",pool="node-a"} ` + test.want
 			}
-			h.expect(want, "dra_device_health_disagreement")
+			h.expectRows(want, "dra_device_health_disagreement")
 			if logged := len(h.events) > 0; logged != (test.want == "1") {
 				t.Errorf("logged %v", h.events)
 			}
@@ -65,17 +65,17 @@ func TestHealthDisagreement(t *testing.T) {
 			if len(h.events) > 0 {
 				t.Errorf("logged again %v", h.events)
 			}
-			h.lose(p)
+			h.remove(p)
 			h.step(time.Second)
-			h.expect("", "dra_device_health_disagreement")
+			h.expectRows("", "dra_device_health_disagreement")
 		})
 	}
 }
 
-// A disagreement that goes on is no news where something else is said of the
-// pod's devices, or where another pod says the same from now on.
-func TestADisagreementThatGoesOnIsLoggedOnce(t *testing.T) {
-	h := newHall(t)
+// A continuing disagreement is not logged again when the health of another of
+// the pod's devices changes, or when another pod reports the same.
+func TestContinuingDisagreementIsLoggedOnce(t *testing.T) {
+	h := newHarness(t)
 	h.facts.Supply = &dra.Supply{}
 	for _, pool := range []string{"node-0", "node-a", "node-b"} {
 		h.facts.Supply.Pools = append(h.facts.Supply.Pools, &dra.PoolSupply{Driver: "gpu.example.com", Pool: pool, Slices: 1, Names: []string{"gpu-0", "gpu-1", "gpu-9"}})
@@ -87,8 +87,8 @@ func TestADisagreementThatGoesOnIsLoggedOnce(t *testing.T) {
 		}
 		return p
 	}
-	h.tell(claim("a/c", 0, given("gpu-0", "gpu-1"), reserved("p", "q")), say("a/p", true))
-	first := claim("a/d", 0, given("gpu-9"), reserved("r"))
+	h.update(claim("a/c", 0, withDevices("gpu-0", "gpu-1"), reserved("p", "q")), say("a/p", true))
+	first := claim("a/d", 0, withDevices("gpu-9"), reserved("r"))
 	first.Results[0].Device.Pool = "node-0"
 	r := pod("a/r", 1, "gpu=d")
 	r.Node, r.Health = "node-0", []dra.ResourceHealth{{PodClaim: "gpu"}}
@@ -99,124 +99,126 @@ func TestADisagreementThatGoesOnIsLoggedOnce(t *testing.T) {
 		}
 		switch i {
 		case 0:
-			h.tell(say("a/p", false)) // the second differs now, too
+			h.update(say("a/p", false)) // the second differs now as well
 		case 1:
-			h.lose(say("a/p", false))
-			h.tell(say("a/q", false))
+			h.remove(say("a/p", false))
+			h.update(say("a/q", false))
 		case 2:
-			h.tell(first, r) // sorted before the others
+			h.update(first, r) // sorted before the others
 		}
 	}
-	h.expect(`dra_device_health_disagreement{device="gpu-0",driver="gpu.example.com",pool="node-a"} 1
+	h.expectRows(`dra_device_health_disagreement{device="gpu-0",driver="gpu.example.com",pool="node-a"} 1
 		dra_device_health_disagreement{device="gpu-1",driver="gpu.example.com",pool="node-a"} 1
 		dra_device_health_disagreement{device="gpu-9",driver="gpu.example.com",pool="node-0"} 1`, "dra_device_health_disagreement")
 }
 
-// Who was evicted before we came is not counted, nor is anybody twice.
+// Evictions before the exporter started are not counted. No pod is counted
+// twice.
 func TestEvictions(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	h.live = false
 	before := pod("a/before", 1, "gpu=c")
 	before.Evicted = true
 	p := pod("a/p", 2, "gpu=c")
-	h.tell(before, p)
+	h.update(before, p)
 	h.step(time.Second)
-	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 0`, "dra_pod_taint")
+	h.expectRows(`dra_pod_taint_evictions_total{namespace="a"} 0`, "dra_pod_taint")
 	h.live = true
 	p.Evicted = true
-	h.tell(p)
+	h.update(p)
 	p.Deleted = second(30)
-	h.tell(p, before)
-	h.lose(p)
+	h.update(p, before)
+	h.remove(p)
 	h.step(time.Second)
-	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
+	h.expectRows(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
 }
 
-// Claims that are held back from deletion, and those whose pods are gone, are
-// shown for as long as they are.
-func TestMarks(t *testing.T) {
-	h := newHall(t)
+// Terminating and orphaned claims have rows for as long as they are in that
+// state.
+func TestTerminatingAndOrphanedClaims(t *testing.T) {
+	h := newHarness(t)
 	p := pod("a/p", 1, "gpu=c")
-	h.tell(p, claim("a/c", 0, given("gpu-0"), reserved("p", "q")), claim("a/gone", 0, deleted(9)), claim("a/stuck", 0, deleted(9, "keep")))
+	h.update(p, claim("a/c", 0, withDevices("gpu-0"), reserved("p", "q")), claim("a/gone", 0, deleted(9)), claim("a/stuck", 0, deleted(9, "keep")))
 	h.step(time.Second)
 	stuck := `dra_claim_terminating_since_timestamp_seconds{namespace="a",resourceclaim="stuck"} 1.795168809e+09`
-	h.expect(stuck, "dra_claim_orphaned", "dra_claim_terminating")
-	h.lose(p)
+	h.expectRows(stuck, "dra_claim_orphaned", "dra_claim_terminating")
+	h.remove(p)
 	h.step(time.Second)
-	h.expect(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1
+	h.expectRows(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1
 		`+stuck, "dra_claim_orphaned", "dra_claim_terminating")
 	again := p
 	again.UID = "another"
-	h.tell(again)
-	h.lose(claim("a/stuck", 0, deleted(9)))
+	h.update(again)
+	h.remove(claim("a/stuck", 0, deleted(9)))
 	h.step(time.Second)
-	h.expect(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1`, "dra_claim_orphaned", "dra_claim_terminating")
+	h.expectRows(`dra_claim_orphaned{namespace="a",resourceclaim="c"} 1`, "dra_claim_orphaned", "dra_claim_terminating")
 	q := pod("a/q", 3)
-	h.tell(q)
+	h.update(q)
 	h.step(time.Second)
-	h.expect("", "dra_claim_orphaned", "dra_claim_terminating")
+	h.expectRows("", "dra_claim_orphaned", "dra_claim_terminating")
 }
 
-// Namespaces and classes come and go for as long as the exporter runs. Their
-// counters go with them, unless they have counted.
-func TestCountersOfWhatIsGone(t *testing.T) {
-	h := newHall(t)
+// Counters of a deleted namespace or class are removed, unless they are above
+// 0.
+func TestCountersOfDeletedObjects(t *testing.T) {
+	h := newHarness(t)
 	series := func() (evictions, failures int) {
 		for _, row := range h.last.Rows {
 			switch row.Family.Name {
 			case "dra_pod_taint_evictions_total":
 				evictions++
 			case "dra_allocation_failures_total":
-				if row.Labels.Get("deviceclass") != "" { // that of what has none is always there
+				if row.Labels.Get("deviceclass") != "" { // the one of claims without a class always exists
 					failures++
 				}
 			}
 		}
 		return evictions, failures
 	}
-	h.tell(pod("keeps/p", 1))
+	h.update(pod("keeps/p", 1))
 	for i := range 20 {
 		p, c := pod(fmt.Sprintf("ci-%d/p", i), 10, "gpu=c"), claim(fmt.Sprintf("ci-%d/c", i), 11)
 		c.Classes = []string{fmt.Sprintf("class-%d", i)}
-		h.tell(p, c)
+		h.update(p, c)
 		h.step(time.Second)
 		if evictions, failures := series(); evictions != 2 || failures != len(failureReasons()) {
 			t.Fatalf("%d namespaces, %d failures", evictions, failures)
 		}
-		h.lose(p, c)
+		h.remove(p, c)
 		if i%2 == 0 {
-			h.tell(pod("brief/p", 12))
-			h.lose(pod("brief/p", 12))
+			h.update(pod("brief/p", 12))
+			h.remove(pod("brief/p", 12))
 		}
 		h.step(time.Second)
 	}
-	h.expect(`dra_pod_taint_evictions_total{namespace="keeps"} 0`, "dra_pod_taint", `dra_allocation_failures_total{deviceclass="c`)
+	h.expectRows(`dra_pod_taint_evictions_total{namespace="keeps"} 0`, "dra_pod_taint", `dra_allocation_failures_total{deviceclass="c`)
 
 	p, c := pod("a/p", 10, "gpu=c"), claim("a/c", 11)
-	h.tell(p, c)
-	h.judge(p, dra.ReasonInsufficient)
+	h.update(p, c)
+	h.setVerdict(p, dra.ReasonInsufficient)
 	h.step(time.Second)
 	p.Evicted = true
-	h.tell(p)
+	h.update(p)
 	h.step(2 * time.Second)
-	h.lose(p, c, pod("keeps/p", 1))
+	h.remove(p, c, pod("keeps/p", 1))
 	h.step(time.Second)
 	h.expectOnsets("gpu.example.com/insufficient_devices=1")
-	h.expect(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
+	h.expectRows(`dra_pod_taint_evictions_total{namespace="a"} 1`, "dra_pod_taint")
 }
 
-// A claim whose alternatives have several classes is of one while it is
-// allocated, and of several again: then their counters are there again from 0.
-// Of a claim that came and went between two steps none stay.
-func TestCountersOfAClassThatComesBack(t *testing.T) {
-	h := newHall(t)
+// A claim with alternatives of several classes has one class while it is
+// allocated, and several again afterwards: their counters then start at 0
+// again. A claim that is created and deleted between two steps leaves no
+// counters.
+func TestCountersOfReturningClass(t *testing.T) {
+	h := newHarness(t)
 	c, brief := claim("a/c", 1), claim("a/brief", 1)
 	c.Classes, brief.Classes = []string{"gpu.example.com", "nic.example.com"}, []string{"brief"}
 	held := c
-	given("gpu-0")(&held)
+	withDevices("gpu-0")(&held)
 	for i, now := range []dra.ClaimLife{c, held, c} {
-		h.tell(now, brief)
-		h.lose(brief)
+		h.update(now, brief)
+		h.remove(brief)
 		h.step(time.Second)
 		var classes []string
 		for _, row := range h.last.Rows {
@@ -230,15 +232,15 @@ func TestCountersOfAClassThatComesBack(t *testing.T) {
 	}
 }
 
-// A namespace that loses its last pod as another comes, and a class likewise,
-// goes on.
-func TestCountersOfWhatIsReplaced(t *testing.T) {
-	h := newHall(t)
-	h.tell(pod("a/p", 1, "gpu=c"), claim("a/c", 1))
+// The counters of a namespace or class whose last object is replaced within one
+// step are kept.
+func TestCountersOfReplacedObjects(t *testing.T) {
+	h := newHarness(t)
+	h.update(pod("a/p", 1, "gpu=c"), claim("a/c", 1))
 	h.step(time.Second)
 	began := h.last.Rows
-	h.lose(pod("a/p", 1), claim("a/c", 1))
-	h.tell(pod("a/q", 2, "gpu=d"), claim("b/d", 2))
+	h.remove(pod("a/p", 1), claim("a/c", 1))
+	h.update(pod("a/q", 2, "gpu=d"), claim("b/d", 2))
 	h.step(time.Second)
 	for _, name := range []string{"dra_pod_taint_evictions_total", "dra_allocation_failures_total"} {
 		of := func(row metric.Row) bool {

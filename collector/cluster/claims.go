@@ -138,7 +138,7 @@ func (cc *claimCounts) unusedClasses() []string {
 	return unused
 }
 
-// rows adds the counts. pods says whether pods are known.
+// rows adds the counts. pods reports whether pods are known.
 func (cc *claimCounts) rows(b *metric.Builder, family *metric.Family, pods bool) {
 	if cc.order == nil {
 		cc.order = slices.SortedFunc(maps.Values(cc.counts), func(a, b *claimCount) int {

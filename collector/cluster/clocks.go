@@ -37,7 +37,7 @@ func (t timestamp) sameClock(other timestamp) bool { return t.by == other.by && 
 // more than clocks that agree may differ.
 func contradicts(earlier, later time.Time) bool { return later.Before(earlier.Add(-clockGrain)) }
 
-// clockKind says whose clock wrote a timestamp.
+// clockKind is the owner of the clock that wrote a timestamp.
 type clockKind uint8
 
 const (
@@ -147,7 +147,8 @@ func (s *skew) latest(at time.Duration) time.Time {
 }
 
 // elapsed is when, on our steady clock, another clock showed the time written.
-// Our own wall clock stands for the other until evidence contradicts it.
+// Our own wall clock is used instead of the other until evidence contradicts
+// it.
 func (c *clocks) elapsed(by clockKind, node string, written time.Time, now clock.Instant) time.Duration {
 	ours := now.Wall.Add(-now.Elapsed)
 	s := c.skewOf(by, node, false)
@@ -232,7 +233,7 @@ func (c *clocks) ordered(begin, end timestamp, took time.Duration) time.Duration
 
 // contradicted reports whether the written times of begin and end contradict
 // the duration. While the skew of the clock that wrote the beginning is not
-// known, our own clock stands for it, and the written times must agree with
+// known, our own clock is used instead, and the written times must agree with
 // the result.
 func (c *clocks) contradicted(begin, end timestamp, took time.Duration) bool {
 	if begin.written.IsZero() || end.written.IsZero() {

@@ -12,8 +12,8 @@ import (
 // class has (k8s.io/api/resource/v1, ResourceDeviceClassPrefix).
 const implicitPrefix = "deviceclass.resource.kubernetes.io/"
 
-// extendedResources says which extended resources are backed by device classes.
-// The others are of device plugins, and are ignored.
+// extendedResources records which extended resources are backed by device
+// classes.
 type extendedResources struct {
 	supply *dra.Supply // from which the rest was determined
 	pairs  []classResource

@@ -21,19 +21,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// Facts is what the cluster role has learnt since the step before, and what it
-// knows of the rest of the world. Step only reads it.
+// Facts is the input of a step: the changes since the step before, and the
+// present values of other inputs. Step only reads it.
 type Facts struct {
-	Changes  []Change      // in the order in which the API server told of them
+	Changes  []Change      // in the order of the API server
 	Synced   Synced        // which collections are known as a whole
 	Supply   *dra.Supply   // nil: not counted yet
-	Verdicts []dra.Verdict // all that the judge has, also those of steps before
+	Verdicts []dra.Verdict // all verdicts, also those of steps before
 	Sources  []source.Status
 
 	Costs []dra.DiagnosisCost // of diagnoses since the exporter started, by namespace
 }
 
-// Synced says which collections were known as a whole.
+// Synced records which collections are known as a whole.
 type Synced = dra.Synced
 
 // Change is one event of the API server.
@@ -44,7 +44,7 @@ type Config struct {
 	Version   self.Version
 	Interval  time.Duration // between two steps in which nothing has changed
 	MaxSeries int           // per family; 0: no cap
-	Traces    bool          // somebody wants the traces of claims; without it nothing is kept for them
+	Traces    bool          // traces of claims are exported; if false nothing is kept for them
 	Once      bool          // everything is diagnosed before a step: what has no verdict will have none
 }
 

@@ -19,8 +19,8 @@ const (
 )
 
 // maxClasses is the number of device classes that have counters and histograms
-// without being known to exist. A claim may name any class, so that whoever may
-// create claims could otherwise fill the memory with names.
+// without being known to exist. A claim may name any class: without a limit,
+// names of classes could fill the memory.
 const maxClasses = 1000
 
 // deferDelay is how long a failure waits until its class is known: a claim that

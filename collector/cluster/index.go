@@ -23,9 +23,9 @@ type index struct {
 	changed   changeSet
 }
 
-// podEntry is a pod. An entry stands for one pod, not for its name: a pod that
-// is recreated under its name gets another entry. The entry of a removed pod
-// keeps its last object and references.
+// podEntry is a pod. An entry is for one pod, not for its name: a pod that is
+// recreated under its name gets another entry. The entry of a removed pod keeps
+// its last object and references.
 type podEntry struct {
 	ref     dra.PodRef
 	object  *dra.PodLife
@@ -51,8 +51,9 @@ type reference struct {
 	claim    *claimEntry // nil until its name is known
 }
 
-// generatedKey says for which pod or group, and for which of its references, a
-// claim was generated. So the claim is known before the pod's status names it.
+// generatedKey records for which pod or group, and for which of its references,
+// a claim was generated. So the claim is known before the pod's status names
+// it.
 type generatedKey struct {
 	owner    string // UID of the pod or group
 	podClaim string // empty: for extended resources
@@ -363,7 +364,7 @@ func (x *index) resolve(p *podEntry) {
 }
 
 // link updates the users of the claims that a pod's references stood for and
-// stand for now. Claims that gain or lose a user have changed.
+// refer to now. Claims that gain or lose a user have changed.
 func (x *index) link(p *podEntry, before, now []reference) {
 	for i := range now {
 		if c := now[i].claim; c != nil && !references(before, c) && !references(now[:i], c) {
@@ -417,9 +418,9 @@ func (x *index) referencesOf(p *podEntry) []reference {
 	return refs
 }
 
-// claimName is the name of the claim that a pod's reference stands for: the
-// one in its status or spec; else the one that its group has under the same
-// name from the same template; else the one that was generated for it.
+// claimName is the name of the claim that a pod's reference refers to: the one
+// in its status or spec; else the one that its group has under the same name
+// from the same template; else the one that was generated for it.
 func (x *index) claimName(p *podEntry, pc dra.PodClaim) string {
 	if pc.Claim != "" {
 		return pc.Claim
@@ -460,9 +461,9 @@ func (x *index) consumers(c *claimEntry) (orphaned, indirect bool) {
 	return orphaned, indirect
 }
 
-// creationWarning is the message of the newest Kubernetes event that says why
-// the claim for one of the pod's references cannot be created; empty if there
-// is none.
+// creationWarning is the message of the newest Kubernetes event about why the
+// claim for one of the pod's references cannot be created; empty if there is
+// none.
 func (x *index) creationWarning(p *podEntry, podClaim string) string {
 	message := x.warnings.newest(p.object.UID, podClaim)
 	if group := x.group(p); message == "" && group != nil {
@@ -553,7 +554,7 @@ func (p *podEntry) class() string {
 	return dra.OneClass(classes)
 }
 
-// exists reports whether the claim that the reference stands for exists.
+// exists reports whether the claim that the reference refers to exists.
 func (r *reference) exists() bool { return r.claim != nil && r.claim.object != nil }
 
 func (r *reference) deleting() bool { return r.exists() && !r.claim.object.Deleted.IsZero() }
@@ -564,7 +565,7 @@ func (r *reference) existsFor(p *podEntry) bool {
 }
 
 // isForeign reports whether the claim under the reference's name was generated
-// for another pod, so that the reference does not stand for it. A pod may name
+// for another pod, so that the reference does not refer to it. A pod may name
 // another pod's claim in its spec: like the scheduler, it checks the owner only
 // of a claim that is generated for the pod.
 func (r *reference) isForeign(claim *dra.ClaimLife, p *podEntry) bool {

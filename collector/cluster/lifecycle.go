@@ -59,13 +59,13 @@ type claimProgress struct {
 	object                         *dra.ClaimLife // as of the last change
 	created, allocated, conditions observed       // conditions: all binding conditions are true
 
-	allocationDone, bindingDone bool   // measured, or never will be
-	waiter                      waiter // the pod whose wait for the allocation was measured
+	allocationDone, bindingDone bool  // measured, or never will be
+	measuredPod                 podID // the pod whose wait for the allocation was measured
 }
 
-// waiter names a pod in the namespace of the claim. It is not a pointer, so that
-// a claim does not keep a removed pod in memory.
-type waiter struct{ name, uid string }
+// podID identifies a pod in the namespace of the claim. It is not a pointer, so
+// that a claim does not keep a removed pod in memory.
+type podID struct{ name, uid string }
 
 // allocation is one allocation of a claim for a pod.
 type allocation struct {
@@ -306,17 +306,17 @@ func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
 	if c.allocationDone || !c.allocated.set() {
 		return
 	}
-	if begin, p := l.longestWait(c, pods); p != nil {
-		c.allocationDone, c.waiter = true, waiter{p.pod.ref.Name, p.pod.object.UID}
+	if begin, p := l.longestPending(c, pods); p != nil {
+		c.allocationDone, c.measuredPod = true, podID{p.pod.ref.Name, p.pod.object.UID}
 		l.endPhase(event{phase: phaseAllocation, class: c.object.Class(), pod: p, claim: c}, begin, c.allocatedAt())
 	}
 }
 
-// longestWait is the first of the pods that waited for the claim when it was
-// allocated, and since when: it is alive, references the claim and existed
-// then. A pod that had the claim before and lost it waits since. A gated pod
-// does not count.
-func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest timestamp, waiting *podProgress) {
+// longestPending returns the first of the pods that waited for the claim when
+// it was allocated, and since when: it is alive, references the claim and
+// existed then. A pod that had the claim before and lost it is pending since. A
+// gated pod does not count.
+func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest timestamp, waiting *podProgress) {
 	var first time.Duration
 	for _, pod := range pods {
 		p := l.pods[pod]
@@ -327,7 +327,7 @@ func (l *lifecycle) longestWait(c *claimProgress, pods []*podEntry) (longest tim
 			if pod.refs[i].claim != c.entry {
 				continue
 			}
-			wait := l.waitSince(p, &pod.refs[i], c)
+			wait := l.pendingSince(p, &pod.refs[i], c)
 			if lost, had := p.reservationLost[c.object.UID]; had {
 				wait = timestamp{observed: lost}
 			}
@@ -408,14 +408,14 @@ func (l *lifecycle) endStart(p *podProgress) {
 		}
 		l.endPodPhase(phaseStart, p, l.sandboxAt(p), end)
 	}
-	if begin, _, found := l.firstWait(p, p.started.at); found {
+	if begin, _, found := l.firstPending(p, p.started.at); found {
 		l.endPodPhase(phaseReady, p, begin, end)
 	}
 }
 
-// firstWait is since when the pod waits for any of its claims, and for which;
-// nil for a claim that does not exist.
-func (l *lifecycle) firstWait(p *podProgress, now clock.Instant) (begin timestamp, claim *claimProgress, found bool) {
+// firstPending returns since when the pod is pending for any of its claims, and
+// for which; nil for a claim that does not exist.
+func (l *lifecycle) firstPending(p *podProgress, now clock.Instant) (begin timestamp, claim *claimProgress, found bool) {
 	var first time.Duration
 	for i := range p.pod.refs {
 		r := &p.pod.refs[i]
@@ -423,7 +423,7 @@ func (l *lifecycle) firstWait(p *podProgress, now clock.Instant) (begin timestam
 			continue // a device plugin's
 		}
 		c := l.claims[r.claim]
-		wait := l.waitSince(p, r, c)
+		wait := l.pendingSince(p, r, c)
 		if at, known := l.clocks.steady(wait, now); known && (!found || at < first) {
 			begin, claim, first, found = wait, c, at, true
 		}
@@ -432,7 +432,7 @@ func (l *lifecycle) firstWait(p *podProgress, now clock.Instant) (begin timestam
 }
 
 func (l *lifecycle) endPodPhase(phase string, p *podProgress, begin, end timestamp) {
-	_, claim, _ := l.firstWait(p, l.now)
+	_, claim, _ := l.firstPending(p, l.now)
 	l.endPhase(event{phase: phase, class: p.pod.class(), pod: p, claim: claim}, begin, end)
 }
 
@@ -456,9 +456,9 @@ func (l *lifecycle) endPhase(e event, begin, end timestamp) {
 	l.emit(e)
 }
 
-// waitSince is since when one reference of the pod waits, or waited. c is the
-// claim that it stands for; nil if that does not exist.
-func (l *lifecycle) waitSince(p *podProgress, r *reference, c *claimProgress) timestamp {
+// pendingSince returns since when one reference of the pod is or was pending. c
+// is the claim that it refers to; nil if that does not exist.
+func (l *lifecycle) pendingSince(p *podProgress, r *reference, c *claimProgress) timestamp {
 	if c == nil || r.extended > 0 {
 		return p.createdAt()
 	}

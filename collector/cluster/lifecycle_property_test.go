@@ -11,36 +11,37 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// bounds are between which values a truth may have been observed, in seconds;
-// false if it must not have been: its end was not told live. Where clocks are
-// apart, what would need two of them need not have been.
-func (c *chronicle) bounds(t truth, byIndex []happening) (in interval, seen bool) {
+// bounds returns the interval in which the observed duration of a phase must
+// be, in seconds; false if the phase must not be observed because its end was
+// not observed live. With clock skew, a phase that needs two clocks is
+// optional.
+func (c *randomHistory) bounds(t actualPhase, byIndex []historyEvent) (in interval, seen bool) {
 	began, ended, other := byIndex[t.began], byIndex[t.ended], byIndex[t.other]
 	took := ended.at - began.at
 	if !ended.live {
 		return interval{}, false
 	}
 	in = interval{low: max(0, took-latency), high: took + latency}
-	if !began.live || began.era != ended.era { // by the servers' stamps
+	if !began.live || began.process != ended.process { // by the servers' timestamps
 		in.high++
 		if len(c.off) > 0 {
 			in.low, in.high = max(0, in.low-1), in.high+clockSlack.Seconds()
 		}
 	}
-	live := began.live && began.era == ended.era && other.live && other.era == ended.era
+	live := began.live && began.process == ended.process && other.live && other.process == ended.process
 	in.optional = len(c.off) > 0 && !live
 	return in, true
 }
 
-func TestEachPhaseIsObservedOnceAndTruly(t *testing.T) {
+func TestEachPhaseIsObservedOnce(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			c := newChronicle(t, seed, kinds)
-			c.play(c.outages(seed%4 > 0))
+			c := newRandomHistory(t, seed, kinds)
+			c.run(c.outages(seed%4 > 0))
 			c.compare()
 			if seed%4 == 0 {
-				c.addUp()
+				c.checkSums()
 			}
 		})
 	}
@@ -51,19 +52,19 @@ func TestEachPhaseIsObservedOnceAndTruly(t *testing.T) {
 	}
 }
 
-// Where clocks are minutes apart, what can be told by our own is, and what
-// cannot is told truly or not at all.
-func TestNothingIsGarbageWhereClocksAreApart(t *testing.T) {
+// With clock skew of minutes, phases that our own clock can measure are
+// observed. Others are observed correctly or not at all.
+func TestPhasesWithClockSkew(t *testing.T) {
 	kinds := map[string]int{}
 	observed := 0
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			c := newChronicle(t, seed, kinds)
+			c := newRandomHistory(t, seed, kinds)
 			for _, which := range []string{"server", "scheduler", "kubelet", "driver"} {
 				c.off[which] = time.Duration((c.random.Float64() - 0.5) * float64(20*time.Minute))
 			}
-			c.off["old"] = c.off["kubelet"].Abs() // one that is behind cannot be told from one that tells late
-			c.play(c.outages(true))
+			c.off["old"] = c.off["kubelet"].Abs() // a clock that is behind cannot be distinguished from late reports
+			c.run(c.outages(true))
 			c.compare()
 			observed += len(c.observed)
 		})
@@ -74,15 +75,15 @@ func TestNothingIsGarbageWhereClocksAreApart(t *testing.T) {
 	}
 }
 
-func newChronicle(t *testing.T, seed uint64, kinds map[string]int) *chronicle {
-	c := &chronicle{saga: newSaga(t), random: rand.New(rand.NewPCG(seed, 4)), kinds: kinds}
+func newRandomHistory(t *testing.T, seed uint64, kinds map[string]int) *randomHistory {
+	c := &randomHistory{testCluster: newTestCluster(t), random: rand.New(rand.NewPCG(seed, 4)), kinds: kinds}
 	for i := range 12 {
-		c.live(i)
+		c.addClaim(i)
 	}
 	return c
 }
 
-func (c *chronicle) outages(some bool) (outages []outage) {
+func (c *randomHistory) outages(some bool) (outages []outage) {
 	for at := 100 * c.random.Float64(); some && at < 1000; at += 1 + 300*c.random.Float64() {
 		to := at + c.delay()
 		outages = append(outages, outage{at, to, c.chance(0.5)})
@@ -91,14 +92,14 @@ func (c *chronicle) outages(some bool) (outages []outage) {
 	return outages
 }
 
-func (c *chronicle) compare() {
-	byIndex := make([]happening, len(c.happen))
-	for _, h := range c.happen {
+func (c *randomHistory) compare() {
+	byIndex := make([]historyEvent, len(c.events))
+	for _, h := range c.events {
 		byIndex[h.index] = h
 	}
 	c.compareTraces(byIndex)
 	want, got := map[string][]interval{}, map[string][]float64{}
-	for _, t := range c.truths {
+	for _, t := range c.phases {
 		key := t.phase + " " + t.class
 		in, seen := c.bounds(t, byIndex)
 		if seen {
@@ -135,8 +136,8 @@ func kind(in interval, seen bool) string {
 	}
 }
 
-// matched reports whether each value is in an interval of its own, and none is
-// left that is not optional.
+// matched reports whether each value is in a different interval, and all
+// remaining intervals are optional.
 func matched(values []float64, intervals []interval) bool {
 	const rounding = 1e-6
 	if len(values) == 0 {
@@ -153,7 +154,7 @@ func matched(values []float64, intervals []interval) bool {
 	return false
 }
 
-func (c *chronicle) byPhase() map[string][]float64 {
+func (c *randomHistory) byPhase() map[string][]float64 {
 	phases := map[string][]float64{}
 	for _, o := range c.observed {
 		phase := o.Phase
@@ -166,9 +167,9 @@ func (c *chronicle) byPhase() map[string][]float64 {
 	return phases
 }
 
-// addUp holds the sum of all phases of a class against how long it took until
-// its pods were ready, where each claim had one pod.
-func (c *chronicle) addUp() {
+// checkSums compares the sum of all phases of a class with the time until its
+// pods were ready, for classes in which each claim had one pod.
+func (c *randomHistory) checkSums() {
 	sums, pods := map[string]float64{}, map[string]int{}
 	allocations := map[string]int{}
 	for _, o := range c.observed {
@@ -197,44 +198,44 @@ func (c *chronicle) addUp() {
 	}
 }
 
-// Any stamps at all, however contradictory, observe nothing negative and
-// nothing longer than the exporter could know.
-func FuzzStamps(f *testing.F) {
+// No timestamps, however contradictory, lead to an observation that is negative
+// or longer than the exporter could know.
+func FuzzTimestamps(f *testing.F) {
 	f.Add(int64(0), int64(1), int64(2), int64(3), int64(4), uint8(0))
 	f.Add(int64(9), int64(-1e9), int64(1e9), int64(-7), int64(1<<40), uint8(255))
 	f.Fuzz(func(t *testing.T, created, allocated, scheduled, sandbox, started int64, live uint8) {
-		s := newSaga(t)
+		s := newTestCluster(t)
 		stamp := func(after int64) time.Time { return s.began.Wall.Add(time.Duration(after%1e10) * time.Second) }
 		bit := func(i int) bool { return live&(1<<i) != 0 }
 		pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: stamp(created), Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
 		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Created: stamp(created), Classes: []string{"gpu"}}
-		tell := func(i int, claims bool) {
+		deliver := func(i int, claims bool) {
 			s.at(float64(i))
 			p, c := pod, claim
 			if claims {
-				s.tell(Change{Live: bit(i), Claim: &c})
+				s.deliver(Change{Live: bit(i), Claim: &c})
 				return
 			}
-			s.tell(Change{Live: bit(i), Pod: &p})
+			s.deliver(Change{Live: bit(i), Pod: &p})
 		}
-		tell(0, true)
-		tell(1, false)
+		deliver(0, true)
+		deliver(1, false)
 		claim.Allocated, claim.AllocatedAt = true, stamp(allocated)
 		claim.Results, claim.ReservedFor = []dra.AllocatedDevice{{Class: "gpu"}}, []dra.Consumer{{Resource: "pods", UID: "a"}}
-		tell(2, true)
+		deliver(2, true)
 		pod.Node, pod.Scheduled = "new", stamp(scheduled)
-		tell(3, false)
+		deliver(3, false)
 		pod.Sandbox = stamp(sandbox)
-		tell(4, false)
+		deliver(4, false)
 		pod.Started = stamp(started)
-		tell(5, false)
+		deliver(5, false)
 		for _, o := range s.observed {
 			if o.Took < 0 {
 				t.Errorf("observed %v of %s", o.Took, o.Phase)
 			}
 		}
 		for i := range s.traced {
-			s.sound(&s.traced[i], false)
+			s.checkSpans(&s.traced[i], false)
 		}
 	})
 }

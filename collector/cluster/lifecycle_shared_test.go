@@ -16,85 +16,86 @@ func reservedForGroup(c *dra.ClaimLife) {
 	c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "g", UID: "group-g"}}
 }
 
-// asks has a pod ask for an extended resource.
-func asks(resource string) func(*dra.PodLife) {
+// usesExtended lets a pod request an extended resource.
+func usesExtended(resource string) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Extended = map[string]int64{resource: 1} }
 }
 
-// Who waits for a claim, and since when, where others have it or had it.
-func TestWhoWaitsForAClaim(t *testing.T) {
+// Tests which pods are pending for a claim, and since when, if other pods use
+// it or used it.
+func TestPendingPodsOfAClaim(t *testing.T) {
 	elsewhere := func(c *dra.ClaimLife) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} }
-	for name, test := range map[string]func(*saga){
-		"who loses the reservation before the devices are taken back": func(s *saga) {
+	for name, test := range map[string]func(*testCluster){
+		"who loses the reservation before the devices are taken back": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
 			s.at(600).claim("c", binding(dra.BindingFailed)).at(601).claim("c", unreserved).at(601.05).claim("c", unallocated)
 			s.at(603).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).at(610).claim("c", binding(dra.BindingDone))
-			s.saw("allocation gpu 1s", "allocation gpu 2s", "binding gpu 7s")
+			s.expectObserved("allocation gpu 1s", "allocation gpu 2s", "binding gpu 7s")
 		},
-		"a group that loses a claim": func(s *saga) {
+		"a group that loses a claim": func(s *testCluster) {
 			s.group("g", dra.PodClaim{Name: "ref-c", Claim: "c"}).claim("c").pod("a", uses("c"), grouped)
 			s.at(1).claim("c", s.allocated(), reservedForGroup, binding(dra.BindingWaiting))
 			s.at(600).claim("c", binding(dra.BindingFailed)).at(601).claim("c", unreserved).at(602).claim("c", unallocated)
-			s.at(603).claim("c", s.allocated(), reservedForGroup).saw("allocation gpu 1s", "allocation gpu 2s")
+			s.at(603).claim("c", s.allocated(), reservedForGroup).expectObserved("allocation gpu 1s", "allocation gpu 2s")
 		},
-		"who lost it to another waits since": func(s *saga) {
-			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).saw("allocation gpu 1s")
-			s.at(10).claim("c", unallocated).at(20).pod("b", uses("c")).at(22).claim("c", s.allocated("b")).saw("allocation gpu 12s")
-			s.at(30).claim("c", unallocated).at(40).claim("c", s.allocated("a")).saw("allocation gpu 30s")
+		"who lost it to another waits since": func(s *testCluster) {
+			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s")
+			s.at(10).claim("c", unallocated).at(20).pod("b", uses("c")).at(22).claim("c", s.allocated("b")).expectObserved("allocation gpu 12s")
+			s.at(30).claim("c", unallocated).at(40).claim("c", s.allocated("a")).expectObserved("allocation gpu 30s")
 		},
-		"who lost a claim of that name did not lose this one": func(s *saga) {
+		"who lost a claim of that name did not lose this one": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(5).claim("c", unallocated).goneClaim("c")
-			s.at(10).claim("c").at(11).claim("c", s.allocated("a")).saw("allocation gpu 1s", "allocation gpu 1s")
+			s.at(10).claim("c").at(11).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s", "allocation gpu 1s")
 		},
-		"nobody knows since when where the watch was broken": func(s *saga) {
-			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).saw("allocation gpu 1s")
-			s.at(2).missed(func(s *saga) { s.claim("c", unallocated) }).at(50).relist()
-			s.at(60).claim("c", s.allocated("a")).saw().anomalies("allocation", 0)
+		"nobody knows since when where the watch was broken": func(s *testCluster) {
+			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s")
+			s.at(2).unreported(func(s *testCluster) { s.claim("c", unallocated) }).at(50).relist()
+			s.at(60).claim("c", s.allocated("a")).expectObserved().expectAnomalies("allocation", 0)
 		},
-		"one behind a gate makes nobody else's wait longer": func(s *saga) {
+		"one behind a gate makes nobody else's wait longer": func(s *testCluster) {
 			gated := func(p *dra.PodLife) { p.Gated = true }
 			s.claim("c").pod("gated", uses("c"), gated).at(3*24*3600).pod("b", uses("c"))
-			s.at(3*24*3600+1).claim("c", s.allocated("b")).saw("allocation gpu 1s")
+			s.at(3*24*3600+1).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
-		"one that came after somebody unknown, and then had it too": func(s *saga) {
+		"one that came after somebody unknown, and then had it too": func(s *testCluster) {
 			s.claim("c").at(1).claim("c", s.allocated(), elsewhere)
-			s.at(1000).pod("b", uses("c")).saw().at(1001).claim("c", s.reserved("b")).saw().anomalies("allocation", 0)
+			s.at(1000).pod("b", uses("c")).expectObserved().at(1001).claim("c", s.reserved("b")).expectObserved().expectAnomalies("allocation", 0)
 		},
-		"one for whom it was allocated, whatever the watch of pods lags": func(s *saga) {
+		"one for whom it was allocated, whatever the watch of pods lags": func(s *testCluster) {
 			s.pods["a"] = &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
-			s.claim("c").at(2).claim("c", s.allocated("a")).saw().at(5).pod("a", uses("c")).saw("allocation gpu 2s").anomalies("allocation", 0)
+			s.claim("c").at(2).claim("c", s.allocated("a")).expectObserved().at(5).pod("a", uses("c")).expectObserved("allocation gpu 2s").expectAnomalies("allocation", 0)
 		},
-		"a device plugin's resource beside a claim": func(s *saga) {
-			s.pod("a", uses("c"), asks("example.com/nic")).at(1).claim("c").at(2).claim("c", s.allocated("a")).run("a", "new", 3, 4, 5)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+		"a device plugin's resource beside a claim": func(s *testCluster) {
+			s.pod("a", uses("c"), usesExtended("example.com/nic")).at(1).claim("c").at(2).claim("c", s.allocated("a")).run("a", "new", 3, 4, 5)
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
 	} {
-		t.Run(name, func(t *testing.T) { test(newSaga(t)) })
+		t.Run(name, func(t *testing.T) { test(newTestCluster(t)) })
 	}
 }
 
-// A pod that joins a claim is in no phase before it is there itself.
-func TestPhasesUnderWayOfThoseWhoJoin(t *testing.T) {
-	s := newSaga(t)
-	s.claim("c").pod("a", uses("c"), grouped).at(1).claim("c", s.allocated(), reservedForGroup).run("a", "new", 2, 3, 4).under()
-	s.at(1000).pod("b", uses("c"), grouped).under("b c scheduling 1000")
-	s.claim("c", func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }).under("b c binding 1000")
+// No phase of a pod that joins a claim begins before the pod exists.
+func TestPhasesOfPodsThatJoin(t *testing.T) {
+	s := newTestCluster(t)
+	s.claim("c").pod("a", uses("c"), grouped).at(1).claim("c", s.allocated(), reservedForGroup).run("a", "new", 2, 3, 4).expectPhases()
+	s.at(1000).pod("b", uses("c"), grouped).expectPhases("b c scheduling 1000")
+	s.claim("c", func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }).expectPhases("b c binding 1000")
 	s.claim("c", func(c *dra.ClaimLife) {
 		c.Binding, c.BindingSince = dra.BindingDone, s.began.Wall.Add(5*time.Second)
-	}).under("b c scheduling 1000")
-	s.at(1005).claim("c", s.bindingDone).under("b c scheduling 1005").restart().under("b c scheduling 1005")
+	}).expectPhases("b c scheduling 1000")
+	s.at(1005).claim("c", s.bindingDone).expectPhases("b c scheduling 1005").restart().expectPhases("b c scheduling 1005")
 }
 
-// That nobody is known to have waited costs each pod that comes one look, not
-// one at each other.
-func TestAClaimForWhichNobodyWaited(t *testing.T) {
-	s := newSaga(t)
-	s.lazy = true
+// If no pod is known to have been pending for a claim, each new pod is checked
+// once, and not against each other pod.
+func TestClaimWithoutPendingPods(t *testing.T) {
+	s := newTestCluster(t)
+	s.manualStep = true
 	s.claim("c").at(1).claim("c", s.allocated())
 	for i := range 20000 {
 		s.at(10+float64(i)).pod(fmt.Sprint("p", i), uses("c"))
 	}
 	s.step()
-	s.saw().lazy = false
-	s.claim("c", unallocated).at(20000).claim("c", s.allocated("p0")).saw("allocation gpu 5h33m10s")
+	s.expectObserved().manualStep = false
+	s.claim("c", unallocated).at(20000).claim("c", s.allocated("p0")).expectObserved("allocation gpu 5h33m10s")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // run takes a pod with one allocated claim from its binding to its start.
-func (s *saga) run(pod, node string, bound, sandbox, started float64) *saga {
+func (s *testCluster) run(pod, node string, bound, sandbox, started float64) *testCluster {
 	s.at(bound).pod(pod, s.bound(node))
 	if sandbox > 0 {
 		s.at(sandbox).pod(pod, s.sandbox)
@@ -16,153 +16,154 @@ func (s *saga) run(pod, node string, bound, sandbox, started float64) *saga {
 	return s.at(started).pod(pod, s.started)
 }
 
-func TestTheRulesOfALife(t *testing.T) {
-	for name, test := range map[string]func(*saga){
-		"a claim that was there before its pod did not wait": func(s *saga) {
+func TestPhaseRules(t *testing.T) {
+	for name, test := range map[string]func(*testCluster){
+		"a claim that was there before its pod did not wait": func(s *testCluster) {
 			s.claim("c").at(3*24*3600).pod("a", uses("c")).at(3*24*3600+2).claim("c", s.allocated("a"))
-			s.saw("allocation gpu 2s")
+			s.expectObserved("allocation gpu 2s")
 		},
-		"a claim shared by pods is allocated once and prepared for each": func(s *saga) {
+		"a claim shared by pods is allocated once and prepared for each": func(s *testCluster) {
 			s.pod("a", uses("c")).at(1).pod("b", uses("c")).at(2).claim("c")
-			s.at(5).claim("c", s.allocated("a")).saw("allocation gpu 3s")
+			s.at(5).claim("c", s.allocated("a")).expectObserved("allocation gpu 3s")
 			s.run("a", "new", 5.5, 6.5, 7)
-			s.saw("scheduling gpu 500ms", "preparation gpu 1s", "start gpu 500ms", "ready gpu 5s")
+			s.expectObserved("scheduling gpu 500ms", "preparation gpu 1s", "start gpu 500ms", "ready gpu 5s")
 			s.at(8).claim("c", s.reserved("b")).run("b", "new", 9, 9.25, 10)
-			s.saw("scheduling gpu 4s", "preparation gpu 250ms", "start gpu 750ms", "ready gpu 8s")
+			s.expectObserved("scheduling gpu 4s", "preparation gpu 250ms", "start gpu 750ms", "ready gpu 8s")
 		},
-		"who joins a claim that is allocated waits since it was made": func(s *saga) {
+		"who joins a claim that is allocated waits since it was made": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			s.at(1000).pod("b", uses("c")).at(1001).claim("c", s.reserved("b")).run("b", "new", 1002, 1003, 1004)
-			s.saw("scheduling gpu 2s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+			s.expectObserved("scheduling gpu 2s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
-		"the first of those that wait counts, not one that is done": func(s *saga) {
+		"the first of those that wait counts, not one that is done": func(s *testCluster) {
 			s.claim("c").pod("done", uses("c")).pod("done", func(p *dra.PodLife) { p.Terminal = true })
 			s.at(10).pod("a", uses("c")).at(15).pod("b", uses("c")).at(16).claim("c", s.allocated("b"))
-			s.saw("allocation gpu 6s")
+			s.expectObserved("allocation gpu 6s")
 		},
-		"a claim of two pods, allocated anew, is another allocation": func(s *saga) {
+		"a claim of two pods, allocated anew, is another allocation": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			s.at(50).pod("a", func(p *dra.PodLife) { p.Terminal = true }).claim("c", unallocated)
-			s.at(60).pod("b", uses("c")).at(61).claim("c", s.allocated("b")).saw("allocation gpu 1s")
+			s.at(60).pod("b", uses("c")).at(61).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 		},
-		"who loses a claim waits anew": func(s *saga) {
+		"who loses a claim waits anew": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
 			s.at(600).claim("c", binding(dra.BindingFailed)).at(601).claim("c", unallocated)
 			s.at(603).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).at(610).claim("c", binding(dra.BindingDone))
-			s.saw("allocation gpu 1s", "allocation gpu 2s", "binding gpu 7s")
+			s.expectObserved("allocation gpu 1s", "allocation gpu 2s", "binding gpu 7s")
 		},
-		"binding and scheduling part where the conditions come true": func(s *saga) {
+		"binding and scheduling part where the conditions come true": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting))
 			s.at(5).claim("c", binding(dra.BindingDone)).run("a", "new", 7, 8, 8.5)
-			s.saw("allocation gpu 1s", "binding gpu 4s", "scheduling gpu 2s", "preparation gpu 1s", "start gpu 500ms", "ready gpu 8.5s")
+			s.expectObserved("allocation gpu 1s", "binding gpu 4s", "scheduling gpu 2s", "preparation gpu 1s", "start gpu 500ms", "ready gpu 8.5s")
 		},
-		"the last of several claims counts for the pod": func(s *saga) {
+		"the last of several claims counts for the pod": func(s *testCluster) {
 			s.pod("a", uses("c", "d")).claim("c").at(0.5).claim("d", func(c *dra.ClaimLife) { c.Classes = []string{"nic"} })
 			s.at(1).claim("c", s.allocated("a")).at(2).claim("d", s.allocated("a")).run("a", "new", 4, 5, 6)
-			s.saw("allocation gpu 1s", "allocation nic 1.5s", "scheduling multiple 2s", "preparation multiple 1s", "start multiple 1s", "ready multiple 6s")
+			s.expectObserved("allocation gpu 1s", "allocation nic 1.5s", "scheduling multiple 2s", "preparation multiple 1s", "start multiple 1s", "ready multiple 6s")
 		},
-		"devices prepared again after a restart of the kubelet are no preparation": func(s *saga) {
+		"devices prepared again after a restart of the kubelet are no preparation": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
-			s.at(100).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} }).at(110).pod("a", s.sandbox).saw()
-			s.at(111).pod("a", s.started).saw().under()
+			s.at(100).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} }).at(110).pod("a", s.sandbox).expectObserved()
+			s.at(111).pod("a", s.started).expectObserved().expectPhases()
 		},
-		"a sandbox made again before the first start is prepared once": func(s *saga) {
+		"a sandbox made again before the first start is prepared once": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(3).pod("a", s.sandbox).at(4).pod("a", func(p *dra.PodLife) { p.Sandbox = time.Time{} })
 			s.at(6).pod("a", s.sandbox).at(7).pod("a", s.started)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 4s", "ready gpu 7s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 4s", "ready gpu 7s")
 		},
-		"a sandbox that is told of after the start is none": func(s *saga) {
+		"a sandbox that is told of after the start is none": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(3).pod("a", s.started).at(3.1).pod("a", s.sandbox)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "ready gpu 3s").under()
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "ready gpu 3s").expectPhases()
 		},
-		"who comes after an allocation for somebody unknown did not wait for it": func(s *saga) {
+		"who comes after an allocation for somebody unknown did not wait for it": func(s *testCluster) {
 			s.claim("c").at(1).claim("c", s.allocated(), func(c *dra.ClaimLife) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} })
-			s.at(1000).pod("b", uses("c")).saw().anomalies("allocation", 0)
+			s.at(1000).pod("b", uses("c")).expectObserved().expectAnomalies("allocation", 0)
 		},
-		"kubelets that tell of sandboxes late are not asked": func(s *saga) {
+		"kubelets that tell of sandboxes late are not asked": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "old", 2, 90, 90.5)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 1m28.5s", "ready gpu 1m30.5s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 1m28.5s", "ready gpu 1m30.5s")
 		},
-		"nor is one of whom nothing is known": func(s *saga) {
+		"nor is one of whom nothing is known": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).run("a", "unheard-of", 2, 3, 4)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 2s", "ready gpu 4s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation_start gpu 2s", "ready gpu 4s")
 		},
-		"a start told together with its sandbox is told apart by the kubelet's seconds": func(s *saga) {
+		"a start told together with its sandbox is told apart by the kubelet's seconds": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
 			s.at(9).pod("a", func(p *dra.PodLife) {
 				p.Started, p.Sandbox = s.stamp("kubelet"), s.stamp("kubelet").Add(-5*time.Second)
 			})
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 2s", "start gpu 5s", "ready gpu 9s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 2s", "start gpu 5s", "ready gpu 9s")
 		},
-		"a kubelet that is busy with a second container tells late of the first": func(s *saga) {
+		"a kubelet that is busy with a second container tells late of the first": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new")).at(3).pod("a", s.sandbox)
 			s.at(243).pod("a", func(p *dra.PodLife) { p.Started = s.began.Wall.Add(4 * time.Second) })
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 2s", "ready gpu 5s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 2s", "ready gpu 5s")
 		},
-		"watches may tell in the wrong order": func(s *saga) {
+		"watches may tell in the wrong order": func(s *testCluster) {
 			s.pod("a", uses("c")).claim("c").at(1.004).pod("a", s.bound("new"))
 			s.at(1.007).claim("c", s.allocated("a")).at(2).pod("a", s.sandbox).at(2.5).pod("a", s.started)
-			s.saw("allocation gpu 1.007s", "scheduling gpu 0s", "preparation gpu 996ms", "start gpu 500ms", "ready gpu 2.5s")
-			s.anomalies("scheduling", 0)
+			s.expectObserved("allocation gpu 1.007s", "scheduling gpu 0s", "preparation gpu 996ms", "start gpu 500ms", "ready gpu 2.5s")
+			s.expectAnomalies("scheduling", 0)
 		},
-		"a pod may be told of after its claim": func(s *saga) {
+		"a pod may be told of after its claim": func(s *testCluster) {
 			s.claim("c").at(0.5)
 			s.pods["a"] = &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "uid-a", Created: s.stamp("server")}
 			uses("c")(s.pods["a"])
-			s.at(1).claim("c", s.allocated("a")).saw()
-			s.at(1.1).pod("a").saw("allocation gpu 0s")
+			s.at(1).claim("c", s.allocated("a")).expectObserved()
+			s.at(1.1).pod("a").expectObserved("allocation gpu 0s")
 		},
-		"nobody schedules a pod that names its node": func(s *saga) {
-			s.claim("c").pod("b", uses("c")).at(1).claim("c", s.allocated("b")).saw("allocation gpu 1s")
+		"nobody schedules a pod that names its node": func(s *testCluster) {
+			s.claim("c").pod("b", uses("c")).at(1).claim("c", s.allocated("b")).expectObserved("allocation gpu 1s")
 			s.at(2).pod("a", uses("c"), s.bound("new")).claim("c", s.reserved("a")).at(3).pod("a", s.sandbox).at(4).pod("a", s.started)
-			s.saw("preparation gpu 1s", "start gpu 1s", "ready gpu 2s")
+			s.expectObserved("preparation gpu 1s", "start gpu 1s", "ready gpu 2s")
 		},
-		"a pod made again under its name is another": func(s *saga) {
+		"a pod made again under its name is another": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			s.at(10).gonePod("a").claim("c", unallocated).at(20).pod("a", uses("c")).at(21).claim("c", s.allocated("a")).run("a", "new", 22, 23, 24)
-			s.saw("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+			s.expectObserved("allocation gpu 1s", "scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
-		"also where its end was not told": func(s *saga) {
+		"also where its end was not told": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
 			delete(s.pods, "a")
 			s.at(20).pod("a", uses("c")).claim("c", s.reserved("a")).run("a", "new", 22, 23, 24)
-			s.saw("scheduling gpu 2s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+			s.expectObserved("scheduling gpu 2s", "preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 		},
-		"so is a claim": func(s *saga) {
+		"so is a claim": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(10)
 			delete(s.claims, "c")
-			s.claim("c").at(12).claim("c", s.allocated("a")).saw("allocation gpu 2s")
+			s.claim("c").at(12).claim("c", s.allocated("a")).expectObserved("allocation gpu 2s")
 		},
 	} {
-		t.Run(name, func(t *testing.T) { test(newSaga(t)) })
+		t.Run(name, func(t *testing.T) { test(newTestCluster(t)) })
 	}
 }
 
-// fromTemplate is a reference whose claim's name the pod does not know yet.
+// fromTemplate returns a reference to a template; the pod's status does not
+// name the claim yet.
 func fromTemplate(name string) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Name: name, Template: "t"}} }
 }
 
-func TestClaimsThatAreMadeForPods(t *testing.T) {
-	for name, test := range map[string]func(*saga){
-		"from a template, before the pod names it": func(s *saga) {
+func TestClaimsFromTemplates(t *testing.T) {
+	for name, test := range map[string]func(*testCluster){
+		"from a template, before the pod names it": func(s *testCluster) {
 			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLife) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
-			}).at(4).claim("a-gpu-x", s.allocated("a")).saw("allocation gpu 1s").under("a a-gpu-x scheduling 4")
+			}).at(4).claim("a-gpu-x", s.allocated("a")).expectObserved("allocation gpu 1s").expectPhases("a a-gpu-x scheduling 4")
 		},
-		"not one that was made for the pod before it": func(s *saga) {
+		"not one that was made for the pod before it": func(s *testCluster) {
 			s.pod("a", fromTemplate("gpu")).at(3).claim("a-gpu-x", func(c *dra.ClaimLife) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: "before"}, "gpu"
-			}).at(4).claim("a-gpu-x", s.allocated()).saw().under()
+			}).at(4).claim("a-gpu-x", s.allocated()).expectObserved().expectPhases()
 		},
-		"for a group, shared by its pods": func(s *saga) {
+		"for a group, shared by its pods": func(s *testCluster) {
 			grouped := func(p *dra.PodLife) { p.Group = "g" }
 			s.pod("a", fromTemplate("gpu"), grouped).at(1).pod("b", fromTemplate("gpu"), grouped)
 			s.at(2).group("g", dra.PodClaim{Name: "gpu", Template: "t"}).at(3).claim("g-gpu")
@@ -170,113 +171,113 @@ func TestClaimsThatAreMadeForPods(t *testing.T) {
 			s.at(5).claim("g-gpu", s.allocated(), func(c *dra.ClaimLife) {
 				c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "g", UID: "group-g"}}
 			})
-			s.saw("allocation gpu 2s").under("a g-gpu scheduling 5", "b g-gpu scheduling 5")
-			s.run("b", "new", 6, 7, 8).saw("scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 5s")
-			s.under("a g-gpu scheduling 5")
+			s.expectObserved("allocation gpu 2s").expectPhases("a g-gpu scheduling 5", "b g-gpu scheduling 5")
+			s.run("b", "new", 6, 7, 8).expectObserved("scheduling gpu 1s", "preparation gpu 1s", "start gpu 1s", "ready gpu 5s")
+			s.expectPhases("a g-gpu scheduling 5")
 		},
-		"by the scheduler, for an extended resource, at the end of the wait": func(s *saga) {
+		"by the scheduler, for an extended resource, at the end of the wait": func(s *testCluster) {
 			s.pod("a", func(p *dra.PodLife) { p.Extended = map[string]int64{"example.com/gpu": 2} })
 			s.at(30).claim("a-ext", func(c *dra.ClaimLife) {
 				c.MadeFor, c.ExtendedResource = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, true
-			}).at(30.01).claim("a-ext", s.allocated("a")).saw("allocation gpu 30.01s")
+			}).at(30.01).claim("a-ext", s.allocated("a")).expectObserved("allocation gpu 30.01s")
 			s.at(30.02).pod("a", func(p *dra.PodLife) { p.Claims = []dra.PodClaim{{Claim: "a-ext"}} })
-			s.run("a", "new", 30.03, 31, 32).saw("scheduling gpu 20ms", "preparation gpu 970ms", "start gpu 1s", "ready gpu 32s")
+			s.run("a", "new", 30.03, 31, 32).expectObserved("scheduling gpu 20ms", "preparation gpu 970ms", "start gpu 1s", "ready gpu 32s")
 		},
-		"none, where a device plugin has what was asked for": func(s *saga) {
+		"none, where a device plugin has what was asked for": func(s *testCluster) {
 			s.pod("a", func(p *dra.PodLife) { p.Extended = map[string]int64{"example.com/gpu": 2} })
-			s.run("a", "new", 1, 2, 3).saw().under()
+			s.run("a", "new", 1, 2, 3).expectObserved().expectPhases()
 		},
 	} {
-		t.Run(name, func(t *testing.T) { test(newSaga(t)) })
+		t.Run(name, func(t *testing.T) { test(newTestCluster(t)) })
 	}
 }
 
-func TestARestartObservesNothingTwice(t *testing.T) {
-	for name, test := range map[string]func(*saga){
-		"after all of it": func(s *saga) {
+func TestRestartObservesNothingTwice(t *testing.T) {
+	for name, test := range map[string]func(*testCluster){
+		"after all of it": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).run("a", "new", 2, 3, 4)
 			s.observed = nil
-			s.at(5).restart().saw()
-			s.at(6).pod("a").claim("c").relist().saw().under()
+			s.at(5).restart().expectObserved()
+			s.at(6).pod("a").claim("c").relist().expectObserved().expectPhases()
 		},
-		"while it waits": func(s *saga) {
-			s.at(0.75).claim("c").pod("a", uses("c")).at(100).restart().saw()
-			s.at(200.5).claim("c", s.allocated("a")).saw("allocation gpu 3m20.5s")
+		"while it waits": func(s *testCluster) {
+			s.at(0.75).claim("c").pod("a", uses("c")).at(100).restart().expectObserved()
+			s.at(200.5).claim("c", s.allocated("a")).expectObserved("allocation gpu 3m20.5s")
 		},
-		"between each two": func(s *saga) {
-			s.at(0.75).claim("c").pod("a", uses("c")).at(10.75).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).restart().saw("allocation gpu 10s").under("a c binding 10")
-			s.at(20.75).claim("c", binding(dra.BindingDone)).restart().saw("binding gpu 10.75s").under("a c scheduling 10")
-			s.at(30.75).pod("a", s.bound("new")).restart().saw().under("a c preparation 30")
-			s.at(40.75).pod("a", s.sandbox).restart().saw("preparation gpu 10.75s").under("a c start 40")
-			s.at(50.75).pod("a", s.started).saw("start gpu 10.75s", "ready gpu 50.75s").under()
+		"between each two": func(s *testCluster) {
+			s.at(0.75).claim("c").pod("a", uses("c")).at(10.75).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).restart().expectObserved("allocation gpu 10s").expectPhases("a c binding 10")
+			s.at(20.75).claim("c", binding(dra.BindingDone)).restart().expectObserved("binding gpu 10.75s").expectPhases("a c scheduling 10")
+			s.at(30.75).pod("a", s.bound("new")).restart().expectObserved().expectPhases("a c preparation 30")
+			s.at(40.75).pod("a", s.sandbox).restart().expectObserved("preparation gpu 10.75s").expectPhases("a c start 40")
+			s.at(50.75).pod("a", s.started).expectObserved("start gpu 10.75s", "ready gpu 50.75s").expectPhases()
 		},
-		"while the watch was broken": func(s *saga) {
-			s.claim("c").pod("a", uses("c")).at(1).missed(func(s *saga) { s.claim("c", s.allocated("a")) })
-			s.at(2).relist().saw().under("a c scheduling 1")
-			s.at(4).pod("a", s.bound("new")).saw("scheduling gpu 3s")
-			s.at(5).missed(func(s *saga) { s.pod("a", s.sandbox).pod("a", s.started) }).relist().saw().under()
+		"while the watch was broken": func(s *testCluster) {
+			s.claim("c").pod("a", uses("c")).at(1).unreported(func(s *testCluster) { s.claim("c", s.allocated("a")) })
+			s.at(2).relist().expectObserved().expectPhases("a c scheduling 1")
+			s.at(4).pod("a", s.bound("new")).expectObserved("scheduling gpu 3s")
+			s.at(5).unreported(func(s *testCluster) { s.pod("a", s.sandbox).pod("a", s.started) }).relist().expectObserved().expectPhases()
 		},
-		"while the watch was broken and all went round": func(s *saga) {
-			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).saw("allocation gpu 1s")
-			s.at(2).missed(func(s *saga) { s.claim("c", unallocated).at(3).claim("c", s.allocated("a")) })
-			s.at(5).relist().saw().under("a c scheduling 3")
-			s.at(6).pod("a", s.bound("new")).saw("scheduling gpu 3s")
+		"while the watch was broken and all went round": func(s *testCluster) {
+			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).expectObserved("allocation gpu 1s")
+			s.at(2).unreported(func(s *testCluster) { s.claim("c", unallocated).at(3).claim("c", s.allocated("a")) })
+			s.at(5).relist().expectObserved().expectPhases("a c scheduling 3")
+			s.at(6).pod("a", s.bound("new")).expectObserved("scheduling gpu 3s")
 		},
-		"after conditions that were dated": func(s *saga) {
+		"after conditions that were dated": func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).at(5).claim("c", s.bindingDone)
-			s.restart().saw("allocation gpu 1s", "binding gpu 4s").under("a c scheduling 5")
-			s.at(7).pod("a", s.bound("new")).saw("scheduling gpu 2s")
+			s.restart().expectObserved("allocation gpu 1s", "binding gpu 4s").expectPhases("a c scheduling 5")
+			s.at(7).pod("a", s.bound("new")).expectObserved("scheduling gpu 2s")
 		},
-		"while the watch was broken and the same device was taken again": func(s *saga) {
+		"while the watch was broken and the same device was taken again": func(s *testCluster) {
 			again := func(c *dra.ClaimLife) { c.Results = s.claims["c"].Results }
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a"))
-			s.at(3).missed(func(s *saga) { s.claim("c", s.allocated(), again) })
-			s.at(5).relist().at(6).pod("a", s.bound("new")).saw("allocation gpu 1s", "scheduling gpu 3s")
+			s.at(3).unreported(func(s *testCluster) { s.claim("c", s.allocated(), again) })
+			s.at(5).relist().at(6).pod("a", s.bound("new")).expectObserved("allocation gpu 1s", "scheduling gpu 3s")
 		},
-		"without the scheduler's word": func(s *saga) { // before Kubernetes 1.36
+		"without the scheduler's word": func(s *testCluster) { // before Kubernetes 1.36
 			unsaid := func(c *dra.ClaimLife) { c.AllocatedAt = time.Time{} }
-			s.claim("c").at(2).pod("a", uses("c")).at(4).claim("c", s.allocated("a"), unsaid).restart().saw("allocation gpu 2s")
-			s.under("a c scheduling 2").at(5).pod("a", s.bound("old")).saw().under("a c preparation_start 5")
-			s.at(8).pod("a", s.started).saw("preparation_start gpu 3s", "ready gpu 6s")
+			s.claim("c").at(2).pod("a", uses("c")).at(4).claim("c", s.allocated("a"), unsaid).restart().expectObserved("allocation gpu 2s")
+			s.expectPhases("a c scheduling 2").at(5).pod("a", s.bound("old")).expectObserved().expectPhases("a c preparation_start 5")
+			s.at(8).pod("a", s.started).expectObserved("preparation_start gpu 3s", "ready gpu 6s")
 		},
 	} {
-		t.Run(name, func(t *testing.T) { test(newSaga(t)) })
+		t.Run(name, func(t *testing.T) { test(newTestCluster(t)) })
 	}
 }
 
-// A driver that is down shows as a preparation that does not end.
-func TestPhasesUnderWay(t *testing.T) {
-	s := newSaga(t)
-	s.claim("c").claim("d").pod("a", uses("c", "d")).under()
-	s.at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).under("a c binding 1")
-	s.at(2).claim("d", s.allocated("a")).under("a c binding 1", "a d scheduling 2")
-	s.at(3).claim("c", binding(dra.BindingFailed)).under("a c binding 1", "a d scheduling 2")
-	s.at(4).claim("c", binding(dra.BindingDone)).under("a c scheduling 1", "a d scheduling 2")
-	s.at(5).pod("a", s.bound("new")).under("a c preparation 5", "a d preparation 5")
-	s.at(900).relist().under("a c preparation 5", "a d preparation 5")
-	s.at(901).pod("b", uses("d")).under("a c preparation 5", "a d preparation 5")
-	s.at(902).pod("a", s.sandbox).under("a c start 902", "a d start 902")
-	s.at(903).goneClaim("c").under("a d start 902")
-	s.at(904).pod("a", func(p *dra.PodLife) { p.Deleted = s.now.Wall }).under()
-	s.at(905).pod("e", uses("d")).claim("d", s.reserved("e")).under("e d scheduling 905").gonePod("e").under()
+// If a driver is down, the preparation phase does not end.
+func TestCurrentPhases(t *testing.T) {
+	s := newTestCluster(t)
+	s.claim("c").claim("d").pod("a", uses("c", "d")).expectPhases()
+	s.at(1).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).expectPhases("a c binding 1")
+	s.at(2).claim("d", s.allocated("a")).expectPhases("a c binding 1", "a d scheduling 2")
+	s.at(3).claim("c", binding(dra.BindingFailed)).expectPhases("a c binding 1", "a d scheduling 2")
+	s.at(4).claim("c", binding(dra.BindingDone)).expectPhases("a c scheduling 1", "a d scheduling 2")
+	s.at(5).pod("a", s.bound("new")).expectPhases("a c preparation 5", "a d preparation 5")
+	s.at(900).relist().expectPhases("a c preparation 5", "a d preparation 5")
+	s.at(901).pod("b", uses("d")).expectPhases("a c preparation 5", "a d preparation 5")
+	s.at(902).pod("a", s.sandbox).expectPhases("a c start 902", "a d start 902")
+	s.at(903).goneClaim("c").expectPhases("a d start 902")
+	s.at(904).pod("a", func(p *dra.PodLife) { p.Deleted = s.now.Wall }).expectPhases()
+	s.at(905).pod("e", uses("d")).claim("d", s.reserved("e")).expectPhases("e d scheduling 905").gonePod("e").expectPhases()
 	if len(s.state.phases.pods) != 0 {
 		t.Errorf("%d pods are remembered as under way", len(s.state.phases.pods))
 	}
 }
 
-// Nodes may be told of after the pods that are bound to them.
-func TestAKubeletThatIsKnownLate(t *testing.T) {
-	s := newSaga(t)
+// Nodes may be observed after the pods that are bound to them.
+func TestNodeObservedAfterPod(t *testing.T) {
+	s := newTestCluster(t)
 	s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("late"))
-	s.under("a c preparation_start 2").node("late", true).under("a c preparation 2")
+	s.expectPhases("a c preparation_start 2").node("late", true).expectPhases("a c preparation 2")
 	s.observed = nil
-	s.at(3).pod("a", s.sandbox).at(4).pod("a", s.started).saw("preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
+	s.at(3).pod("a", s.sandbox).at(4).pod("a", s.started).expectObserved("preparation gpu 1s", "start gpu 1s", "ready gpu 4s")
 }
 
-func TestFailuresAreCountedWhenTheyAreToldLive(t *testing.T) {
-	s := newSaga(t)
+func TestFailuresAreCountedWhenObservedLive(t *testing.T) {
+	s := newTestCluster(t)
 	trouble := func(kind dra.TroubleKind, name string, count int64, live bool) {
-		s.tell(Change{Live: live, Trouble: &dra.Trouble{Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: "a"}, PodUID: s.pods["a"].UID, Count: count}})
+		s.deliver(Change{Live: live, Trouble: &dra.Trouble{Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: "a"}, PodUID: s.pods["a"].UID, Count: count}})
 	}
 	expect := func(reason string, want float64) {
 		t.Helper()
@@ -299,13 +300,13 @@ func TestFailuresAreCountedWhenTheyAreToldLive(t *testing.T) {
 	trouble(dra.TroublePreparation, "ns/e1", 5, true)
 	trouble(dra.TroublePreparation, "ns/e1", 4, true)
 	expect("preparation_failed", 2)
-	trouble(dra.TroublePreparation, "ns/e2", 25, true) // written anew with what was counted before
+	trouble(dra.TroublePreparation, "ns/e2", 25, true) // written again with a count that includes what was counted before
 	expect("preparation_failed", 3)
-	s.tell(Change{Live: true, Gone: true, Trouble: &dra.Trouble{Name: "ns/e2"}})
+	s.deliver(Change{Live: true, Gone: true, Trouble: &dra.Trouble{Name: "ns/e2"}})
 	trouble(dra.TroublePreparation, "ns/e2", 26, true)
 	expect("preparation_failed", 4)
-	s.missed(func(s *saga) { s.claim("c", binding(dra.BindingWaiting)) }).relist()
-	s.missed(func(s *saga) { s.claim("c", binding(dra.BindingFailed)) }).relist()
+	s.unreported(func(s *testCluster) { s.claim("c", binding(dra.BindingWaiting)) }).relist()
+	s.unreported(func(s *testCluster) { s.claim("c", binding(dra.BindingFailed)) }).relist()
 	expect("binding_failed", 2)
 	s.restart()
 	expect("binding_failed", 0)

@@ -12,25 +12,25 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// TestTimelines replays what the watches of a real cluster told, to the
-// millisecond.
+// TestTimelines replays events that the watches of a real cluster delivered,
+// with their times in milliseconds.
 func TestTimelines(t *testing.T) {
 	for name, want := range map[string][]string{
 		"a-exclusive":    {"allocation gpu 17ms", "scheduling gpu 4ms", "preparation gpu 456ms", "start gpu 117ms", "ready gpu 594ms"},
 		"o-force-delete": {"allocation gpu 16ms", "scheduling gpu 3ms", "preparation gpu 441ms", "start gpu 105ms", "ready gpu 565ms"},
 		"j-completes":    {"allocation gpu 15ms", "scheduling gpu 6ms", "preparation gpu 466ms", "start gpu 127ms", "ready gpu 614ms"},
-		// The first container is an init container, whose states these lines
-		// leave out; init-only's pod is not in them at all.
+		// The first container is an init container; these lines omit its state.
+		// The pod of init-only is not in them.
 		"j-init-sidecar": {"allocation gpu 25ms", "allocation gpu 28ms", "scheduling gpu 3ms", "preparation gpu 454ms", "start gpu 6.517s", "ready gpu 7.006s"},
-		// The scheduler looks at binding conditions every five seconds.
+		// The scheduler checks binding conditions every five seconds.
 		"k-binding":     {"allocation gpu 15ms", "binding gpu 25.56s", "scheduling gpu 4.462s", "preparation gpu 608ms", "start gpu 240ms", "ready gpu 30.885s"},
 		"l-taint-evict": nil, // ran before the watch began
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := replay(t, "testdata/timelines/"+name+".txt")
-			s.saw(want...)
+			s.expectObserved(want...)
 			for i := range s.traced {
-				s.sound(&s.traced[i], len(s.claims) == 1)
+				s.checkSpans(&s.traced[i], len(s.claims) == 1)
 			}
 			for _, phase := range s.state.lifecycle.contradictions {
 				if phase.total != 0 {
@@ -41,16 +41,17 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// replay tells a reducer what the lines of a timeline say, in one step each.
-func replay(t *testing.T, path string) *saga {
+// replay delivers the lines of a timeline to a reducer, each in a step of its
+// own.
+func replay(t *testing.T, path string) *testCluster {
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatalf("open a timeline: %v", err)
 	}
 	defer file.Close()
-	s := newSaga(t)
+	s := newTestCluster(t)
 	s.nodes["node-a"] = &dra.NodeLife{Name: "node-a", SandboxPrompt: true}
-	s.tell(Change{Node: s.nodes["node-a"]})
+	s.deliver(Change{Node: s.nodes["node-a"]})
 	var began time.Time
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		at, rest, _ := strings.Cut(lines.Text(), " ")
@@ -71,12 +72,12 @@ func replay(t *testing.T, path string) *saga {
 		default:
 			continue
 		}
-		s.tell(change)
+		s.deliver(change)
 	}
 	return s
 }
 
-func (s *saga) claimLine(line string) *dra.ClaimLife {
+func (s *testCluster) claimLine(line string) *dra.ClaimLife {
 	name := field(line, `claim [A-Z]+ (\S+)`)
 	claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: name, Classes: []string{"gpu"}, Created: s.stamp("server")}
 	if before, known := s.claims[name]; known {
@@ -101,9 +102,9 @@ func (s *saga) claimLine(line string) *dra.ClaimLife {
 	return &claim
 }
 
-// podLine reads a pod; its name is how its claims' names begin, with which its
-// reservation agrees.
-func (s *saga) podLine(line string) *dra.PodLife {
+// podLine decodes a pod. Its name is the prefix of its claims' names, as in
+// their reservation.
+func (s *testCluster) podLine(line string) *dra.PodLife {
 	name := map[bool]string{true: "init-sidecar", false: ""}[strings.Contains(s.t.Name(), "j-init")]
 	for short, pod := range map[string]string{"a-excl": "train", "j-comp": "completes", "k-bind": "binder", "l-taint": "train", "o-force": "victim"} {
 		if strings.Contains(s.t.Name(), short) {
@@ -142,12 +143,12 @@ func field(line, pattern string) string {
 	return ""
 }
 
-// What a real scheduler, driver and kubelet did, as a trace.
-func TestTheTraceOfATimeline(t *testing.T) {
+// The trace of events of a real scheduler, driver and kubelet.
+func TestTraceOfTimeline(t *testing.T) {
 	t.Run("k-binding", func(t *testing.T) {
 		s := replay(t, "testdata/timelines/k-binding.txt")
 		s.began.Wall = time.Date(2026, 11, 20, 9, 38, 0, 0, time.UTC)
-		s.told(`
+		s.expectTraces(`
 			binder-gpu-xj5wc of binder, class gpu, on node-a
 			- ready 21.3 to 52.185
 			- allocation 21.3 to 21.315

@@ -501,7 +501,7 @@ func (p *pending) list() {
 	}
 }
 
-// question asks about all claims of a pod at once, also those that are
+// question returns a question about all claims of a pod, also those that are
 // allocated: they limit the nodes on which the others can be used.
 func (p *pending) question(pod *podEntry) dra.Question {
 	q := dra.Question{Pod: pod.ref, PodUID: pod.object.UID}
@@ -519,7 +519,7 @@ func (p *pending) question(pod *podEntry) dra.Question {
 }
 
 // warningClass is the device class of the claims that a Kubernetes event about
-// a pod, or a group of pods, says cannot be created; empty while it is not
+// a pod, or a group of pods, reports cannot be created; empty while it is not
 // known.
 func (p *pending) warningClass(warning *dra.Trouble) string {
 	var classes []string

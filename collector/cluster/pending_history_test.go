@@ -13,56 +13,56 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A town is what a random history has made of a cluster.
-type town struct {
-	random *rand.Rand
-	pods   map[string]dra.PodLife
-	claims map[string]dra.ClaimLife
-	groups map[string]dra.Group
-	made   int
+// A randomCluster is a cluster that changes at random.
+type randomCluster struct {
+	random  *rand.Rand
+	pods    map[string]dra.PodLife
+	claims  map[string]dra.ClaimLife
+	groups  map[string]dra.Group
+	changes int
 }
 
-// happen changes one object, and tells the hall of it.
-func (o *town) happen(h *hall) {
-	o.made++
+// change changes one object, and passes the change to the harness.
+func (o *randomCluster) change(h *harness) {
+	o.changes++
 	switch name := fmt.Sprintf("a/%d", o.random.IntN(6)); o.random.IntN(9) {
 	case 0:
 		if p, there := o.pods[name]; there {
 			delete(o.pods, name)
-			h.lose(p)
+			h.remove(p)
 		}
 	case 1:
 		if c, there := o.claims[name]; there {
 			delete(o.claims, name)
-			h.lose(c)
+			h.remove(c)
 		}
 	case 2:
-		g := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one", Claim: o.some("", "0", "1")}}}
+		g := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one", Claim: o.oneOf("", "0", "1")}}}
 		if _, there := o.groups["a/gang"]; there && o.random.IntN(2) == 0 {
 			delete(o.groups, "a/gang")
-			h.lose(g)
+			h.remove(g)
 			return
 		}
 		o.groups["a/gang"] = g
-		h.tell(g)
+		h.update(g)
 	case 3, 4, 5:
 		p := o.pod(name)
 		o.pods[name] = p
-		h.tell(p)
+		h.update(p)
 	default:
 		c := o.claim(name)
 		o.claims[name] = c
-		h.tell(c)
+		h.update(c)
 	}
 }
 
-func (o *town) some(of ...string) string { return of[o.random.IntN(len(of))] }
+func (o *randomCluster) oneOf(of ...string) string { return of[o.random.IntN(len(of))] }
 
-func (o *town) pod(name string) dra.PodLife {
+func (o *randomCluster) pod(name string) dra.PodLife {
 	p, there := o.pods[name]
 	if !there || o.random.IntN(5) == 0 {
-		p = pod(name, o.random.IntN(50), "gpu="+o.some("0", "1", "2", "3"), o.some("nic<one", "nic=4", "gpu=2"))
-		p.UID = fmt.Sprintf("pod-%s-%d", name, o.made)
+		p = pod(name, o.random.IntN(50), "gpu="+o.oneOf("0", "1", "2", "3"), o.oneOf("nic<one", "nic=4", "gpu=2"))
+		p.UID = fmt.Sprintf("pod-%s-%d", name, o.changes)
 		p.Gated = o.random.IntN(3) == 0
 		if o.random.IntN(3) == 0 {
 			p.Extended = map[string]int64{"example.com/gpu": 1, "plugin.example.com/x": 1}
@@ -82,9 +82,9 @@ func (o *town) pod(name string) dra.PodLife {
 	case 3:
 		p.Deleted = second(90)
 	case 4:
-		p.Unschedulable = o.some("", saysDevices, saysCPU, saysBoth, saysClass)
+		p.Unschedulable = o.oneOf("", saysDevices, saysCPU, saysBoth, saysClass)
 	case 5:
-		p.Health = []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-" + o.some("0", "1"), Healthy: o.random.IntN(2) == 0}}
+		p.Health = []dra.ResourceHealth{{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-" + o.oneOf("0", "1"), Healthy: o.random.IntN(2) == 0}}
 	case 6:
 		if len(p.Extended) > 0 {
 			p.Claims = append(slices.Clone(p.Claims), dra.PodClaim{Claim: "5"})
@@ -93,19 +93,19 @@ func (o *town) pod(name string) dra.PodLife {
 	return p
 }
 
-func (o *town) claim(name string) dra.ClaimLife {
+func (o *randomCluster) claim(name string) dra.ClaimLife {
 	c, there := o.claims[name]
 	if !there || o.random.IntN(5) == 0 {
 		c = claim(name, o.random.IntN(50))
-		c.UID = fmt.Sprintf("claim-%s-%d", name, o.made)
-		c.Classes = []string{o.some("gpu.example.com", "nic.example.com")}
+		c.UID = fmt.Sprintf("claim-%s-%d", name, o.changes)
+		c.Classes = []string{o.oneOf("gpu.example.com", "nic.example.com")}
 		return c
 	}
 	switch o.random.IntN(5) {
 	case 0, 1:
 		c.Results, c.ReservedFor = nil, nil
-		given("gpu-" + o.some("0", "1"))(&c)
-		if p, there := o.pods["a/"+o.some("0", "1", "2", "3", "4", "5")]; there {
+		withDevices("gpu-" + o.oneOf("0", "1"))(&c)
+		if p, there := o.pods["a/"+o.oneOf("0", "1", "2", "3", "4", "5")]; there {
 			c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: p.Ref.Name, UID: p.UID}}
 		}
 	case 2:
@@ -122,34 +122,34 @@ func (o *town) claim(name string) dra.ClaimLife {
 	return c
 }
 
-// verdicts are always the same for the same pod.
-func (o *town) verdicts() []dra.Verdict {
+// verdicts returns verdicts, always the same for the same pod.
+func (o *randomCluster) verdicts() []dra.Verdict {
 	var verdicts []dra.Verdict
 	for _, name := range slices.Sorted(maps.Keys(o.pods)) {
 		p := o.pods[name]
 		reasons := []dra.PendingReason{dra.ReasonNone, dra.ReasonInsufficient, dra.ReasonTainted}
-		verdicts = append(verdicts, judged(p, "gpu", reasons[len(p.UID)%3], "m", 5, 4, 3, 2, 1, 1))
+		verdicts = append(verdicts, verdictFor(p, "gpu", reasons[len(p.UID)%3], "m", 5, 4, 3, 2, 1, 1))
 	}
 	return verdicts
 }
 
-// from tells another hall of the town as it is, in one list.
-func (o *town) from(t *testing.T, like *hall) *hall {
-	h := newHall(t)
+// relist returns a new harness with the present objects, in one list.
+func (o *randomCluster) relist(t *testing.T, like *harness) *harness {
+	h := newHarness(t)
 	h.now, h.live, h.facts = like.now, false, like.facts
 	for _, list := range o.random.Perm(3) {
 		switch list {
 		case 0:
 			for _, p := range o.pods {
-				h.tell(p)
+				h.update(p)
 			}
 		case 1:
 			for _, c := range o.claims {
-				h.tell(c)
+				h.update(c)
 			}
 		case 2:
 			for _, g := range o.groups {
-				h.tell(g)
+				h.update(g)
 			}
 		}
 	}
@@ -157,41 +157,42 @@ func (o *town) from(t *testing.T, like *hall) *hall {
 	return h
 }
 
-// Whatever has happened, in whichever order: what is shown is what somebody
-// sees who comes now and looks at everything. (Verdicts that came before their
-// pods, and the phases, are elsewhere.)
-func TestHistoryLeavesNoTrace(t *testing.T) {
+// After any history, in any order, the output is that of an exporter that
+// starts now and lists everything. (Verdicts that arrive before their pods, and
+// phases, are tested elsewhere.)
+func TestHistoryEqualsRelist(t *testing.T) {
 	families := []string{"dra_claim_pending_", "dra_claims", "dra_claim_terminating", "dra_claim_orphaned", "dra_device_health_disagreement", "dra_device"}
 	for seed := range uint64(15) {
-		o := &town{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLife{}, claims: map[string]dra.ClaimLife{}, groups: map[string]dra.Group{}}
-		h := newHall(t)
+		o := &randomCluster{random: rand.New(rand.NewPCG(seed, 2)), pods: map[string]dra.PodLife{}, claims: map[string]dra.ClaimLife{}, groups: map[string]dra.Group{}}
+		h := newHarness(t)
 		for range 60 {
 			for range 1 + o.random.IntN(4) {
-				o.happen(h)
+				o.change(h)
 			}
 			if o.random.IntN(4) == 0 {
-				h.facts.Supply = supplyOf()
+				h.facts.Supply = testSupply()
 			}
 			h.facts.Verdicts = o.verdicts()
 			h.step(time.Duration(o.random.IntN(3000)) * time.Millisecond)
-			fresh := o.from(t, h)
-			if got, want := h.lines(families), fresh.lines(families); got != want {
-				t.Fatalf("seed %d: after this history\n%s\nanybody else sees\n%s", seed, beyond(got, want), beyond(want, got))
+			relisted := o.relist(t, h)
+			if got, want := h.lines(families), relisted.lines(families); got != want {
+				t.Fatalf("seed %d: after this history\n%s\nanybody else sees\n%s", seed, linesOnlyIn(got, want), linesOnlyIn(want, got))
 			}
-			if !slices.EqualFunc(h.last.Pending, fresh.last.Pending, sameWait) {
-				t.Fatalf("seed %d: after this history\n%+v\nanybody else sees\n%+v", seed, h.last.Pending, fresh.last.Pending)
+			if !slices.EqualFunc(h.last.Pending, relisted.last.Pending, samePending) {
+				t.Fatalf("seed %d: after this history\n%+v\nanybody else sees\n%+v", seed, h.last.Pending, relisted.last.Pending)
 			}
-			if !slices.EqualFunc(h.last.Questions, fresh.last.Questions, sameQuestion) {
-				t.Fatalf("seed %d: after this history\n%+v\nanybody else asks\n%+v", seed, h.last.Questions, fresh.last.Questions)
+			if !slices.EqualFunc(h.last.Questions, relisted.last.Questions, sameQuestion) {
+				t.Fatalf("seed %d: after this history\n%+v\nanybody else asks\n%+v", seed, h.last.Questions, relisted.last.Questions)
 			}
 			h.checkCounts(o)
 		}
-		h.page() // a label set that is there twice
+		h.exposition() // fails on a duplicate label set
 	}
 }
 
-// lines is what page returns, without asking whether Prometheus likes it.
-func (h *hall) lines(prefixes []string) string {
+// lines returns what exposition returns, without the checks of Prometheus'
+// parser.
+func (h *harness) lines(prefixes []string) string {
 	var lines []string
 	for _, row := range h.last.Rows {
 		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(row.Family.Name, prefix) }) {
@@ -207,8 +208,8 @@ func (h *hall) lines(prefixes []string) string {
 	return strings.Join(lines, "")
 }
 
-// beyond is those lines that the other text does not have.
-func beyond(text, other string) string {
+// linesOnlyIn returns the lines that the other text does not have.
+func linesOnlyIn(text, other string) string {
 	lines := ""
 	for line := range strings.Lines(text) {
 		if !strings.Contains(other, line) {
@@ -218,14 +219,14 @@ func beyond(text, other string) string {
 	return lines
 }
 
-func sameWait(a, b PendingRef) bool {
+func samePending(a, b PendingRef) bool {
 	a.Verdict, b.Verdict = nil, nil
 	return a == b
 }
 
-// checkCounts counts the claims of the town again, by the words of the
-// catalogue alone.
-func (h *hall) checkCounts(o *town) {
+// checkCounts counts the claims of the cluster again, by the definitions of the
+// metrics' documentation alone.
+func (h *harness) checkCounts(o *randomCluster) {
 	h.t.Helper()
 	type key struct{ class, state string }
 	want := map[key]int{}
@@ -238,7 +239,7 @@ func (h *hall) checkCounts(o *town) {
 			state = "reserved"
 		case c.Allocated:
 			state = "allocated"
-		case o.named(c):
+		case o.isNamed(c):
 			state = "pending"
 		}
 		want[key{c.Class(), state}]++
@@ -257,7 +258,7 @@ func (h *hall) checkCounts(o *town) {
 	}
 }
 
-func (o *town) named(c dra.ClaimLife) bool {
+func (o *randomCluster) isNamed(c dra.ClaimLife) bool {
 	for _, p := range o.pods {
 		if p.Terminal || !p.Deleted.IsZero() {
 			continue

@@ -9,50 +9,50 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A reference waits since the later of its claim's and its oldest live
-// consumer's creation, by the API server's time.
-func TestWaitingSince(t *testing.T) {
+// A reference is pending since the later of the creation times of its claim and
+// its oldest live consumer, by the API server's clock.
+func TestPendingSince(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		tell func(h *hall)
+		tell func(h *harness)
 		want string
 	}{
-		{"before the claim exists", func(h *hall) { h.tell(pod("a/p", 10, "gpu<one")) },
+		{"before the claim exists", func(h *harness) { h.update(pod("a/p", 10, "gpu<one")) },
 			`dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p",pod_claim="gpu",resourceclaim=""} 10`},
-		{"made from a template", func(h *hall) { h.tell(pod("a/p", 10, "gpu=c"), claim("a/c", 12)) },
+		{"made from a template", func(h *harness) { h.update(pod("a/p", 10, "gpu=c"), claim("a/c", 12)) },
 			`dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 12`},
-		{"a claim that lay unused for days", func(h *hall) { h.tell(claim("a/c", -200000), pod("a/p", 10, "gpu=c")) },
+		{"a claim that lay unused for days", func(h *harness) { h.update(claim("a/c", -200000), pod("a/p", 10, "gpu=c")) },
 			`dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10`},
-		{"shared: since the oldest that waits", func(h *hall) {
-			h.tell(claim("a/c", 0), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "mine=c"))
+		{"shared: since the oldest that waits", func(h *harness) {
+			h.update(claim("a/c", 0), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "mine=c"))
 		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10
 			dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="mine",resourceclaim="c"} 10`},
-		{"shared: not with those that are over", func(h *hall) {
+		{"shared: not with those that are over", func(h *harness) {
 			over := pod("a/p", 10, "gpu=c")
 			over.Terminal = true
-			h.tell(claim("a/c", 0), over, pod("a/q", 70, "gpu=c"))
+			h.update(claim("a/c", 0), over, pod("a/q", 70, "gpu=c"))
 		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
-		{"shared: nor with those behind a gate", func(h *hall) {
+		{"shared: nor with those behind a gate", func(h *harness) {
 			gated := pod("a/p", 10, "gpu=c")
 			gated.Gated = true
-			h.tell(claim("a/c", 0), gated, pod("a/q", 70, "gpu=c"))
+			h.update(claim("a/c", 0), gated, pod("a/q", 70, "gpu=c"))
 		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 10
 			dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
-		{"allocated for another pod: since its own creation", func(h *hall) {
-			h.tell(claim("a/c", 0, given("gpu-0"), reserved("p")), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "gpu=c"))
+		{"allocated for another pod: since its own creation", func(h *harness) {
+			h.update(claim("a/c", 0, withDevices("gpu-0"), reserved("p")), pod("a/p", 10, "gpu=c"), pod("a/q", 70, "gpu=c"))
 		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="q",pod_claim="gpu",resourceclaim="c"} 70`},
-		{"made again under its name", func(h *hall) {
+		{"made again under its name", func(h *harness) {
 			p := pod("a/p", 10, "gpu=c")
-			h.tell(claim("a/c", 0), p)
+			h.update(claim("a/c", 0), p)
 			h.step(time.Second)
-			h.lose(p)
+			h.remove(p)
 			again := pod("a/p", 90, "gpu=c")
 			again.UID = "another"
-			h.tell(again)
+			h.update(again)
 		}, `dra_claim_pending_since_timestamp_seconds{deviceclass="gpu.example.com",namespace="a",pod="p",pod_claim="gpu",resourceclaim="c"} 90`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHall(t)
+			h := newHarness(t)
 			test.tell(h)
 			h.step(time.Second)
 			h.expectSince(test.want)
@@ -60,9 +60,9 @@ func TestWaitingSince(t *testing.T) {
 	}
 }
 
-// expectSince compares the rows of waiting references, their values in
-// seconds after dawn.
-func (h *hall) expectSince(want string) {
+// expectSince compares the rows of pending references, with values in seconds
+// after testStart.
+func (h *harness) expectSince(want string) {
 	h.t.Helper()
 	rows := ""
 	for _, row := range h.last.Rows {
@@ -73,20 +73,21 @@ func (h *hall) expectSince(want string) {
 		for name, value := range row.Labels.Each {
 			labels += fmt.Sprintf(",%s=%q", name, value)
 		}
-		rows += fmt.Sprintf("%s{%s} %d\n", row.Family.Name, labels[1:], int64(row.Value)-dawn().Unix())
+		rows += fmt.Sprintf("%s{%s} %d\n", row.Family.Name, labels[1:], int64(row.Value)-testStart().Unix())
 	}
-	if got, want := trimmed(rows), trimmed(want); got != want {
+	if got, want := unindented(rows), unindented(want); got != want {
 		h.t.Errorf("the page has\n%s\nwant\n%s", got, want)
 	}
 }
 
-// A pod's extended resources are references once a class is known to stand
-// behind them, and stay the same ones when the scheduler makes their claim.
+// A pod's extended resources are references once a device class is known to
+// back them. They are the same references when the scheduler creates their
+// claim.
 func TestExtendedResources(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	p := pod("a/p", 10)
 	p.Extended = map[string]int64{"example.com/gpu": 2, "deviceclass.resource.kubernetes.io/nic": 1, "vendor.example.com/plugin": 1}
-	h.tell(p)
+	h.update(p)
 	h.step(time.Second)
 	h.expectSince(`dra_claim_pending_since_timestamp_seconds{deviceclass="nic",namespace="a",pod="p",pod_claim="deviceclass.resource.kubernetes.io/nic",resourceclaim=""} 10`)
 
@@ -101,17 +102,17 @@ func TestExtendedResources(t *testing.T) {
 		t.Errorf("asked %+v", h.last.Questions)
 	}
 
-	made := claim("a/p-extended", 20, given("gpu-0", "gpu-1"), func(c *dra.ClaimLife) {
+	made := claim("a/p-extended", 20, withDevices("gpu-0", "gpu-1"), func(c *dra.ClaimLife) {
 		c.ExtendedResource, c.Binding = true, dra.BindingWaiting
 		c.MadeFor = dra.Consumer{Resource: "pods", Name: "p", UID: "uid-p"}
 	}, reserved("p"))
-	h.tell(made)
+	h.update(made)
 	p.Claims = []dra.PodClaim{{Claim: "p-extended"}}
-	h.tell(p)
+	h.update(p)
 	h.step(time.Second)
 	h.expectSince(fmt.Sprintf(both, "p-extended"))
 	made.Binding = dra.BindingDone
-	h.tell(made)
+	h.update(made)
 	h.step(time.Second)
 	if len(h.last.Pending) != 0 {
 		t.Errorf("%+v wait", h.last.Pending)
@@ -122,18 +123,18 @@ func sameQuestion(a, b dra.Question) bool {
 	return a.Pod == b.Pod && a.PodUID == b.PodUID && slices.Equal(a.Asked, b.Asked)
 }
 
-// A page that may not have all rows has those of the oldest waits, and counts
-// the others.
+// A page with a limit has the rows of the oldest pending references, and counts
+// the dropped ones.
 func TestCapKeepsTheOldest(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	h.state = NewState(Config{MaxSeries: 2})
 	for _, created := range []int{50, 20, 70, 10, 30} {
-		h.tell(pod(fmt.Sprintf("a/p-%d", created), created, "gpu<one"))
+		h.update(pod(fmt.Sprintf("a/p-%d", created), created, "gpu<one"))
 		h.step(time.Second)
 	}
 	h.expectSince(`dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p-10",pod_claim="gpu",resourceclaim=""} 10
 		dra_claim_pending_since_timestamp_seconds{deviceclass="",namespace="a",pod="p-20",pod_claim="gpu",resourceclaim=""} 20`)
-	h.expect(`dra_exporter_series_dropped_total{family="dra_claim_pending_reason_info"} 6
+	h.expectRows(`dra_exporter_series_dropped_total{family="dra_claim_pending_reason_info"} 6
 		dra_exporter_series_dropped_total{family="dra_claim_pending_since_timestamp_seconds"} 6`, "dra_exporter_series_dropped_total{family=\"dra_claim_pending_")
 	var order []string
 	for _, w := range h.last.Pending {
@@ -144,14 +145,14 @@ func TestCapKeepsTheOldest(t *testing.T) {
 	}
 }
 
-// Judges are asked about all references of a pod at once, the oldest wait
-// first; not about gated pods, and about claims that do not exist only where
-// their template is known.
+// A question has all references of a pod. The oldest pending reference is
+// first. There are none for gated pods, and for claims that do not exist only
+// if their template is known.
 func TestQuestions(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	gated := pod("a/gated", 1, "gpu=free")
 	gated.Gated = true
-	h.tell(gated, claim("a/free", 0), claim("a/held", 0, given("gpu-0"), reserved("other")),
+	h.update(gated, claim("a/free", 0), claim("a/held", 0, withDevices("gpu-0"), reserved("other")),
 		pod("a/late", 90, "gpu=free"), pod("a/mixed", 20, "no=nothing", "new<one", "gpu=free", "had=held"), pod("a/lost", 30, "gpu=nothing"),
 		pod("a/foreign", 40, "gpu=held"))
 	h.step(time.Second)
@@ -164,10 +165,10 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// The onset of a reason counts once it has lasted, once for each wait, and
-// not where it may have been there before the exporter.
+// The onset of a reason counts once it has lasted, once for each pending
+// reference, and not if it may have existed before the exporter started.
 func TestOnsets(t *testing.T) {
-	count := func(h *hall, few, scattered float64) {
+	count := func(h *harness, few, scattered float64) {
 		h.t.Helper()
 		for reason, want := range map[string]float64{"insufficient_devices": few, "fragmented": scattered} {
 			got := 0.0
@@ -181,19 +182,19 @@ func TestOnsets(t *testing.T) {
 			}
 		}
 	}
-	wait := func(h *hall, live bool) dra.PodLife {
+	wait := func(h *harness, live bool) dra.PodLife {
 		h.live = live
 		p := pod("a/p", 10, "gpu=c")
-		h.tell(claim("a/c", 11), p)
+		h.update(claim("a/c", 11), p)
 		h.step(time.Second)
 		h.live = true
 		return p
 	}
 	t.Run("live", func(t *testing.T) {
-		h := newHall(t)
+		h := newHarness(t)
 		p := wait(h, true)
 		judge := func(reason dra.PendingReason) {
-			h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", reason, "m")}
+			h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", reason, "m")}
 		}
 		judge(dra.ReasonInsufficient)
 		h.step(time.Second)
@@ -214,45 +215,45 @@ func TestOnsets(t *testing.T) {
 		count(h, 1, 1)
 	})
 	t.Run("found", func(t *testing.T) {
-		h := newHall(t)
+		h := newHarness(t)
 		p := wait(h, false)
-		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m")}
 		h.step(time.Minute)
 		h.step(time.Minute)
 		count(h, 0, 0)
-		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonFragmented, "m")}
+		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonFragmented, "m")}
 		h.step(time.Second)
 		h.step(time.Minute)
 		count(h, 0, 1)
 	})
 	t.Run("over before it lasted", func(t *testing.T) {
-		h := newHall(t)
+		h := newHarness(t)
 		p := wait(h, true)
-		h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonInsufficient, "m")}
+		h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m")}
 		h.step(time.Second)
 		p.Node = "node-a"
-		h.tell(p)
+		h.update(p)
 		h.step(time.Minute)
 		h.step(time.Minute)
 		count(h, 0, 0)
 	})
 }
 
-// A verdict is that of the pod for which it was made, and stays until another
-// comes.
+// A verdict applies to the pod for which it was made, until another replaces
+// it.
 func TestVerdicts(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	p := pod("a/p", 10, "gpu=c")
-	h.tell(claim("a/c", 11), p)
-	other := judged(p, "gpu", dra.ReasonTainted, "of another")
+	h.update(claim("a/c", 11), p)
+	other := verdictFor(p, "gpu", dra.ReasonTainted, "of another")
 	other.PodUID = "before"
-	h.facts.Verdicts = []dra.Verdict{other, judged(p, "nic", dra.ReasonTainted, "of another")}
+	h.facts.Verdicts = []dra.Verdict{other, verdictFor(p, "nic", dra.ReasonTainted, "of another")}
 	h.step(time.Second)
-	if w := h.one(); w.Reason != dra.ReasonPendingDiagnosis {
+	if w := h.onlyPending(); w.Reason != dra.ReasonPendingDiagnosis {
 		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
-	twice := judged(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
-	twice.Funnel = append(twice.Funnel, twice.Funnel[0]) // a page that has a label set twice is not read at all
+	twice := verdictFor(p, "gpu", dra.ReasonInsufficient, "two are free", 8, 8, 4, 4, 2, 1)
+	twice.Funnel = append(twice.Funnel, twice.Funnel[0]) // Prometheus rejects a page with a duplicate label set
 	h.facts.Verdicts = []dra.Verdict{twice}
 	h.step(time.Second)
 	rows := `dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="best_node"} 1
@@ -262,26 +263,26 @@ func TestVerdicts(t *testing.T) {
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="selectors"} 4
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="untainted"} 4
 		dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="insufficient_devices"} 1`
-	h.expect(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 	h.facts.Verdicts = nil
 	h.step(time.Second)
-	h.expect(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 	h.facts.Synced.Slices = false
 	h.step(time.Second)
-	h.expect(`dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="unknown"} 1`, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.expectRows(`dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="unknown"} 1`, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 }
 
-// Lists that two steps have told are not changed by a third.
+// Lists that two steps have returned are not changed by a third.
 func TestSnapshotsAreImmutable(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	for i := range 5 {
-		h.tell(pod(fmt.Sprintf("a/p-%d", i), 10*i, "gpu<one"))
+		h.update(pod(fmt.Sprintf("a/p-%d", i), 10*i, "gpu<one"))
 	}
 	h.step(time.Second)
 	kept, before := h.last, slices.Clone(h.last.Pending)
 	rows := slices.Clone(kept.Rows)
-	h.lose(pod("a/p-2", 20, "gpu<one"))
-	h.tell(pod("a/first", -5, "gpu<one"))
+	h.remove(pod("a/p-2", 20, "gpu<one"))
+	h.update(pod("a/first", -5, "gpu<one"))
 	h.step(time.Second)
 	if !slices.Equal(kept.Pending, before) || !slices.Equal(kept.Rows, rows) {
 		t.Error("a snapshot has changed")

@@ -96,7 +96,7 @@ func (c *currentPhases) phasesOf(p *podEntry) []currentPhase {
 }
 
 // phaseOf is the phase under way of a reference whose claim is reserved for the
-// pod. A phase does not begin before the pod waits.
+// pod. A phase does not begin before the pod is pending.
 func (c *currentPhases) phaseOf(p *podEntry, r *reference) (phase string, since time.Time) {
 	claim, waits := r.claim.object, p.pendingSince(r)
 	allocated := latest(claim.AllocatedAt, waits) // not written before Kubernetes 1.36

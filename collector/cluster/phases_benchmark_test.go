@@ -10,30 +10,32 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A crowd is a large cluster: claims, of which the first have a pod that runs
-// and the last wait for a pod's devices.
-type crowd struct {
+// A benchCluster is a large cluster of claims. The first have a running pod,
+// and the next a pending one.
+type benchCluster struct {
 	state State
 	now   clock.Instant
 	facts Facts
 	next  int
 }
 
-func newCrowd(claims, pods int) *crowd { return newTracedCrowd(claims, pods, false) }
+func newBenchCluster(claims, pods int) *benchCluster {
+	return newTracedBenchCluster(claims, pods, false)
+}
 
-func newTracedCrowd(claims, pods int, traces bool) *crowd {
-	c := &crowd{
+func newTracedBenchCluster(claims, pods int, traces bool) *benchCluster {
+	c := &benchCluster{
 		state: NewState(Config{Interval: 10 * time.Second, MaxSeries: 10000, Traces: traces}),
 		now:   clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour},
 	}
 	c.facts.Synced = Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
-	c.tell(false, Change{Node: &dra.NodeLife{Name: "node", SandboxPrompt: true}})
+	c.deliver(false, Change{Node: &dra.NodeLife{Name: "node", SandboxPrompt: true}})
 	for i := range claims {
-		claim := crowdClaim(i, i < pods*9/10)
+		claim := benchClaim(i, i < pods*9/10)
 		claim.Created = c.now.Wall.Add(-time.Hour)
-		c.tell(false, Change{Claim: claim})
+		c.deliver(false, Change{Claim: claim})
 		if i < pods {
-			c.tell(false, Change{Pod: crowdPod(i, claim.Created, i < pods*9/10)})
+			c.deliver(false, Change{Pod: benchPod(i, claim.Created, i < pods*9/10)})
 		}
 	}
 	c.next = claims
@@ -41,7 +43,7 @@ func newTracedCrowd(claims, pods int, traces bool) *crowd {
 	return c
 }
 
-func crowdClaim(i int, allocated bool) *dra.ClaimLife {
+func benchClaim(i int, allocated bool) *dra.ClaimLife {
 	claim := &dra.ClaimLife{
 		Ref: dra.ClaimRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i, "-gpu-x7k2p")},
 		UID: fmt.Sprintf("6b625223-3f6f-41d6-b54a-%012d", i), Classes: []string{"gpu.example.com"},
@@ -55,7 +57,7 @@ func crowdClaim(i int, allocated bool) *dra.ClaimLife {
 	return claim
 }
 
-func crowdPod(i int, created time.Time, running bool) *dra.PodLife {
+func benchPod(i int, created time.Time, running bool) *dra.PodLife {
 	pod := &dra.PodLife{
 		Ref: dra.PodRef{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("train-", i)}, UID: fmt.Sprint("pod-", i), Created: created,
 		Claims: []dra.PodClaim{{Name: "gpu", Template: "gpu", Claim: fmt.Sprint("train-", i, "-gpu-x7k2p")}},
@@ -66,36 +68,36 @@ func crowdPod(i int, created time.Time, running bool) *dra.PodLife {
 	return pod
 }
 
-func (c *crowd) tell(live bool, change Change) {
+func (c *benchCluster) deliver(live bool, change Change) {
 	change.At, change.Live = c.now, live
 	c.facts.Changes = append(c.facts.Changes, change)
 }
 
-// step ends a step that took this long, and lets some time pass.
-func (c *crowd) step() (snapshot Snapshot) {
+// step makes a step and advances the time.
+func (c *benchCluster) step() (snapshot Snapshot) {
 	c.state, snapshot, _ = Step(c.state, c.facts, c.now)
 	c.facts.Changes = nil
 	c.now = c.now.Add(50 * time.Millisecond)
 	return snapshot
 }
 
-// live takes one claim and its pod through one of the changes of their lives.
-func (c *crowd) live(change int) {
+// changeNext makes the next change in the lifecycle of a claim and its pod.
+func (c *benchCluster) changeNext(change int) {
 	i, stage := c.next+change/5, change%5
-	claim, pod := crowdClaim(i, stage > 1), crowdPod(i, c.now.Wall, false)
+	claim, pod := benchClaim(i, stage > 1), benchPod(i, c.now.Wall, false)
 	if claim.Created = c.now.Wall; stage > 2 {
 		pod.Node, pod.Scheduled = "node", c.now.Wall
 	}
 	switch stage {
 	case 0, 2:
-		c.tell(true, Change{Claim: claim})
+		c.deliver(true, Change{Claim: claim})
 	case 1, 3:
-		c.tell(true, Change{Pod: pod})
+		c.deliver(true, Change{Pod: pod})
 	default:
 		pod.Sandbox, pod.Started = c.now.Wall, c.now.Wall
-		c.tell(true, Change{Pod: pod})
-		c.tell(true, Change{Gone: true, Pod: crowdPod(i-1000, c.now.Wall, true)})
-		c.tell(true, Change{Gone: true, Claim: crowdClaim(i-1000, true)})
+		c.deliver(true, Change{Pod: pod})
+		c.deliver(true, Change{Gone: true, Pod: benchPod(i-1000, c.now.Wall, true)})
+		c.deliver(true, Change{Gone: true, Claim: benchClaim(i-1000, true)})
 	}
 }
 
@@ -105,12 +107,12 @@ func BenchmarkStep(b *testing.B) {
 	for _, size := range []struct{ claims, pods int }{{1000, 200}, {10000, 2000}, {100000, 20000}} {
 		for _, changes := range []int{0, 1, 25} {
 			b.Run(fmt.Sprintf("claims=%d/pods=%d/changes=%d", size.claims, size.pods, changes), func(b *testing.B) {
-				c := newCrowd(size.claims, size.pods)
+				c := newBenchCluster(size.claims, size.pods)
 				b.ReportAllocs()
 				change := 0
 				for b.Loop() {
 					for range changes {
-						c.live(change)
+						c.changeNext(change)
 						change++
 					}
 					c.step()
@@ -123,21 +125,21 @@ func BenchmarkStep(b *testing.B) {
 // BenchmarkFirstStep measures the step after the first lists.
 func BenchmarkFirstStep(b *testing.B) {
 	for b.Loop() {
-		newCrowd(100000, 20000)
+		newBenchCluster(100000, 20000)
 	}
 }
 
-// TestMemoryOfALargeCluster reports what the reducer keeps, the objects that it
-// was told of not counted, and holds it to a bound.
-func TestMemoryOfALargeCluster(t *testing.T) {
+// TestMemoryOfLargeCluster reports the memory of the reducer without the
+// objects passed to it, and compares it with a bound.
+func TestMemoryOfLargeCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 120,000 objects")
 	}
-	c := newCrowd(100000, 20000)
+	c := newBenchCluster(100000, 20000)
 	with := heap()
 	runtime.KeepAlive(c)
 	objects := keepObjects(c)
-	*c = crowd{}
+	*c = benchCluster{}
 	without := heap()
 	runtime.KeepAlive(objects)
 	const bound = 120e6
@@ -147,7 +149,7 @@ func TestMemoryOfALargeCluster(t *testing.T) {
 	}
 }
 
-func keepObjects(c *crowd) (objects []any) {
+func keepObjects(c *benchCluster) (objects []any) {
 	for _, claim := range c.state.index.claims {
 		objects = append(objects, claim.object)
 	}

@@ -151,10 +151,10 @@ func (e *evidence) withoutNodes() (dra.PendingReason, string) {
 }
 
 // devicesSuffice is for verdicts without a reason: devices suffice for this
-// claim. A verdict that has a message nevertheless says that they do not for
-// another claim of the pod, whose reason that is, or that the result is not
-// known. Where the scheduler reports that devices do not suffice, one of the
-// two has not observed yet what the other has: a contradiction, not a reason.
+// claim. A message nevertheless means that they do not for another claim of the
+// pod, whose reason that is, or that the result is not known. Where the
+// scheduler reports that devices do not suffice, one of the two has not
+// observed yet what the other has: a contradiction, not a reason.
 func (e *evidence) devicesSuffice() (dra.PendingReason, string) {
 	switch {
 	case e.verdict.Message != "":

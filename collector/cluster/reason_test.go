@@ -16,19 +16,19 @@ const (
 )
 
 type reasonCase struct {
-	name    string
-	pod     func(*dra.PodLife)
-	claim   func(*dra.ClaimLife) // nil: the claim does not exist
-	said    string
-	trouble string
-	verdict []dra.PendingReason // none: not judged
-	judged  string              // the words of the verdict; empty: some where devices do not suffice
-	synced  func(*Synced)
-	want    dra.PendingReason
-	message string
+	name           string
+	pod            func(*dra.PodLife)
+	claim          func(*dra.ClaimLife) // nil: the claim does not exist
+	said           string
+	trouble        string
+	verdict        []dra.PendingReason // none: not diagnosed
+	verdictMessage string              // message of the verdict; empty: a default if devices do not suffice
+	synced         func(*Synced)
+	want           dra.PendingReason
+	message        string
 }
 
-// Each reason of the closed set is told from objects as they are in a cluster.
+// Each reason of the closed set, from objects as they occur in clusters.
 func TestReasons(t *testing.T) {
 	exists := func(*dra.ClaimLife) {}
 	unreadable := func(s *Synced) { s.Slices = false }
@@ -40,7 +40,7 @@ func TestReasons(t *testing.T) {
 		{name: "no claim", want: dra.ReasonClaimMissing, message: "resourceclaim c does not exist"},
 		{name: "a claim that goes", claim: deleted(50, "resource.kubernetes.io/delete-protection"), said: `resourceclaim "c" is being deleted`,
 			want: dra.ReasonClaimMissing, message: "resourceclaim c is being deleted"},
-		{name: "a claim that goes, though it was ours", claim: allOf(given("gpu-0"), reserved("p"), deleted(50, "resource.kubernetes.io/delete-protection")),
+		{name: "a claim that goes, though it was ours", claim: allOf(withDevices("gpu-0"), reserved("p"), deleted(50, "resource.kubernetes.io/delete-protection")),
 			want: dra.ReasonClaimMissing, message: "resourceclaim c is being deleted"},
 		{name: "no claim yet", pod: template, want: dra.ReasonClaimNotCreated, message: "no resourceclaim has been created from template one-gpu yet"},
 		{name: "no claim can be made", pod: template, trouble: `PodResourceClaim gpu: failed to create resource claim: template "one-gpu": resourceclaimtemplate.resource.k8s.io "one-gpu" not found`,
@@ -62,8 +62,8 @@ func TestReasons(t *testing.T) {
 		{name: "an incomplete pool", claim: exists, verdict: []dra.PendingReason{dra.ReasonPoolIncomplete}, want: dra.ReasonPoolIncomplete},
 		{name: "on no single node", claim: exists, verdict: []dra.PendingReason{dra.ReasonFragmented}, want: dra.ReasonFragmented},
 		{name: "constraints", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonConstraints}, want: dra.ReasonConstraints},
-		{name: "conditions", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
-		{name: "conditions that failed", claim: allOf(given("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
+		{name: "conditions", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingWaiting }), want: dra.ReasonBinding},
+		{name: "conditions that failed", claim: allOf(withDevices("gpu-0"), reserved("p"), func(c *dra.ClaimLife) { c.Binding = dra.BindingFailed }), want: dra.ReasonBinding,
 			message: "allocated; a binding condition of a device has failed, and the scheduler will try again"},
 		{name: "no processor, unjudged", claim: exists, said: saysCPU, synced: unreadable, want: dra.ReasonOther, message: "Insufficient cpu"},
 		{name: "no processor", claim: exists, said: saysCPU, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonOther, message: "Insufficient cpu"},
@@ -71,25 +71,25 @@ func TestReasons(t *testing.T) {
 		{name: "both, unjudged", claim: exists, said: saysBoth, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler reports: " + saysBoth},
 		{name: "a contradiction", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown,
 			message: "enough devices are free now, but the scheduler reported: " + saysDevices},
-		{name: "for others", claim: allOf(given("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
-		{name: "for others, and a claim beside it cannot be", claim: allOf(given("gpu-0"), reserved("q")), said: saysDevices, want: dra.ReasonUnknown,
+		{name: "for others", claim: allOf(withDevices("gpu-0"), reserved("q")), said: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", want: dra.ReasonOther},
+		{name: "for others, and a claim beside it cannot be", claim: allOf(withDevices("gpu-0"), reserved("q")), said: saysDevices, want: dra.ReasonUnknown,
 			message: "allocated, but not for this pod yet: " + saysDevices},
-		{name: "for others, and both", claim: allOf(given("gpu-0"), reserved("q")), said: saysBoth, want: dra.ReasonUnknown},
-		{name: "made for another pod, and named all the same", claim: allOf(madeForAnother, given("gpu-0"), reserved("q")), want: dra.ReasonUnknown,
+		{name: "for others, and both", claim: allOf(withDevices("gpu-0"), reserved("q")), said: saysBoth, want: dra.ReasonUnknown},
+		{name: "made for another pod, and named all the same", claim: allOf(createdForAnother, withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown,
 			message: "allocated, but not for this pod yet"},
-		{name: "made for another pod, named and judged", claim: madeForAnother, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
-		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, judged: "its devices could be allocated, but not those of another claim of the pod",
+		{name: "made for another pod, named and judged", claim: createdForAnother, verdict: []dra.PendingReason{dra.ReasonInsufficient}, want: dra.ReasonInsufficient},
+		{name: "another claim of the pod cannot be", claim: exists, said: saysCPU, verdictMessage: "its devices could be allocated, but not those of another claim of the pod",
 			verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "its devices could be allocated, but not those of another claim of the pod"},
-		{name: "it cannot be told", claim: exists, said: saysCPU, judged: "cannot be told: judging was cut short",
+		{name: "it cannot be told", claim: exists, said: saysCPU, verdictMessage: "cannot be told: judging was cut short",
 			verdict: []dra.PendingReason{dra.ReasonUnknown}, want: dra.ReasonUnknown, message: "cannot be told: judging was cut short"},
-		{name: "for others so far", claim: allOf(given("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
+		{name: "for others so far", claim: allOf(withDevices("gpu-0"), reserved("q")), want: dra.ReasonUnknown, message: "allocated, but not for this pod yet"},
 		{name: "silence", claim: exists, synced: unreadable, want: dra.ReasonUnknown, message: "the scheduler has not reported anything yet"},
 		{name: "not diagnosed yet", claim: exists, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet"},
 		{name: "not diagnosed yet, and no class", claim: exists, said: saysClass, want: dra.ReasonPendingDiagnosis,
 			message: "not diagnosed yet; request gpu: device class gpu.acme.com does not exist"},
 		{name: "not diagnosed yet, and no processor", claim: exists, said: saysCPU, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; Insufficient cpu"},
 		{name: "not diagnosed yet, and both", claim: exists, said: saysBoth, want: dra.ReasonPendingDiagnosis, message: "not diagnosed yet; the scheduler reports: " + saysBoth},
-		{name: "undetermined", claim: exists, said: saysCPU, judged: "the diagnosis needs more than 4s", verdict: []dra.PendingReason{dra.ReasonUndetermined},
+		{name: "undetermined", claim: exists, said: saysCPU, verdictMessage: "the diagnosis needs more than 4s", verdict: []dra.PendingReason{dra.ReasonUndetermined},
 			want: dra.ReasonUndetermined, message: "the diagnosis needs more than 4s; Insufficient cpu"},
 		{name: "silence, judged", claim: exists, verdict: []dra.PendingReason{dra.ReasonNone}, want: dra.ReasonUnknown, message: "enough devices are free; the scheduler has not reported anything yet"},
 		{name: "slices that nobody may read", claim: exists, said: saysDevices, verdict: []dra.PendingReason{dra.ReasonNoMatchingDevice},
@@ -109,21 +109,21 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// What is diagnosed before a step, and has no verdict, will have none.
-func TestWhatIsDiagnosedOnceIsNeverPendingDiagnosis(t *testing.T) {
-	h := newHall(t)
+// With Once, a reference without a verdict will have none.
+func TestOnceIsNeverPendingDiagnosis(t *testing.T) {
+	h := newHarness(t)
 	h.state = NewState(Config{Once: true})
 	p := pod("team/p", 10, "gpu=c")
 	p.Unschedulable = saysCPU
-	h.tell(p, claim("team/c", 11))
+	h.update(p, claim("team/c", 11))
 	h.step(time.Second)
-	if w := h.one(); w.Reason != dra.ReasonOther {
+	if w := h.onlyPending(); w.Reason != dra.ReasonOther {
 		t.Errorf("%s: %s", w.Reason, w.Message)
 	}
 }
 
 func (test reasonCase) run(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	p := pod("team/p", 10, "gpu=c")
 	if test.pod != nil {
 		test.pod(&p)
@@ -131,24 +131,24 @@ func (test reasonCase) run(t *testing.T) {
 	p.Unschedulable = test.said
 	if test.claim != nil {
 		p.Claims[0].Claim = "c"
-		h.tell(claim("team/c", 11, test.claim))
+		h.update(claim("team/c", 11, test.claim))
 	}
-	h.tell(p)
+	h.update(p)
 	if test.trouble != "" {
-		h.tell(dra.Trouble{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.trouble, Count: 1, Last: second(12)})
+		h.update(dra.Trouble{Name: "team/e", Pod: p.Ref, PodUID: p.UID, Message: test.trouble, Count: 1, Last: second(12)})
 	}
 	for _, reason := range test.verdict {
-		message := test.judged
+		message := test.verdictMessage
 		if message == "" && reason != dra.ReasonNone {
 			message = "so it is judged"
 		}
-		h.facts.Verdicts = append(h.facts.Verdicts, judged(p, "gpu", reason, message))
+		h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(p, "gpu", reason, message))
 	}
 	if test.synced != nil {
 		test.synced(&h.facts.Synced)
 	}
 	h.step(time.Second)
-	w := h.one()
+	w := h.onlyPending()
 	if w.Reason != test.want || test.message != "" && w.Message != test.message {
 		t.Errorf("%s: %s\nwant %s: %s", w.Reason, w.Message, test.want, test.message)
 	}
@@ -156,12 +156,12 @@ func (test reasonCase) run(t *testing.T) {
 		t.Error("no message")
 	}
 	h.step(time.Minute)
-	if again := h.one(); again.Reason != w.Reason || again.Message != w.Message {
+	if again := h.onlyPending(); again.Reason != w.Reason || again.Message != w.Message {
 		t.Errorf("then %s: %s, though nothing happened", again.Reason, again.Message)
 	}
 }
 
-func madeForAnother(c *dra.ClaimLife) {
+func createdForAnother(c *dra.ClaimLife) {
 	c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "q", UID: "uid-q"}, "gpu"
 }
 
@@ -173,9 +173,9 @@ func allOf(all ...func(*dra.ClaimLife)) func(*dra.ClaimLife) {
 	}
 }
 
-// The controller manager tells of the group, not of its pods, why a claim of
-// the group cannot be made; whichever comes first.
-func TestTroubleOfAGroup(t *testing.T) {
+// The controller manager reports on the group, not on its pods, why a claim of
+// the group cannot be created. The order of event and pod does not matter.
+func TestGroupWarning(t *testing.T) {
 	group := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one"}}}
 	trouble := dra.Trouble{Name: "a/e", Pod: group.Ref, PodUID: group.UID, Count: 1, Last: second(12),
 		Message: `PodGroupResourceClaim gpu: failed to create resource claim: forbidden: exceeded quota: gpus`}
@@ -183,31 +183,31 @@ func TestTroubleOfAGroup(t *testing.T) {
 	p.Group = "gang"
 	for name, steps := range map[string][][]any{"the pod first": {{group, p}, {trouble}}, "the event first": {{trouble}, {group, p}}} {
 		t.Run(name, func(t *testing.T) {
-			h := newHall(t)
+			h := newHarness(t)
 			for _, told := range steps {
-				h.tell(told...)
+				h.update(told...)
 				h.step(time.Second)
 			}
-			if w := h.one(); w.Reason != dra.ReasonQuota || w.Message != trouble.Message {
+			if w := h.onlyPending(); w.Reason != dra.ReasonQuota || w.Message != trouble.Message {
 				t.Errorf("%s: %s", w.Reason, w.Message)
 			}
-			h.lose(trouble)
+			h.remove(trouble)
 			h.step(time.Second)
-			if w := h.one(); w.Reason != dra.ReasonClaimNotCreated {
+			if w := h.onlyPending(); w.Reason != dra.ReasonClaimNotCreated {
 				t.Errorf("without the event %s: %s", w.Reason, w.Message)
 			}
 		})
 	}
 }
 
-// Who is satisfied does not wait: a claim that is allocated and reserved for
-// the pod or its group with all conditions true, a pod that is bound, a pod
-// that is over.
-func TestNobodyWaits(t *testing.T) {
+// These are not pending: a claim that is allocated and reserved for the pod or
+// its group with all conditions true, a pod that is bound, a pod that has
+// terminated.
+func TestNothingIsPending(t *testing.T) {
 	for name, change := range map[string]func(*dra.PodLife, *dra.ClaimLife){
-		"reserved": func(_ *dra.PodLife, c *dra.ClaimLife) { allOf(given("gpu-0"), reserved("p"))(c) },
+		"reserved": func(_ *dra.PodLife, c *dra.ClaimLife) { allOf(withDevices("gpu-0"), reserved("p"))(c) },
 		"conditions true": func(_ *dra.PodLife, c *dra.ClaimLife) {
-			allOf(given("gpu-0"), reserved("p"))(c)
+			allOf(withDevices("gpu-0"), reserved("p"))(c)
 			c.Binding = dra.BindingDone
 		},
 		"bound":         func(p *dra.PodLife, _ *dra.ClaimLife) { p.Node = "node-a" },
@@ -215,7 +215,7 @@ func TestNobodyWaits(t *testing.T) {
 		"being deleted": func(p *dra.PodLife, _ *dra.ClaimLife) { p.Deleted = second(60) },
 		"reserved for group": func(p *dra.PodLife, c *dra.ClaimLife) {
 			p.Group = "gang"
-			given("gpu-0")(c)
+			withDevices("gpu-0")(c)
 			c.ReservedFor = []dra.Consumer{{Resource: "podgroups", Name: "gang", UID: "uid-gang"}}
 		},
 		"a resource of a device plugin": func(p *dra.PodLife, _ *dra.ClaimLife) {
@@ -223,13 +223,13 @@ func TestNobodyWaits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHall(t)
+			h := newHarness(t)
 			p, c := pod("team/p", 10, "gpu=c"), claim("team/c", 11)
-			h.tell(p, c)
+			h.update(p, c)
 			h.step(time.Second)
-			h.one()
+			h.onlyPending()
 			change(&p, &c)
-			h.tell(p, c)
+			h.update(p, c)
 			h.step(time.Second)
 			if len(h.last.Pending)+len(h.last.Questions) > 0 {
 				t.Errorf("%+v waits", h.last.Pending)

@@ -7,22 +7,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// The page says since when references have had no diagnosis, and what
+// The page shows since when references have had no diagnosis, and what
 // diagnoses have cost.
 func TestDiagnosisRows(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	a, b, c := pod("a/p", 10, "gpu=c"), pod("a/q", 20, "gpu=c"), pod("b/r", 30, "gpu=c")
-	h.tell(claim("a/c", 11), claim("b/c", 11), a, b)
+	h.update(claim("a/c", 11), claim("b/c", 11), a, b)
 	h.step(time.Second)
-	h.tell(c)
+	h.update(c)
 	h.facts.Costs = []dra.DiagnosisCost{{Namespace: "", Took: 250 * time.Millisecond}, {Namespace: "a", Took: 90 * time.Second}}
-	h.facts.Verdicts = []dra.Verdict{judged(a, "gpu", dra.ReasonUndetermined, "the diagnosis needs more than 4s"), judged(b, "gpu", dra.ReasonInsufficient, "m")}
+	h.facts.Verdicts = []dra.Verdict{verdictFor(a, "gpu", dra.ReasonUndetermined, "the diagnosis needs more than 4s"), verdictFor(b, "gpu", dra.ReasonInsufficient, "m")}
 	h.step(time.Second)
-	h.expect(`dra_exporter_diagnosis_seconds_total{namespace=""} 0.25
+	h.expectRows(`dra_exporter_diagnosis_seconds_total{namespace=""} 0.25
 		dra_exporter_diagnosis_seconds_total{namespace="a"} 90
 		dra_exporter_undiagnosed_since_timestamp_seconds{cause="over_limit"} 1.795172402e+09
 		dra_exporter_undiagnosed_since_timestamp_seconds{cause="queued"} 1.795172402e+09`, "dra_exporter_diagnosis", "dra_exporter_undiagnosed")
-	h.facts.Verdicts = append(h.facts.Verdicts, judged(c, "gpu", dra.ReasonTainted, "m"))
+	h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(c, "gpu", dra.ReasonTainted, "m"))
 	h.step(time.Minute)
-	h.expect(`dra_exporter_undiagnosed_since_timestamp_seconds{cause="over_limit"} 1.795172402e+09`, "dra_exporter_undiagnosed")
+	h.expectRows(`dra_exporter_undiagnosed_since_timestamp_seconds{cause="over_limit"} 1.795172402e+09`, "dra_exporter_undiagnosed")
 }

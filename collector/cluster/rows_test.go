@@ -12,9 +12,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
-// supplyOf is a supply of one of each: a pool that several claims share, one
-// that is incomplete, one whose slices are gone, one of no node.
-func supplyOf() *dra.Supply {
+// testSupply returns one pool of each kind: shared by several claims,
+// incomplete, without slices, without a node.
+func testSupply() *dra.Supply {
 	return &dra.Supply{
 		Version: 7,
 		Pools: []*dra.PoolSupply{
@@ -37,9 +37,9 @@ func supplyOf() *dra.Supply {
 	}
 }
 
-// townHall tells of one of each, so that every family of rows has one.
-func townHall(t testing.TB) *hall {
-	h := newHall(t)
+// newFullHarness has one object of each kind, so that every family has a row.
+func newFullHarness(t testing.TB) *harness {
+	h := newHarness(t)
 	h.live = false
 	runs := pod("team/runs", 20, "gpu=held")
 	runs.Node, runs.Health = "node-a", []dra.ResourceHealth{
@@ -48,32 +48,32 @@ func townHall(t testing.TB) *hall {
 		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-2", Healthy: true},
 		{PodClaim: "gpu", Request: "gpu", ResourceID: "gpu.example.com/node-a/gpu-3", Healthy: false},
 	}
-	waits, gated := pod("team/waits", 40, "gpu=wanted"), pod("other/gated", 30, "gpu<one")
+	pending, gated := pod("team/waits", 40, "gpu=wanted"), pod("other/gated", 30, "gpu<one")
 	gated.Gated = true
-	h.tell(claim("team/held", 10, given("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
-		claim("team/wanted", 41), waits, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
-		claim("team/kept", 6, given("gpu-7")), claim("team/orphan", 7, given("gpu-8"), reserved("ghost")),
+	h.update(claim("team/held", 10, withDevices("gpu-0", "gpu-1", "gpu-2", "gpu-3"), reserved("runs")), runs,
+		claim("team/wanted", 41), pending, pod("team/waits-too", 45, "gpu=wanted"), gated, claim("team/unused", 5),
+		claim("team/kept", 6, withDevices("gpu-7")), claim("team/orphan", 7, withDevices("gpu-8"), reserved("ghost")),
 		claim("other/stuck", 8, deleted(50, "resource.kubernetes.io/delete-protection")))
-	h.facts.Supply, h.facts.Costs = supplyOf(), []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}
-	h.facts.Verdicts = []dra.Verdict{judged(waits, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
+	h.facts.Supply, h.facts.Costs = testSupply(), []dra.DiagnosisCost{{Namespace: "team", Took: 1500 * time.Millisecond}}
+	h.facts.Verdicts = []dra.Verdict{verdictFor(pending, "gpu", dra.ReasonInsufficient, "one is free", 9, 8, 8, 6, 1, 1)}
 	h.step(time.Second)
 	h.live = true
 	runs.Evicted = true
-	h.tell(runs)
+	h.update(runs)
 	h.step(time.Second)
 	return h
 }
 
 func TestPage(t *testing.T) {
-	h := townHall(t)
+	h := newFullHarness(t)
 	metrictest.CompareGolden(t, "testdata/page.txt", metrictest.Text(t, metric.NewPage(h.last.Rows)))
 }
 
-// Every family of the table has rows, unless it is a histogram or tells what
-// did not fit.
+// Every family of the table has rows, except histograms and counters of dropped
+// rows.
 func TestEveryFamilyHasRows(t *testing.T) {
 	shown := map[string]bool{}
-	for _, row := range townHall(t).last.Rows {
+	for _, row := range newFullHarness(t).last.Rows {
 		shown[row.Family.Name] = true
 		if row.Family.Type == metric.Counter && row.Start.IsZero() && strings.HasPrefix(row.Family.Name, "dra_allocation") {
 			t.Errorf("%s does not say when it began", row.Family.Name)
@@ -87,13 +87,13 @@ func TestEveryFamilyHasRows(t *testing.T) {
 	}
 }
 
-// Without a collection, what takes it is left out, and nothing else.
+// Without a collection, exactly the families that need it are absent.
 func TestForbiddenKinds(t *testing.T) {
 	const undiagnosed = "dra_exporter_undiagnosed_since_timestamp_seconds"
 	pending := []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_pending_reason_info", "dra_claim_pending_requested_devices", "dra_claim_pending_candidates", "dra_claim_phase_since_timestamp_seconds", undiagnosed}
 	pools := []string{"dra_pool_complete", "dra_pool_slices", "dra_pool_generation", "dra_capacity", "dra_device_taints"}
 	states := []string{"dra_devices", "dra_class_devices", "dra_capacity_consumed"}
-	all := familiesOf(townHall(t))
+	all := familiesOf(newFullHarness(t))
 	for name, test := range map[string]struct {
 		forbid func(*Synced)
 		gone   []string
@@ -106,7 +106,7 @@ func TestForbiddenKinds(t *testing.T) {
 		"events":  {func(s *Synced) { s.Events = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := townHall(t)
+			h := newFullHarness(t)
 			test.forbid(&h.facts.Synced)
 			h.step(time.Second)
 			left := familiesOf(h)
@@ -118,7 +118,7 @@ func TestForbiddenKinds(t *testing.T) {
 		})
 	}
 	t.Run("states that take pods", func(t *testing.T) {
-		h := townHall(t)
+		h := newFullHarness(t)
 		h.facts.Synced.Pods = false
 		h.step(time.Second)
 		shown := map[string]bool{}
@@ -133,7 +133,7 @@ func TestForbiddenKinds(t *testing.T) {
 	})
 }
 
-func familiesOf(h *hall) map[string]bool {
+func familiesOf(h *harness) map[string]bool {
 	shown := map[string]bool{}
 	for _, row := range h.last.Rows {
 		shown[row.Family.Name] = true

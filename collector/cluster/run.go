@@ -49,8 +49,8 @@ type Runner struct {
 	now       clock.Clock
 	log       *slog.Logger
 	state     State
-	asked     *dra.Question // the first of the last questions
-	asks      int           // number of the last questions; -1: none were asked yet
+	sent      *dra.Question // the first of the last questions
+	sentCount int           // none were sent yet
 	durations durations
 	latest    atomic.Pointer[Published]
 }
@@ -61,10 +61,10 @@ type Published struct {
 	*metric.Page
 }
 
-// NewRunner returns a Runner that has published nothing yet. Its histograms
-// live in the registry that it is given.
+// NewRunner returns a Runner that has published nothing yet. Its histograms are
+// registered in registry.
 func NewRunner(config Config, inputs Inputs, registry prometheus.Registerer, now clock.Clock, log *slog.Logger) (*Runner, error) {
-	r := &Runner{config: config, inputs: inputs, now: now, log: log, state: NewState(config), asks: -1}
+	r := &Runner{config: config, inputs: inputs, now: now, log: log, state: NewState(config), sentCount: -1}
 	r.durations = newDurations(r.state.families)
 	for _, histogram := range r.durations {
 		if err := registry.Register(histogram); err != nil {
@@ -108,24 +108,24 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 		r.inputs.Traced(snapshot.Traces)
 	}
 	r.latest.Store(&Published{Snapshot: snapshot, Page: metric.NewPage(snapshot.Rows)})
-	r.ask(snapshot.Questions)
+	r.sendQuestions(snapshot.Questions)
 	for _, event := range events {
 		r.log.LogAttrs(ctx, event.Level, event.Message, event.Attrs...)
 	}
 	return r.now().Since(now)
 }
 
-// ask passes the questions to the diagnosis if the list is another one, because
-// each list is resolved anew. Lists are immutable, so a list that has not changed
-// has the same first element.
-func (r *Runner) ask(questions []dra.Question) {
+// sendQuestions passes the questions to the diagnosis if the list is another
+// one, because each list is diagnosed again. Lists are immutable, so a list
+// that has not changed has the same first element.
+func (r *Runner) sendQuestions(questions []dra.Question) {
 	var first *dra.Question
 	if len(questions) > 0 {
 		first = &questions[0]
 	}
-	if first == r.asked && len(questions) == r.asks {
+	if first == r.sent && len(questions) == r.sentCount {
 		return
 	}
-	r.asked, r.asks = first, len(questions)
+	r.sent, r.sentCount = first, len(questions)
 	r.inputs.Ask(questions)
 }

@@ -20,21 +20,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A feed is what a Runner asks, in the hands of a test.
-type feed struct {
+// fakeInputs are the Inputs of a Runner, controlled by a test.
+type fakeInputs struct {
 	mu        sync.Mutex
 	changes   []Change
 	settled   bool
 	takes     []time.Time
-	asked     int
-	questions []dra.Question // that it was asked last
-	slow      time.Duration  // that each step takes
-	traces    bool           // somebody wants them, and samples those of even ids
+	diagnoses int
+	questions []dra.Question // of the last call of Ask
+	slow      time.Duration  // duration of each step
+	traces    bool           // traces are exported, sampled by even ids
 	traced    []trace.Trace
 	wake      chan struct{}
 }
 
-func (f *feed) inputs() Inputs {
+func (f *fakeInputs) inputs() Inputs {
 	return Inputs{
 		Take: func() []Change {
 			f.mu.Lock()
@@ -49,7 +49,7 @@ func (f *feed) inputs() Inputs {
 		},
 		Supply:   func() *dra.Supply { time.Sleep(f.slow); return nil },
 		Verdicts: func() []dra.Verdict { return nil },
-		Ask:      func(q []dra.Question) { f.mu.Lock(); f.asked++; f.questions = q; f.mu.Unlock() },
+		Ask:      func(q []dra.Question) { f.mu.Lock(); f.diagnoses++; f.questions = q; f.mu.Unlock() },
 		Statuses: func() []source.Status { return nil },
 		Settled:  func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.settled },
 		Wake:     f.wake,
@@ -60,14 +60,14 @@ func (f *feed) inputs() Inputs {
 
 func sampled(id trace.ID) bool { return id[0]%2 == 0 }
 
-// seen is how often the Runner took changes and asked the judge.
-func (f *feed) seen() (takes, asked int) {
+// counts returns how often the Runner took changes and replaced the questions.
+func (f *fakeInputs) counts() (takes, asked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.takes), f.asked
+	return len(f.takes), f.diagnoses
 }
 
-func (f *feed) tell(changes ...Change) {
+func (f *fakeInputs) deliver(changes ...Change) {
 	f.mu.Lock()
 	f.changes = append(f.changes, changes...)
 	f.mu.Unlock()
@@ -77,8 +77,9 @@ func (f *feed) tell(changes ...Change) {
 	}
 }
 
-// run starts a Runner in the bubble's time and returns it and what stops it.
-func run(t *testing.T, f *feed) (*Runner, *prometheus.Registry, func()) {
+// run starts a Runner in the time of a synctest bubble and returns it and a
+// function that stops it.
+func run(t *testing.T, f *fakeInputs) (*Runner, *prometheus.Registry, func()) {
 	t.Helper()
 	f.wake = make(chan struct{}, 1)
 	registry := prometheus.NewPedanticRegistry()
@@ -92,10 +93,10 @@ func run(t *testing.T, f *feed) (*Runner, *prometheus.Registry, func()) {
 	return r, registry, func() { stop(); <-done }
 }
 
-func TestNothingIsShownBeforeAllIsListed(t *testing.T) {
+func TestNoSnapshotBeforeLists(t *testing.T) {
 	for name, after := range map[string]time.Duration{"once settled": 7 * time.Second, "without, after a minute": 0} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &feed{}
+			f := &fakeInputs{}
 			r, _, stop := run(t, f)
 			defer stop()
 			want := settleTime
@@ -105,26 +106,26 @@ func TestNothingIsShownBeforeAllIsListed(t *testing.T) {
 			}
 			time.Sleep(want - 50*time.Millisecond)
 			synctest.Wait()
-			if takes, _ := f.seen(); r.Latest() != nil || takes > 0 {
+			if takes, _ := f.counts(); r.Latest() != nil || takes > 0 {
 				t.Errorf("%s: a snapshot after less than %v", name, want)
 			}
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
-			if _, asked := f.seen(); r.Latest() == nil || asked != 1 {
+			if _, asked := f.counts(); r.Latest() == nil || asked != 1 {
 				t.Errorf("%s: no snapshot after %v, asked %d times", name, want, asked)
 			}
 		})
 	}
 }
 
-// steps tells the runner of a change every five milliseconds for five seconds and
-// returns how often it stepped.
+// steps delivers a change every five milliseconds for five seconds and returns
+// the number of steps.
 func steps(t *testing.T, slow time.Duration) (count int) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{settled: true, slow: slow}
+		f := &fakeInputs{settled: true, slow: slow}
 		_, _, stop := run(t, f)
 		for range 1000 {
-			f.tell()
+			f.deliver()
 			time.Sleep(5 * time.Millisecond)
 		}
 		stop()
@@ -133,7 +134,7 @@ func steps(t *testing.T, slow time.Duration) (count int) {
 	return count
 }
 
-func TestStepsAreSpacedAndTakeAQuarterOfACore(t *testing.T) {
+func TestStepsAreSpaced(t *testing.T) {
 	if got := steps(t, 0); got < 90 || got > 101 {
 		t.Errorf("%d steps in five seconds, want one in 50 ms", got)
 	}
@@ -142,9 +143,9 @@ func TestStepsAreSpacedAndTakeAQuarterOfACore(t *testing.T) {
 	}
 }
 
-func TestItStepsWithoutAnyChange(t *testing.T) {
+func TestStepsWithoutChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{settled: true}
+		f := &fakeInputs{settled: true}
 		_, _, stop := run(t, f)
 		time.Sleep(65 * time.Second)
 		stop()
@@ -154,10 +155,10 @@ func TestItStepsWithoutAnyChange(t *testing.T) {
 	})
 }
 
-// The judge is asked when there is something else to ask, and not at each step.
-func TestTheJudgeIsNotAskedTheSameAgain(t *testing.T) {
+// Questions are sent when they have changed, and not at each step.
+func TestQuestionsAreSentOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{settled: true}
+		f := &fakeInputs{settled: true}
 		_, _, stop := run(t, f)
 		defer stop()
 		p := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Claims: []dra.PodClaim{{Name: "r", Template: "one"}}}
@@ -166,19 +167,19 @@ func TestTheJudgeIsNotAskedTheSameAgain(t *testing.T) {
 			asked     int
 			questions int
 		}{{nil, 1, 0}, {nil, 1, 0}, {[]Change{{Pod: &p}}, 2, 1}, {nil, 2, 1}, {[]Change{{Pod: &p, Gone: true}}, 3, 0}, {nil, 3, 0}} {
-			f.tell(step.changes...)
+			f.deliver(step.changes...)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if _, asked := f.seen(); asked != step.asked || len(f.questions) != step.questions {
+			if _, asked := f.counts(); asked != step.asked || len(f.questions) != step.questions {
 				t.Errorf("%d: asked %d times, %+v last", i, asked, f.questions)
 			}
 		}
 	})
 }
 
-func TestAStopWhileNothingIsSettled(t *testing.T) {
+func TestStopBeforeSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{}
+		f := &fakeInputs{}
 		r, _, stop := run(t, f)
 		time.Sleep(time.Second)
 		stop()
@@ -188,23 +189,23 @@ func TestAStopWhileNothingIsSettled(t *testing.T) {
 	})
 }
 
-// What the reducer observes is in the histograms, from 0 before.
+// The reducer's observations are in the histograms, which exist from 0.
 func TestDurationsAreInHistograms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.System()
-		f := &feed{settled: true}
+		f := &fakeInputs{settled: true}
 		_, registry, stop := run(t, f)
 		defer stop()
-		tell := func(change Change) {
+		deliver := func(change Change) {
 			change.Live, change.At = true, now()
-			f.tell(change)
+			f.deliver(change)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 		}
 		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
-		tell(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
-		tell(Change{Claim: &claim})
-		tell(Change{Pod: &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}})
+		deliver(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
+		deliver(Change{Claim: &claim})
+		deliver(Change{Pod: &dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}})
 		for _, phase := range []string{"allocation", "scheduling", "preparation", "start"} {
 			if count, sum, found := histogram(t, registry, "dra_allocation_duration_seconds", phase); !found || count != 0 || sum != 0 {
 				t.Errorf("%s before: %d, %v s (%v)", phase, count, sum, found)
@@ -215,7 +216,7 @@ func TestDurationsAreInHistograms(t *testing.T) {
 		}
 		allocated := claim
 		allocated.Allocated, allocated.Results = true, []dra.AllocatedDevice{{Class: "gpu"}}
-		tell(Change{Claim: &allocated})
+		deliver(Change{Claim: &allocated})
 		if count, sum, _ := histogram(t, registry, "dra_allocation_duration_seconds", "allocation"); count != 1 || sum != 2 {
 			t.Errorf("allocation: %d, %v s, want 1 of 2 s", count, sum)
 		}
@@ -225,34 +226,35 @@ func TestDurationsAreInHistograms(t *testing.T) {
 	})
 }
 
-// Histograms of a class go with its last claim, unless something was observed.
-func TestHistogramsOfAClassThatIsGone(t *testing.T) {
+// Histograms of a class are removed with its last claim, unless something was
+// observed.
+func TestHistogramsOfDeletedClass(t *testing.T) {
 	for name, observed := range map[string]bool{"nothing was observed": false, "something was": true} {
 		synctest.Test(t, func(t *testing.T) {
 			now := clock.System()
-			f := &feed{settled: true}
+			f := &fakeInputs{settled: true}
 			_, registry, stop := run(t, f)
 			defer stop()
-			tell := func(changes ...Change) {
+			deliver := func(changes ...Change) {
 				for i := range changes {
 					changes[i].Live, changes[i].At = true, now()
 				}
-				f.tell(changes...)
+				f.deliver(changes...)
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
 			}
 			claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: "c"}, UID: "c", Classes: []string{"gpu"}, Created: now().Wall}
 			pod := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: "a"}, UID: "a", Created: now().Wall, Claims: []dra.PodClaim{{Name: "r", Claim: "c"}}}
-			tell(Change{Claim: &claim}, Change{Pod: &pod})
+			deliver(Change{Claim: &claim}, Change{Pod: &pod})
 			last := claim
 			if observed {
 				last.Allocated, last.Results = true, []dra.AllocatedDevice{{Class: "gpu"}}
-				tell(Change{Claim: &last})
+				deliver(Change{Claim: &last})
 			}
 			if _, _, found := histogram(t, registry, "dra_allocation_duration_seconds", "allocation"); !found {
 				t.Errorf("%s: no histogram", name)
 			}
-			tell(Change{Claim: &last, Gone: true})
+			deliver(Change{Claim: &last, Gone: true})
 			for family, phase := range map[string]string{"dra_allocation_duration_seconds": "allocation", "dra_claim_ready_duration_seconds": ""} {
 				if _, _, found := histogram(t, registry, family, phase); found != observed {
 					t.Errorf("%s: %s after the last claim: %v", name, family, found)

@@ -14,10 +14,10 @@ func poolOf(n, free int) *dra.PoolSupply {
 		Devices: [dra.DeviceStates]int{8 - free, free, 0}, Capacity: []dra.CapacitySupply{{Device: "gpu-0", Capacity: "memory", Total: 8, Consumed: float64(8 - free)}}}
 }
 
-// Labels live as long as what they describe, whatever comes and goes beside
-// it; numbers are always those of the newest supply.
+// Label sets are reused for as long as their object exists, whatever else
+// changes; values are always those of the newest supply.
 func TestSupplyLabels(t *testing.T) {
-	h := newHall(t)
+	h := newHarness(t)
 	labels := map[string]*metric.Labels{}
 	at := func(pools ...*dra.PoolSupply) (made int) {
 		t.Helper()
@@ -79,25 +79,25 @@ func TestSupplyLabels(t *testing.T) {
 	}
 }
 
-// A pool that has a device twice tells nothing of its capacities, and nobody
-// loses the page for it.
-func TestADeviceThatIsThereTwice(t *testing.T) {
-	h := newHall(t)
+// A pool with a duplicate device has no capacities, and the rest of the page
+// stays valid.
+func TestDuplicateDevice(t *testing.T) {
+	h := newHarness(t)
 	h.facts.Supply = &dra.Supply{Pools: []*dra.PoolSupply{{Driver: "gpu.example.com", Pool: "p", Slices: 2, Capacity: []dra.CapacitySupply{
 		{Device: "twice", Capacity: "memory", Total: 1}, {Device: "twice", Capacity: "cores", Total: 3}, {Device: "twice", Capacity: "memory", Total: 2},
 		{Device: "once", Capacity: "memory", Total: 4, Consumed: 1},
 	}}}}
 	h.step(time.Second)
-	h.expect(`dra_capacity{capacity="cores",device="twice",driver="gpu.example.com",pool="p"} 3
+	h.expectRows(`dra_capacity{capacity="cores",device="twice",driver="gpu.example.com",pool="p"} 3
 		dra_capacity{capacity="memory",device="once",driver="gpu.example.com",pool="p"} 4
 		dra_capacity_consumed{capacity="cores",device="twice",driver="gpu.example.com",pool="p"} 0
 		dra_capacity_consumed{capacity="memory",device="once",driver="gpu.example.com",pool="p"} 1`, "dra_capacity")
 }
 
-// A supply that is not known, or not any more, shows nothing.
+// A supply that is unknown, or no longer known, has no rows.
 func TestNoSupply(t *testing.T) {
-	h := townHall(t)
+	h := newFullHarness(t)
 	h.facts.Supply = nil
 	h.step(time.Second)
-	h.expect("", "dra_devices", "dra_pool_", "dra_capacity", "dra_class", "dra_device_class_info", "dra_device_taints", "dra_device_health_disagreement")
+	h.expectRows("", "dra_devices", "dra_pool_", "dra_capacity", "dra_class", "dra_device_class_info", "dra_device_taints", "dra_device_health_disagreement")
 }

@@ -23,7 +23,7 @@ type traceBuilder struct {
 	pod       *podProgress
 	claim     *claimProgress
 	end       ending
-	wait      timestamp // since when the pod was pending
+	pending   timestamp // since when the pod was pending
 	root      builtSpan
 	spans     []builtSpan // the phases, in their order
 }
@@ -46,15 +46,15 @@ type segment struct {
 // build builds the trace of a pod and the claim of one of its references; false
 // if it is not known since when the pod was pending.
 func (b *traceBuilder) build(r *reference) (trace.Trace, bool) {
-	b.wait = b.lifecycle.waitSince(b.pod, r, b.claim)
+	b.pending = b.lifecycle.pendingSince(b.pod, r, b.claim)
 	if started := b.pod.started; started.live && b.claim.created.at.Since(started.at) > 0 {
-		b.wait = b.pod.createdAt() // the claim was observed only afterwards
+		b.pending = b.pod.createdAt() // the claim was observed only afterwards
 	}
-	from, to, known := b.interval(b.wait, b.end.timestamp)
+	from, to, known := b.interval(b.pending, b.end.timestamp)
 	if !known {
 		return trace.Trace{}, false
 	}
-	b.root = b.span(segment{phase: phaseReady, attempt: 1, begin: b.wait, end: b.end.timestamp, failed: b.end.failed, message: b.end.message}, from, to)
+	b.root = b.span(segment{phase: phaseReady, attempt: 1, begin: b.pending, end: b.end.timestamp, failed: b.end.failed, message: b.end.message}, from, to)
 	for _, s := range b.segments() {
 		if b.add(s) {
 			break
@@ -124,7 +124,7 @@ func (b *traceBuilder) attempts() (lost []attempt, last attempt) {
 // attemptSegments lists the phases of one allocation until the pod was bound.
 // The latest of them is under way if the pod never was.
 func (b *traceBuilder) attemptSegments(a attempt, last bool) []segment {
-	begin := b.wait
+	begin := b.pending
 	if a.number > 1 {
 		begin = timestamp{observed: a.since}
 	}
@@ -134,7 +134,7 @@ func (b *traceBuilder) attemptSegments(a attempt, last bool) []segment {
 	var all []segment
 	usable, joined := a.allocated, a.number == 1 && !b.waited(a.allocated)
 	if joined {
-		usable = b.clocks.later(b.wait, a.allocated)
+		usable = b.clocks.later(b.pending, a.allocated)
 	} else {
 		all = append(all, segment{phase: phaseAllocation, attempt: a.number, begin: begin, end: a.allocated})
 	}
@@ -169,7 +169,7 @@ func (b *traceBuilder) attemptSegments(a attempt, last bool) []segment {
 // that came later, also where two watches delivered in the wrong order, was if
 // the claim was allocated for it.
 func (b *traceBuilder) waited(allocated timestamp) bool {
-	begin, beginKnown := b.clocks.steady(b.wait, b.end.at)
+	begin, beginKnown := b.clocks.steady(b.pending, b.end.at)
 	end, endKnown := b.clocks.steady(allocated, b.end.at)
 	switch {
 	case !beginKnown || !endKnown:
@@ -178,8 +178,8 @@ func (b *traceBuilder) waited(allocated timestamp) bool {
 		return true
 	default:
 		pod, first := b.pod.pod, b.claim.object.ReservedFor
-		allocatedFor := b.claim.waiter.uid == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
-		return allocatedFor && b.clocks.ordered(b.wait, allocated, end-begin) >= 0
+		allocatedFor := b.claim.measuredPod.uid == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
+		return allocatedFor && b.clocks.ordered(b.pending, allocated, end-begin) >= 0
 	}
 }
 
@@ -268,8 +268,8 @@ func (b *traceBuilder) span(s segment, from, to time.Duration) builtSpan {
 	}}
 }
 
-// moment says how the time of a timestamp is known. A written time was cut to a
-// second, and a clock without evidence may be off by the slack.
+// moment returns how the time of a timestamp is known. A written time was cut
+// to a second, and a clock without evidence may be off by the slack.
 func (b *traceBuilder) moment(t timestamp, at time.Duration) trace.Moment {
 	moment := trace.Moment{At: b.wall(at), Evidence: trace.EvidenceWatch}
 	if !t.live || t.corrected {
@@ -287,7 +287,7 @@ func (b *traceBuilder) wall(at time.Duration) time.Time {
 
 // addEvents adds each note as an event to the phase in which it happened.
 func (b *traceBuilder) addEvents() {
-	names := []string{""} // of the pod's references that stand for the claim
+	names := []string{""} // of the pod's references to the claim
 	for i := range b.pod.pod.refs {
 		if r := &b.pod.pod.refs[i]; r.claim == b.claim.entry {
 			names = append(names, r.name)

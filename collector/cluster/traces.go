@@ -317,7 +317,7 @@ func (t *traces) point(e *event) trace.Point {
 // for which the claim was allocated, else the first by name of those for which
 // it is reserved.
 func (t *traces) bindingHistory(c *claimProgress) *podHistory {
-	if p := t.index.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.waiter.name}, c.waiter.uid); p != nil && p.has(c.object) {
+	if p := t.index.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.measuredPod.name}, c.measuredPod.uid); p != nil && p.has(c.object) {
 		return t.histories[p]
 	}
 	var first *podHistory
@@ -404,7 +404,7 @@ func (t *traces) noteWarning(h *podHistory, warning *dra.Trouble, live bool, at 
 		n.name, n.reason, author = eventCreation, failureCreation, clockServer
 		name, named := referenceIn(warning.Message)
 		if named && !slices.ContainsFunc(p.object.Claims, func(pc dra.PodClaim) bool { return pc.Name == name }) {
-			return // about another pod of the group; and anybody may write events
+			return // about another pod of the group; any user may write events
 		}
 		about = name
 	}

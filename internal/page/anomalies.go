@@ -40,19 +40,19 @@ func (o *anomalyReader) disagreement(row metric.Row) {
 	}
 }
 
-// taint adds a taint; those that keep no pods away are apart.
+// taint adds a taint. Taints without effect on pods are listed separately.
 func (o *anomalyReader) taint(row metric.Row) {
 	count, get := known(row.Value), row.Labels.Get
 	if count == nil || *count == 0 {
 		return
 	}
 	taint := Taint{Key: get("key"), Effect: get("effect")}
-	odd := Anomaly{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
+	anomaly := Anomaly{Name: namesOf(row, "driver", "pool"), Detail: taint.Key + ":" + taint.Effect + " on " + counted(*count, "device")}
 	if taint.grade() == Critical {
-		o.tainted = append(o.tainted, odd)
+		o.tainted = append(o.tainted, anomaly)
 		return
 	}
-	o.noted = append(o.noted, odd)
+	o.noted = append(o.noted, anomaly)
 }
 
 func (o *anomalyReader) evictions(row metric.Row) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The document names every field, and its example is a real answer.
+// The API document lists every field, and its example is a real answer.
 func TestAPIDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestAPIDocument(t *testing.T) {
 	if len(examples) != 3 {
 		t.Fatalf("docs/api.md has %d examples", len(examples))
 	}
-	for i, site := range []http.Handler{handler(t, scene(t)), handler(t, sharing(t)), clusterHandler(t, clusterScene(t))} {
+	for i, site := range []http.Handler{handler(t, testNodeRows(t)), handler(t, sharing(t)), clusterHandler(t, testClusterRows(t))} {
 		command, example, _ := strings.Cut(examples[i], "\n")
 		example, _, _ = strings.Cut(example, "```")
 		_, path, _ := strings.Cut(strings.Trim(command, "'"), "/api/")

@@ -23,7 +23,7 @@ type Claim struct {
 	Consumers        []Consumer    `json:"consumers"`
 }
 
-// Severity is the worst of the devices that the claim holds.
+// Severity returns the worst severity of the devices that the claim holds.
 func (c Claim) Severity() Severity {
 	worst := Unknown
 	for _, d := range c.Devices {
@@ -50,8 +50,8 @@ func (c Claim) Labels() []Label {
 	return labels
 }
 
-// ClaimDevice is what a claim gets of one device. A device that the claim was
-// given twice is one ClaimDevice with two allocations.
+// ClaimDevice is a claim's use of one device. A device that the claim was
+// allocated twice is one ClaimDevice with two allocations.
 type ClaimDevice struct {
 	UUID        string       `json:"uuid"`
 	ParentUUID  string       `json:"parentUuid,omitempty"` // of a partition
@@ -59,7 +59,7 @@ type ClaimDevice struct {
 	Model       string       `json:"model,omitempty"`
 	Profile     string       `json:"profile,omitempty"` // of a partition
 	Held        bool         `json:"held"`
-	Attribution string       `json:"attribution,omitempty"` // how it is held at present: of all that is not split
+	Attribution string       `json:"attribution,omitempty"` // present attribution of all quantities that are not split
 	Allocations []Allocation `json:"allocations"`
 	ClaimGauges
 	HeldSeconds   *float64  `json:"heldSeconds,omitempty"`
@@ -79,9 +79,9 @@ func (c ClaimDevice) name() string {
 	return c.Allocations[0].Device
 }
 
-// setAttribution sets how the device is held where no gauge has it: a device that is
-// split by processes has several holders; while the readings are stale, it is that of
-// the accounts, if all of them have the same.
+// setAttribution sets the attribution of a device without gauges that have it:
+// a device that is split by processes has several holders; while the readings
+// are stale, it is that of the accounts, if all of them have the same.
 func (c *ClaimDevice) setAttribution() {
 	if c.Attribution != "" || !c.Held {
 		return
@@ -103,7 +103,8 @@ func (c *ClaimDevice) setAttribution() {
 	}
 }
 
-// account returns that of the row's attribution, a new one if there is none.
+// account returns the account of the row's attribution, a new one if there is
+// none.
 func (c *ClaimDevice) account(row metric.Row) *Account {
 	attribution := row.Labels.Get("attribution")
 	i := slices.IndexFunc(c.Accounts, func(a Account) bool { return a.Attribution == attribution })
@@ -114,8 +115,8 @@ func (c *ClaimDevice) account(row metric.Row) *Account {
 	return &c.Accounts[i]
 }
 
-// UseAttribution is process if what the claim uses is split by processes, or else how
-// it holds the device.
+// UseAttribution returns process if the claim's use is split by processes, or
+// else how it holds the device.
 func (c ClaimDevice) UseAttribution() string {
 	if c.UtilizationAttribution == ByProcess || c.MemoryAttribution == ByProcess {
 		return ByProcess
@@ -123,8 +124,8 @@ func (c ClaimDevice) UseAttribution() string {
 	return c.Attribution
 }
 
-// use is what the claim's processes do, as far as it is split; nil if nothing
-// is.
+// use returns the use by the claim's processes, as far as it is split; nil if
+// nothing is.
 func (c ClaimDevice) use() *Use {
 	var use Use
 	if c.UtilizationAttribution == ByProcess {
@@ -146,8 +147,8 @@ func (c ClaimDevice) EnergyAccounts() []NamedAccount {
 	return c.accounts(180, func(a Account) *float64 { return a.Energy })
 }
 
-// accounts leaves out those that would be shown as nothing, which a claim has
-// from its first moment on a device, unless all are so.
+// accounts returns the accounts without those that would be shown as 0, unless
+// all are. A claim has accounts from its start on a device.
 func (c ClaimDevice) accounts(least float64, total func(Account) *float64) []NamedAccount {
 	var named []NamedAccount
 	for _, account := range c.Accounts {
@@ -196,8 +197,7 @@ type Allocation struct {
 	ShareID string `json:"shareId,omitempty"`
 }
 
-// Account is what accrued while the device was held in one way. Totals under
-// shared are the device's own and are not added up.
+// Account is the totals while the device was held with one attribution.
 type Account struct {
 	Attribution    string   `json:"attribution"`
 	Busy           *float64 `json:"busySeconds,omitempty"`
@@ -221,20 +221,20 @@ type Consumer struct {
 	OwnerKind string   `json:"ownerKind,omitempty"`
 	OwnerName string   `json:"ownerName,omitempty"`
 	UUIDs     []string `json:"deviceUuids"`
-	Ended     bool     `json:"ended,omitempty"` // it may not use them any more
+	Ended     bool     `json:"ended,omitempty"` // it may no longer use them
 
-	// Labels are those of its pod that were asked for and that it has, by
-	// the names that Prometheus allows them.
+	// Labels are the configured labels of its pod, if set, by their Prometheus
+	// names.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// PodUse is what one pod does on a device, through whatever it got it by.
+// PodUse is the use of a device by one pod, through any claim or device plugin.
 type PodUse struct {
 	Pod string `json:"pod"`
 	Use
 }
 
-// Label is a label of a pod, by the name that Prometheus allows it.
+// Label is a label of a pod, by its Prometheus name.
 type Label struct{ Name, Value string }
 
 // The attributions that this package interprets; others are shown as they are.
@@ -243,5 +243,6 @@ const (
 	NotSplit  = "shared"  // the device's own
 )
 
-// unsplit reports whether a value under an attribution is the device's own.
+// unsplit reports whether values with an attribution are those of the whole
+// device.
 func unsplit(attribution string) bool { return attribution == NotSplit }

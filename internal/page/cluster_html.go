@@ -41,8 +41,7 @@ func ClusterHandlers(config Config) (map[string]http.Handler, error) {
 	}, nil
 }
 
-// How much a page shows of what there may be very much of; JSON and metrics
-// have all.
+// Limits of long lists on the page; JSON and metrics have all entries.
 const (
 	shownPending = 100
 	shownItems   = 25
@@ -79,17 +78,17 @@ type pendingRow struct {
 	Key            string
 	Age            string
 	Because, Claim string
-	Command        string // tells a person more; empty where none can
+	Command        string // explains more; empty if no command can
 }
 
-// newPendingRows are the first of the pending claims; explain is what the commands
-// about their pods begin with, empty for none.
+// newPendingRows returns the first of the pending claims; explain is the prefix
+// of the commands about their pods, empty for none.
 func newPendingRows(view ClusterView, explain string) shown[pendingRow] {
-	unjudged := view.Unread("resourceslices", "deviceclasses")
+	unread := view.Unread("resourceslices", "deviceclasses")
 	waiting := showing(view.Pending, shownPending)
 	rows := make([]pendingRow, len(waiting.First))
 	for i, w := range waiting.First {
-		rows[i] = pendingRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unjudged), w.claimText(), ""}
+		rows[i] = pendingRow{w, w.Namespace + "/" + w.Pod + "/" + w.PodClaim, ageOf(view.At, w.Since), w.because(unread), w.claimText(), ""}
 		if explain != "" {
 			rows[i].Command = explain + " pod " + w.Namespace + "/" + w.Pod
 		}
@@ -112,7 +111,7 @@ func ageOf(at, then time.Time) string {
 	return duration(age)
 }
 
-// shown are the first of many, and how many more there are.
+// shown is the first entries of a list, and the number of the others.
 type shown[T any] struct {
 	First []T
 	More  int
@@ -126,7 +125,7 @@ func showing[T any](all []T, most int) shown[T] {
 // stack is the bar of a supply: what is taken, and what cannot be had.
 type stack struct{ Allocated, Unavailable, From string }
 
-// newStack is nil where nothing is known or there is nothing.
+// newStack returns nil if the states are unknown or there are no devices.
 func newStack(devices DeviceStates) *stack {
 	total := devices.Total()
 	allocated, unavailable := newBar("", share(devices.Allocated, total)), newBar("", share(devices.Unavailable, total))
@@ -168,13 +167,13 @@ func phaseText(phase string) string {
 type PendingAnswer struct {
 	APIVersion string       `json:"apiVersion"`
 	At         time.Time    `json:"at"`
-	Unread     []string     `json:"unread,omitempty"` // sources without which nobody knows who waits
+	Unread     []string     `json:"unread,omitempty"` // unread sources without which pending claims are unknown
 	Pending    []PendingRef `json:"pending"`
 	Gated      []PendingRef `json:"gated"`
 }
 
-// pendingAnswer has the pending claims of all namespaces, or of those that the query
-// names, and the gated ones; the oldest first.
+// pendingAnswer returns the pending claims of all namespaces, or of those that
+// the query names, and the gated ones; the oldest first.
 func pendingAnswer(r *http.Request, view ClusterView) any {
 	namespace := func(w PendingRef) string { return w.Namespace }
 	answer := PendingAnswer{

@@ -13,8 +13,8 @@ import (
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
-// tile is what the page's tile of this title says.
-func tile(t *testing.T, page, title string) string {
+// tileText returns the text of the page's tile with this title.
+func tileText(t *testing.T, page, title string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "<dt>"+title+"</dt>")
 	if !found {
@@ -24,17 +24,17 @@ func tile(t *testing.T, page, title string) string {
 	return strings.Join(strings.Fields(tags.ReplaceAllString(text, " ")), " ")
 }
 
-// sourcesBut are the sources of a cluster, of which some were never read.
+// sourcesBut returns the sources of a cluster, of which some were never read.
 func sourcesBut(unread ...string) []metric.Row {
 	var rows []metric.Row
 	for _, name := range []string{"pods", "resourceclaims", "resourceslices", "deviceclasses"} {
-		rows = append(rows, source(name, !slices.Contains(unread, name))...)
+		rows = append(rows, sourceRows(name, !slices.Contains(unread, name))...)
 	}
 	return rows
 }
 
-// The tiles say so where they do not know, and never that nothing is there.
-func TestTilesOfWhatIsNotKnown(t *testing.T) {
+// Tiles of unknown values say so, and never show 0.
+func TestTilesOfUnknownValues(t *testing.T) {
 	reserved := row("dra_claims", 9, "namespace", "n", "deviceclass", "gpu.example.com", "state", "reserved")
 	unused := row("dra_claims", 4, "namespace", "n", "deviceclass", "gpu.example.com", "state", "unused")
 	free := row("dra_devices", 5, "driver", "gpu.example.com", "pool", "p", "node", "", "state", "free")
@@ -57,7 +57,7 @@ func TestTilesOfWhatIsNotKnown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, page := get(t, clusterHandler(t, append(test.rows, sourcesBut(test.unread...)...)), "/")
 			for title, want := range map[string]string{"Stuck in a phase": test.slow, "Claims": test.claims, "Devices free": test.devices, "Anomalies": test.odds} {
-				if got := tile(t, page, title); got != want {
+				if got := tileText(t, page, title); got != want {
 					t.Errorf("%s: %q, want %q", title, got, want)
 				}
 			}
@@ -66,14 +66,14 @@ func TestTilesOfWhatIsNotKnown(t *testing.T) {
 }
 
 // Taint rules are known where an API server has none of them.
-func TestTaintRulesThatCannotBeRead(t *testing.T) {
-	_, page := get(t, clusterHandler(t, append(sourcesBut(), source("devicetaintrules", false)...)), "/")
-	if got, want := tile(t, page, "Anomalies"), "– not known without devicetaintrules"; got != want {
+func TestUnreadableTaintRules(t *testing.T) {
+	_, page := get(t, clusterHandler(t, append(sourcesBut(), sourceRows("devicetaintrules", false)...)), "/")
+	if got, want := tileText(t, page, "Anomalies"), "– not known without devicetaintrules"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestClassesThatCannotBeRead(t *testing.T) {
+func TestUnreadableClasses(t *testing.T) {
 	want := "The capacity of each class is not known: deviceclasses: permission_denied."
 	if _, page := get(t, clusterHandler(t, sourcesBut("deviceclasses")), "/"); !strings.Contains(page, want) {
 		t.Errorf("the page does not say %q", want)
@@ -83,9 +83,9 @@ func TestClassesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Why a reference waits is not judged while the devices are not known, and
-// the page does not make a word of that.
-func TestWhyItWaits(t *testing.T) {
+// The reason of a pending reference is unknown while the devices are unknown,
+// and its sentence says so.
+func TestReasonSentences(t *testing.T) {
 	for _, test := range []struct {
 		name, reason, claim string
 		unread              []string
@@ -116,8 +116,8 @@ func TestWhyItWaits(t *testing.T) {
 	}
 }
 
-// What has gone by is told, and does not look wrong for ever after.
-func TestLooksWrongGoesBackToNothing(t *testing.T) {
+// Past anomalies are mentioned, and do not stay anomalies.
+func TestAnomaliesDisappear(t *testing.T) {
 	deleted := func(before time.Duration) metric.Row {
 		return row("dra_claim_terminating_since_timestamp_seconds", float64(noon.Add(-before).Unix()), "namespace", "n", "resourceclaim", "c")
 	}
@@ -135,7 +135,7 @@ func TestLooksWrongGoesBackToNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, page := get(t, clusterHandler(t, append(sourcesBut(), test.row)), "/")
-			if got := tile(t, page, "Anomalies"); got != test.wrong {
+			if got := tileText(t, page, "Anomalies"); got != test.wrong {
 				t.Errorf("%q, want %q", got, test.wrong)
 			}
 			kinds := regexp.MustCompile(`data-kind="(\w*)"`).FindStringSubmatch(page)

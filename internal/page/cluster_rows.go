@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// clusterViewOf makes the view of a snapshot's rows at a time, as viewOf does for
-// a node.
+// clusterViewOf returns the view of a snapshot's rows at a time, as viewOf does
+// for a node.
 func clusterViewOf(rows []metric.Row, at time.Time) ClusterView {
 	r := newClusterReader(at)
 	readRows(rows, r, clusterFamilies())
@@ -21,12 +21,12 @@ func clusterViewOf(rows []metric.Row, at time.Time) ClusterView {
 // order of the families does not matter.
 type clusterReader struct {
 	sourceReader
-	view    ClusterView
-	pending map[pendingKey]*pendingRecord
-	classes map[string]*ClassSupply
-	pools   map[poolKey]*poolRecord
-	shared  map[capacityKey]*capacityRecord
-	odd     anomalyReader
+	view      ClusterView
+	pending   map[pendingKey]*pendingRecord
+	classes   map[string]*ClassSupply
+	pools     map[poolKey]*poolRecord
+	shared    map[capacityKey]*capacityRecord
+	anomalies anomalyReader
 }
 
 func newClusterReader(at time.Time) *clusterReader {
@@ -37,14 +37,14 @@ func newClusterReader(at time.Time) *clusterReader {
 		classes:      map[string]*ClassSupply{},
 		pools:        map[poolKey]*poolRecord{},
 		shared:       map[capacityKey]*capacityRecord{},
-		odd:          anomalyReader{at: at},
+		anomalies:    anomalyReader{at: at},
 	}
 }
 
 // readClusterRow adds a row to what has been read.
 type readClusterRow = func(*clusterReader, metric.Row)
 
-// clusterFamilies says what each family adds.
+// clusterFamilies maps each family to the function that reads its rows.
 func clusterFamilies() map[string]readClusterRow {
 	return map[string]readClusterRow{
 		"dra_claim_pending_since_timestamp_seconds": ofPending((*pendingRecord).since),
@@ -111,7 +111,7 @@ func ofCapacity(read func(*capacityRecord, metric.Row)) readClusterRow {
 }
 
 func ofAnomalies(read func(*anomalyReader, metric.Row)) readClusterRow {
-	return func(r *clusterReader, row metric.Row) { read(&r.odd, row) }
+	return func(r *clusterReader, row metric.Row) { read(&r.anomalies, row) }
 }
 
 func (r *clusterReader) phaseSince(row metric.Row) {
@@ -127,7 +127,7 @@ func (r *clusterReader) claims(row metric.Row) {
 
 type pendingKey struct{ namespace, pod, podClaim string }
 
-// pendingRecord is a reference. It is pending only if a row says since when: rows
+// pendingRecord is a reference. It is pending only if a row has its start: rows
 // with its reason may be kept where those are dropped by a cap.
 type pendingRecord struct {
 	PendingRef
@@ -139,8 +139,8 @@ func (p *pendingRecord) since(row metric.Row) {
 	p.Claim, p.Class = row.Labels.Get("resourceclaim"), row.Labels.Get("deviceclass")
 }
 
-// request returns the counts of the row's request, new ones if there are none. The
-// rows of a request stand together, so that it is mostly the last one.
+// request returns the counts of the row's request, new ones if there are none.
+// The rows of a request are adjacent, so it is mostly the last one.
 func (p *pendingRecord) request(row metric.Row) *RequestCounts {
 	request := row.Labels.Get("request")
 	for i := range slices.Backward(p.Requests) {
@@ -200,9 +200,9 @@ func (r *clusterReader) assemble() ClusterView {
 	}
 	view.Drivers = r.drivers()
 	for _, p := range r.pools {
-		r.odd.pool(p)
+		r.anomalies.pool(p)
 	}
-	view.Anomalies = r.odd.byKind()
+	view.Anomalies = r.anomalies.byKind()
 	return view
 }
 

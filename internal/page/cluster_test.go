@@ -15,9 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
-// clusterScene is a cluster in which references wait for every kind of
-// reason, and everything that can look wrong does.
-func clusterScene(t testing.TB) []metric.Row {
+// testClusterRows returns the rows of a cluster with references that are
+// pending for every kind of reason, and with all anomalies.
+func testClusterRows(t testing.TB) []metric.Row {
 	t.Helper()
 	text, err := os.ReadFile("testdata/cluster.metrics.txt")
 	if err != nil {
@@ -57,7 +57,7 @@ func clusterHandlerOf(t testing.TB, rows func() []metric.Row) http.Handler {
 }
 
 func TestClusterPage(t *testing.T) {
-	status, text := get(t, clusterHandler(t, clusterScene(t)), "/")
+	status, text := get(t, clusterHandler(t, testClusterRows(t)), "/")
 	if status != 200 {
 		t.Fatal(status, text)
 	}
@@ -88,19 +88,19 @@ func TestClusterBeforeTheFirstSnapshot(t *testing.T) {
 	}
 }
 
-// source is what the rows say of a source that was read, or never was.
-func source(name string, read bool) []metric.Row {
+// sourceRows returns the rows of a source that was read, or never was.
+func sourceRows(name string, read bool) []metric.Row {
 	if !read {
 		return []metric.Row{row("dra_exporter_source_up", 0, "source", name), row("dra_exporter_source_error_info", 1, "source", name, "reason", "permission_denied")}
 	}
 	return []metric.Row{row("dra_exporter_source_up", 1, "source", name), row("dra_exporter_source_last_success_timestamp_seconds", float64(noon.Unix()), "source", name)}
 }
 
-// No rows mean that nothing waits only where it is known who could.
-func TestClusterTellsNothingFromNotKnown(t *testing.T) {
+// Without rows nothing is pending only if the sources are known.
+func TestNothingPendingOrUnknown(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods, claims, slices bool
-		wait, left           string // what the page says
+		wait, left           string // text of the page
 	}{
 		"all is known":     {true, true, true, "No claim is pending.", "No driver publishes devices."},
 		"pods are not":     {false, true, true, "Which claims are pending is not known: pods: permission_denied.", "No driver publishes devices."},
@@ -109,7 +109,7 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 		"nothing is known": {false, false, false, "Which claims are pending is not known: pods: permission_denied, resourceclaims: permission_denied.", "The capacity is not known: resourceslices: permission_denied, resourceclaims: permission_denied."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := append(append(source("pods", test.pods), source("resourceclaims", test.claims)...), source("resourceslices", test.slices)...)
+			rows := append(append(sourceRows("pods", test.pods), sourceRows("resourceclaims", test.claims)...), sourceRows("resourceslices", test.slices)...)
 			site := clusterHandler(t, rows)
 			_, text := get(t, site, "/")
 			if got := strings.Count(text, "No claim is pending") + strings.Count(text, "Which claims are pending is not known"); got != 1 || !strings.Contains(text, test.wait) {
@@ -131,7 +131,7 @@ func TestClusterTellsNothingFromNotKnown(t *testing.T) {
 }
 
 func TestPending(t *testing.T) {
-	status, text := get(t, clusterHandler(t, clusterScene(t)), "/api/v1/pending")
+	status, text := get(t, clusterHandler(t, testClusterRows(t)), "/api/v1/pending")
 	if status != 200 {
 		t.Fatal(status, text)
 	}
@@ -144,7 +144,7 @@ func TestPendingOfNamespaces(t *testing.T) {
 		"?namespace=kueue&namespace=batch": "etl-3 gated:sweep-11",
 		"?namespace=nobody":                "",
 	} {
-		_, text := get(t, clusterHandler(t, clusterScene(t)), "/api/v1/pending"+query)
+		_, text := get(t, clusterHandler(t, testClusterRows(t)), "/api/v1/pending"+query)
 		var got PendingAnswer
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
@@ -162,9 +162,9 @@ func TestPendingOfNamespaces(t *testing.T) {
 	}
 }
 
-// waitingRows are so many references, each a second younger than the one
+// pendingRows returns this many references, each a second younger than the one
 // before.
-func waitingRows(count int) []metric.Row {
+func pendingRows(count int) []metric.Row {
 	var since, reasons, candidates []metric.Row
 	for i := range count {
 		pod := fmt.Sprintf("pod-%04d", i)
@@ -180,8 +180,8 @@ func waitingRows(count int) []metric.Row {
 	return append(append(since, reasons...), candidates...)
 }
 
-func TestAThousandWaits(t *testing.T) {
-	site := clusterHandler(t, append(waitingRows(1000), append(source("pods", true), source("resourceclaims", true)...)...))
+func TestThousandPendingRefs(t *testing.T) {
+	site := clusterHandler(t, append(pendingRows(1000), append(sourceRows("pods", true), sourceRows("resourceclaims", true)...)...))
 	_, text := get(t, site, "/")
 	if n := strings.Count(text, `class="wait"`); n != 100 {
 		t.Errorf("%d references are shown", n)
@@ -209,17 +209,17 @@ func FuzzClusterEscaping(f *testing.F) {
 	} {
 		f.Add(mark)
 	}
-	shown := some(clusterScene(f))
+	shown := sampleRows(testClusterRows(f))
 	var now []metric.Row
 	site := clusterHandlerOf(f, func() []metric.Row { return now }) // parsed once
-	now = marked(shown, "x")
+	now = withSuffix(shown, "x")
 	_, plain := get(f, site, "/")
 	want := elements(f, plain)
-	now = marked(clusterScene(f), "x")
+	now = withSuffix(testClusterRows(f), "x")
 	_, whole := get(f, site, "/")
 	allShown(f, elements(f, whole), want)
 	f.Fuzz(func(t *testing.T, mark string) {
-		now = marked(shown, "x"+mark)
+		now = withSuffix(shown, "x"+mark)
 		_, page := get(t, site, "/")
 		unchanged(t, mark, page, want)
 		_, text := get(t, site, "/api/v1/pending")
@@ -234,7 +234,7 @@ func FuzzClusterEscaping(f *testing.F) {
 }
 
 func BenchmarkClusterPage(b *testing.B) {
-	site := clusterHandler(b, waitingRows(1000))
+	site := clusterHandler(b, pendingRows(1000))
 	b.ReportAllocs()
 	for b.Loop() {
 		get(b, site, "/")

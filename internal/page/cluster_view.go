@@ -10,11 +10,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// ClusterView is a cluster at one moment. What is unknown is nil, empty or the
-// zero time, never a number.
+// ClusterView is a cluster at one time.
 type ClusterView struct {
 	Version string    // of the exporter
-	At      time.Time // when the view was made
+	At      time.Time // time of the view
 	Sources []Source  // by name
 
 	Pending []PendingRef  // pending claims, those that are pending longest first
@@ -52,7 +51,7 @@ type DeviceStates struct {
 	Allocated, Free, Unavailable *float64
 }
 
-// Total is how many devices there are; nil where nothing is known of any.
+// Total returns the number of devices; nil if it is unknown.
 func (s DeviceStates) Total() *float64 {
 	var total *float64
 	for _, count := range []*float64{s.Allocated, s.Free, s.Unavailable} {
@@ -83,7 +82,7 @@ type DriverSupply struct {
 	Capacities []CapacityUse // by name; of devices that several claims may share
 }
 
-// CapacityUse is how much of a capacity claims have been given, over all
+// CapacityUse is how much of a capacity is allocated to claims, over all
 // devices of a driver that claims may share. Its unit is the capacity's own.
 type CapacityUse struct {
 	Name            string
@@ -91,19 +90,19 @@ type CapacityUse struct {
 	Total, Consumed float64
 }
 
-// Ratio is the share that has been given away; nil where there is none to give.
+// Ratio returns the allocated share; nil if the capacity is 0.
 func (c CapacityUse) Ratio() *float64 { return share(&c.Consumed, &c.Total) }
 
-// AnomalyKind are things of one kind that look wrong.
+// AnomalyKind is the anomalies of one kind.
 type AnomalyKind struct {
 	Kind    string // for programs that read the page
 	Title   string
 	Meaning string // what it means, or what to do
-	Quiet   bool   // worth knowing, and nothing wrong now
+	Quiet   bool   // informational: nothing is wrong now
 	Items   []Anomaly
 }
 
-// Anomaly is one of them.
+// Anomaly is one anomaly.
 type Anomaly struct {
 	Name   string
 	Detail string
@@ -133,12 +132,12 @@ func (v ClusterView) ClaimCount() *float64 {
 }
 
 // Wrong are the kinds of what looks wrong now.
-func (v ClusterView) Wrong() []AnomalyKind { return v.odd(false) }
+func (v ClusterView) Wrong() []AnomalyKind { return v.anomalies(false) }
 
-// Noted are the kinds of what is worth knowing, and nothing wrong now.
-func (v ClusterView) Noted() []AnomalyKind { return v.odd(true) }
+// Noted returns the kinds of informational entries.
+func (v ClusterView) Noted() []AnomalyKind { return v.anomalies(true) }
 
-func (v ClusterView) odd(quiet bool) []AnomalyKind {
+func (v ClusterView) anomalies(quiet bool) []AnomalyKind {
 	return slices.DeleteFunc(slices.Clone(v.Anomalies), func(kind AnomalyKind) bool { return kind.Quiet != quiet })
 }
 
@@ -151,8 +150,8 @@ func (v ClusterView) WrongCount() int {
 	return count
 }
 
-// Overlooked returns the sources that were never read and without which anomalies are
-// not seen. An API server need not have taint rules: then there is no such source.
+// Overlooked returns the sources that were never read and without which
+// anomalies are not seen. An API server without taint rules has no such source.
 func (v ClusterView) Overlooked() []Source {
 	needed := []string{"pods", "resourceclaims", "resourceslices"}
 	if slices.ContainsFunc(v.Sources, func(s Source) bool { return s.Name == "devicetaintrules" }) {
@@ -177,7 +176,7 @@ func (v ClusterView) Unread(needed ...string) []Source {
 	return unread
 }
 
-// Long are the phases under way that have taken long.
+// Long returns the phases under way that have taken long.
 func (v ClusterView) Long() []ActivePhase {
 	return slices.DeleteFunc(slices.Clone(v.Phases), func(u ActivePhase) bool {
 		age, known := since(v.At, u.Since)
@@ -185,7 +184,7 @@ func (v ClusterView) Long() []ActivePhase {
 	})
 }
 
-// longAfter is when a phase that is under way has taken long.
+// longAfter is the duration after which a phase under way has taken long.
 const longAfter = 10 * time.Second
 
 // Count is how many claims are pending in the cluster.
@@ -195,15 +194,15 @@ func (v ClusterView) Count() PendingCount { return CountPending(v.Pending, v.Gat
 // pending: the scheduler must not look at the pod yet.
 func (w *PendingRef) gated() bool { return w.Reason == gatedReason }
 
-// gatedReason is that of references whose pods have scheduling gatedItems.
+// gatedReason is the reason of references whose pods have scheduling
+// gatedItems.
 const gatedReason = "scheduling_gated"
 
-// because says in a sentence why the reference is pending. Reasons that depend on
-// devices are unknown without their sources.
-func (w PendingRef) because(unjudged []Source) string {
+// because returns a sentence with the reason of the pending reference.
+func (w PendingRef) because(unread []Source) string {
 	switch {
-	case w.Reason == "unknown" && len(unjudged) > 0:
-		return "Not diagnosed: " + namesOnly(unjudged) + " could not be read."
+	case w.Reason == "unknown" && len(unread) > 0:
+		return "Not diagnosed: " + namesOnly(unread) + " could not be read."
 	case w.Claim != "" && slices.Contains([]string{"claim_missing", "claim_not_created"}, w.Reason):
 		return "Its claim is being deleted, or was created for another pod."
 	default:
@@ -211,7 +210,7 @@ func (w PendingRef) because(unjudged []Source) string {
 	}
 }
 
-// claimText says which claim the reference needs.
+// claimText returns which claim the reference needs.
 func (w PendingRef) claimText() string {
 	switch {
 	case w.Claim != "":
@@ -297,7 +296,7 @@ func (s *DeviceStates) set(row metric.Row) {
 	}
 }
 
-// namesOnly names sources.
+// namesOnly returns the names of sources.
 func namesOnly(sources []Source) string {
 	names := make([]string, len(sources))
 	for i, source := range sources {
@@ -306,7 +305,7 @@ func namesOnly(sources []Source) string {
 	return strings.Join(names, ", ")
 }
 
-// listed names sources, each with its reason.
+// listed returns the names of sources, each with its reason.
 func listed(sources []Source) string {
 	names := make([]string, len(sources))
 	for i, source := range sources {

@@ -10,9 +10,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// Config is what a page shows, and to whom.
+// Config configures what a page shows, and to which readers.
 type Config struct {
-	Node        string              // shown until a row tells it
+	Node        string              // shown until a row has it
 	MetricsPath string              // where the page's link to the metrics leads
 	Rows        func() []metric.Row // those of the newest snapshot; nil before the first
 	Now         func() time.Time    // the wall clock
@@ -25,8 +25,8 @@ type Config struct {
 	// object. Empty: none works where the cluster's page is read.
 	Explain string
 
-	// Visible limits what each reader sees to their namespaces. Nil: everybody
-	// sees everything.
+	// Visible limits what each reader sees to their namespaces. Nil: all
+	// readers see everything.
 	Visible Visible
 	Log     *slog.Logger
 }
@@ -59,7 +59,8 @@ func (c *Config) visibleTo(r *http.Request) (rows []metric.Row, troubles func() 
 	return visibleRows(rows, visible), nil, nil
 }
 
-// namespacesIn returns those of the rows, sorted; if any are wanted, those alone.
+// namespacesIn returns the sorted namespaces of the rows; if wanted is not
+// empty, only those in it.
 func namespacesIn(rows []metric.Row, wanted map[string]bool) []string {
 	found := make(map[string]bool)
 	for i := range rows {

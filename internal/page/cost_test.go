@@ -21,7 +21,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatAreAskedFor(t *testing.T) {
+func TestSelectedNamespaces(t *testing.T) {
 	for query, want := range map[string]int{"": 5, "?namespace=research": 2, "?namespace=research&namespace=ranking": 3, "?namespace=nobody": 0} {
 		_, text := get(t, handler(t, sharing(t)), "/api/v1/namespaces"+query)
 		var got totalsAnswer
@@ -31,7 +31,7 @@ func TestNamespacesThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// What has no price is told, and not taken for free.
+// Devices without a price are reported, and do not count as free.
 func TestTotalsByNamespace(t *testing.T) {
 	view := viewOf(sharing(t), noon)
 	got := map[string]NamespaceUse{}
@@ -52,7 +52,7 @@ func TestTotalsByNamespace(t *testing.T) {
 	}
 }
 
-func TestSinceWhenIsCounted(t *testing.T) {
+func TestCountedSince(t *testing.T) {
 	rows := sharing(t)
 	if _, known := viewOf(rows, noon).Counted(); known {
 		t.Error("since when is counted is made up")
@@ -84,7 +84,7 @@ func TestPricesOfADevice(t *testing.T) {
 		}
 	}
 	rows := sharing(t)
-	for i, r := range rows { // nobody holds it through this class any more
+	for i, r := range rows { // no longer held through this class
 		rows[i].Past = r.Family.Name == "dra_device_price_per_hour" && r.Value == 2.5
 	}
 	if got := prices(device(t, viewOf(rows, noon).Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006").Prices); got != "2.40 USD/h" {
@@ -98,9 +98,9 @@ func TestPricesOfADevice(t *testing.T) {
 	}
 }
 
-// Requests of two classes gave the claim one device: what holders pay who got
-// it through one of these is not the claim's price.
-func TestPriceOfADeviceThroughSeveralClasses(t *testing.T) {
+// Two requests of different classes can allocate one device to a claim: the
+// price for holders of one class is not the claim's price.
+func TestPriceOfDeviceOfSeveralClasses(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "two", "uuid", "a"}
 	rows := []metric.Row{row("dra_claim_held", 1, claim...)}
 	for _, class := range []string{"gold", "slow"} {

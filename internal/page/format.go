@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// absent stands where nothing is known.
+// absent is shown for unknown values.
 const absent = "–"
 
 // number shows a value that may be unknown.
@@ -73,7 +73,7 @@ func scaled(v, step float64, units ...string) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + units[unit]
 }
 
-// seconds shows a time span that was accrued.
+// seconds shows an accumulated time span.
 func seconds(span *float64) string {
 	return number(span, func(v float64) string { return duration(time.Duration(v * float64(time.Second))) })
 }
@@ -115,8 +115,8 @@ func flag(value *bool) string {
 	}
 }
 
-// share is how much of a whole there is, as the width of a bar in percent;
-// nil if either is unknown or the whole is nothing.
+// share returns the part of a whole, as the width of a bar in percent; nil if
+// either is unknown or the whole is nothing.
 func share(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
@@ -130,7 +130,7 @@ func since(at, then time.Time) (time.Duration, bool) {
 	return max(at.Sub(then), 0), !then.IsZero()
 }
 
-// plus is nil where one of the two is unknown.
+// plus returns the sum; nil if one of the two is unknown.
 func plus(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Health is what three sources report of a device's health, and why. A nil source
-// reports nothing.
+// Health is the reports of three sources on a device's health, and why. A nil
+// source reports nothing.
 type Health struct {
 	Hardware *bool    `json:"hardware,omitempty"` // healthy, by the signals of the hardware
 	Driver   *bool    `json:"driver,omitempty"`   // by the taints in the driver's slices
@@ -81,7 +81,7 @@ func (h Health) Severity() Severity {
 	}
 }
 
-// known is the health, nil if nothing at all is said.
+// known returns the health, nil if no source reports anything.
 func (h Health) known() *Health {
 	if h.Severity() == Unknown && len(h.XIDs) == 0 {
 		return nil
@@ -89,7 +89,8 @@ func (h Health) known() *Health {
 	return &h
 }
 
-// By names the sources that report unhealthy, or else those that report healthy.
+// By returns the sources that report unhealthy, or else those that report
+// healthy.
 func (h Health) By() []string {
 	var names []string
 	for _, source := range []struct {
@@ -123,11 +124,11 @@ const (
 
 func (g Grade) String() string { return [...]string{"critical", "warning", "note"}[g] }
 
-// shownFor is how long the page names an XID that is no signal.
+// shownFor is how long the page shows an XID that is no signal.
 const shownFor = time.Hour
 
-// Reasons are the XIDs, signals and taints to name at a moment, the gravest
-// first. An XID that is a signal is named once.
+// Reasons returns the XIDs, signals and taints to show at a time, the most
+// severe first. An XID that is a signal is shown once.
 func (h Health) Reasons(at time.Time) []Reason {
 	var reasons []Reason
 	named := map[string]bool{}
@@ -158,7 +159,7 @@ func (h Health) Reasons(at time.Time) []Reason {
 	return reasons
 }
 
-// gradeOf is how much the signal with this name counts; critical ones stand
+// gradeOf returns the grade of the signal with this name; critical signals come
 // before warnings.
 func (h Health) gradeOf(name string) Grade {
 	at := slices.IndexFunc(h.Signals, func(s Signal) bool { return s.Name == name })
@@ -172,7 +173,7 @@ func (h Health) gradeOf(name string) Grade {
 	}
 }
 
-// title is the signal's name as people spell it.
+// title returns the signal's name in its usual spelling.
 func (s Signal) title() string {
 	if s.Name == parentSignal {
 		return "its whole device is unhealthy"
@@ -192,7 +193,7 @@ func (s Signal) title() string {
 	return strings.Join(words, " ")
 }
 
-// parentSignal is that of a partition whose whole device is unhealthy.
+// parentSignal is the signal of a partition whose whole device is unhealthy.
 const parentSignal = "parent"
 
 func (t Taint) title() string {
@@ -211,8 +212,8 @@ func (t Taint) grade() Grade {
 	return Warning
 }
 
-// title is "Xid 31", with what it means where it is fatal, or what stands for
-// codes that have no name of their own.
+// title returns "Xid 31", with what it means where it is fatal, or what stands
+// for codes that have no name of their own.
 func (x XID) title() string {
 	if x.Code == "other" {
 		return "other Xid"
@@ -242,7 +243,7 @@ type Recovery struct {
 	Whole   bool      `json:"ofWholeDevice,omitempty"` // of a partition: it befell its whole device
 }
 
-// recoveringFor is how long a device is recovering: for the half hour in which
+// recoveringFor is how long a device is recovering: the half hour in which
 // DRADeviceXIDFatal fires, and until the evaluation that ends the alert.
 const recoveringFor = 31 * time.Minute
 
@@ -262,9 +263,9 @@ func (h *Health) recovery(at time.Time) *Recovery {
 	return nil
 }
 
-// fatalXids are the Xids after which a GPU needs a reset or more, and what they
-// mean: the critical ones of docs/health.md. The alert DRADeviceXIDFatal fires
-// for the same; tests hold the three to each other.
+// fatalXids returns the Xids after which a GPU needs a reset or more, and what
+// they mean: the critical ones of docs/health.md. The alert DRADeviceXIDFatal
+// fires for the same; tests compare the three.
 func fatalXids() map[string]string {
 	return map[string]string{
 		"46":  "GPU stopped processing",

@@ -10,8 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// said makes a row of a family of device health.
-func said(family, uuid string, labels ...string) metric.Row {
+// signalRow makes a row of a family of device health.
+func signalRow(family, uuid string, labels ...string) metric.Row {
 	return row(family, 1, append([]string{"uuid", uuid}, labels...)...)
 }
 
@@ -20,7 +20,7 @@ func healthy(uuid, by string, value float64) metric.Row {
 	return row("dra_device_healthy", value, "uuid", uuid, "by", by)
 }
 
-// xids makes the rows of one XID, last reported so long before noon.
+// xids makes the rows of one XID, last reported this long before noon.
 func xids(uuid, code string, count float64, ago time.Duration) []metric.Row {
 	rows := []metric.Row{row("dra_device_xid_errors_total", count, "uuid", uuid, "xid", code)}
 	if count > 0 {
@@ -35,24 +35,24 @@ func TestHealth(t *testing.T) {
 		rows []metric.Row
 		want string
 	}{
-		"nothing is said":          {[]metric.Row{said("dra_device_info", "a")}, "unknown by []"},
+		"nothing is said":          {[]metric.Row{signalRow("dra_device_info", "a")}, "unknown by []"},
 		"well":                     {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "kubelet", 1)}, "healthy by [hardware kubelet]"},
 		"a voice nobody knows":     {[]metric.Row{healthy("a", "oracle", 0)}, "unknown by []"},
 		"unhealthy by the driver":  {[]metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}, "unhealthy by [driver]"},
 		"unhealthy by all":         {[]metric.Row{healthy("a", "kubelet", 0), healthy("a", "driver", 0), healthy("a", "hardware", 0)}, "unhealthy by [hardware driver kubelet]"},
 		"unhealthy by the kubelet": {[]metric.Row{healthy("a", "kubelet", 0)}, "unhealthy by [kubelet]"},
-		"a warning":                {[]metric.Row{healthy("a", "hardware", 1), said(signal, "a", "signal", "dcgm_power", "severity", "warning")}, "degraded by [hardware]; warning DCGM power"},
-		"a taint without force":    {[]metric.Row{said(taint, "a", "key", "k", "effect", "None")}, "degraded by []; warning taint k:None"},
+		"a warning":                {[]metric.Row{healthy("a", "hardware", 1), signalRow(signal, "a", "signal", "dcgm_power", "severity", "warning")}, "degraded by [hardware]; warning DCGM power"},
+		"a taint without force":    {[]metric.Row{signalRow(taint, "a", "key", "k", "effect", "None")}, "degraded by []; warning taint k:None"},
 		"signals, the critical ones first": {[]metric.Row{
-			healthy("a", "hardware", 0), said(signal, "a", "signal", "row_remap_pending", "severity", "warning"),
-			said(signal, "a", "signal", "nvlink_down", "severity", "critical"), said(signal, "a", "signal", "ecc_uncorrected", "severity", "critical"),
-			said(signal, "a", "signal", "dcgm_memory", "severity", "warning"), said(signal, "a", "signal", "dcgm_memory", "severity", "critical"),
-			said(taint, "a", "key", "k", "value", "v", "effect", "NoExecute"), said(signal, "a", "signal", "parent", "severity", "critical"),
+			healthy("a", "hardware", 0), signalRow(signal, "a", "signal", "row_remap_pending", "severity", "warning"),
+			signalRow(signal, "a", "signal", "nvlink_down", "severity", "critical"), signalRow(signal, "a", "signal", "ecc_uncorrected", "severity", "critical"),
+			signalRow(signal, "a", "signal", "dcgm_memory", "severity", "warning"), signalRow(signal, "a", "signal", "dcgm_memory", "severity", "critical"),
+			signalRow(taint, "a", "key", "k", "value", "v", "effect", "NoExecute"), signalRow(signal, "a", "signal", "parent", "severity", "critical"),
 		}, "unhealthy by [hardware]; critical DCGM memory; critical ECC uncorrected; critical NVLink down; critical its whole device is unhealthy; critical taint k=v:NoExecute; warning row remap pending"},
-		"XIDs": {slices.Concat([]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical"), said(signal, "a", "signal", "xid_94", "severity", "warning")},
+		"XIDs": {slices.Concat([]metric.Row{healthy("a", "hardware", 0), signalRow(signal, "a", "signal", "xid_79", "severity", "critical"), signalRow(signal, "a", "signal", "xid_94", "severity", "warning")},
 			xids("a", "13", 2, time.Minute), xids("a", "31", 1, 2*time.Hour), xids("a", "48", 0, 0), xids("a", "79", 1, 3*time.Hour), xids("a", "94", 1, time.Hour), xids("a", "other", 5, time.Hour)),
 			"unhealthy by [hardware]; critical Xid 79 (GPU fell off the bus) 1x 3h0m0s; warning Xid 94 1x 1h0m0s; note Xid 13 2x 1m0s; note other Xid 5x 1h0m0s"},
-		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), said(signal, "a", "signal", "xid_79", "severity", "critical")}, "unhealthy by [hardware]; critical Xid 79 (GPU fell off the bus)"},
+		"a signal of an XID that is not counted": {[]metric.Row{healthy("a", "hardware", 0), signalRow(signal, "a", "signal", "xid_79", "severity", "critical")}, "unhealthy by [hardware]; critical Xid 79 (GPU fell off the bus)"},
 	} {
 		// The order of the families is of no account.
 		for range 2 {
@@ -77,22 +77,23 @@ func written(h Health) string {
 	return b.String()
 }
 
-// unhealthyPartition is a GPU with two partitions of which one is unhealthy, held by one
-// claim, and a claim of the other.
+// unhealthyPartition returns a GPU with two partitions of which one is
+// unhealthy and held by a claim, and a claim of the other.
 func unhealthyPartition() []metric.Row {
 	of := func(uuid string) []string {
 		return []string{"uuid", uuid, "parent_uuid", "gpu", "namespace", "lab", "resourceclaim", "of-" + uuid}
 	}
 	return []metric.Row{
-		said("dra_device_info", "gpu", "source", "nvml"), said("dra_device_info", "x-free", "source", "nvml"),
-		said("dra_device_info", "a", "parent_uuid", "gpu"), said("dra_device_info", "b", "parent_uuid", "gpu"),
+		signalRow("dra_device_info", "gpu", "source", "nvml"), signalRow("dra_device_info", "x-free", "source", "nvml"),
+		signalRow("dra_device_info", "a", "parent_uuid", "gpu"), signalRow("dra_device_info", "b", "parent_uuid", "gpu"),
 		row("dra_claim_held", 1, of("a")...), row("dra_claim_held", 1, of("b")...),
 		healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 0),
 	}
 }
 
-// A unhealthy partition does not make its device unhealthy, but is where to look first.
-func TestSickPartition(t *testing.T) {
+// An unhealthy partition does not make its device unhealthy, but is listed
+// first.
+func TestUnhealthyPartition(t *testing.T) {
 	view := viewOf(unhealthyPartition(), noon)
 	if view.Summary().Unhealthy != 1 || view.Devices[0].UUID != "gpu" || view.Devices[0].Health.Severity() != Healthy {
 		t.Errorf("%d devices are unhealthy, the first is %+v", view.Summary().Unhealthy, view.Devices[0])
@@ -111,8 +112,8 @@ func TestSickPartition(t *testing.T) {
 	}
 }
 
-// Who holds a partition of a unhealthy device suffers as well; the partitions are
-// not told beside it.
+// Holders of partitions of an unhealthy device are affected; the partitions are
+// not listed beside it.
 func TestUnhealthyDeviceWithPartitions(t *testing.T) {
 	rows := append(unhealthyPartition(), healthy("gpu", "driver", 0))
 	unhealthy := viewOf(rows, noon).Unhealthy()
@@ -121,8 +122,8 @@ func TestUnhealthyDeviceWithPartitions(t *testing.T) {
 	}
 }
 
-// A claim that has let go of a unhealthy device does not suffer from it.
-func TestClaimThatHasLetGo(t *testing.T) {
+// A claim that has released an unhealthy device is not affected.
+func TestClaimWithReleasedDevice(t *testing.T) {
 	rows := unhealthyPartition()
 	for i := range rows {
 		if rows[i].Family.Name == "dra_claim_held" {
@@ -138,8 +139,8 @@ func TestClaimThatHasLetGo(t *testing.T) {
 	}
 }
 
-func TestUnhealthyDevicesOnThePage(t *testing.T) {
-	_, text := get(t, handler(t, scene(t)), "/")
+func TestUnhealthyDevicesOnPage(t *testing.T) {
+	_, text := get(t, handler(t, testNodeRows(t)), "/")
 	for _, want := range []string{
 		"<title>(2 unhealthy) node-a", "2 of 8 whole devices unhealthy", `class="whole unhealthy"`, `class="partition unhealthy"`, "unhealthy device</span>",
 		`data-field="health" data-value="unhealthy" data-hardware="0" data-driver="0" data-kubelet="1"`,
@@ -156,9 +157,9 @@ func TestUnhealthyDevicesOnThePage(t *testing.T) {
 	}
 }
 
-// What has never been reported is not told; what has been is told although
-// nobody judges the device.
-func TestXIDsWithoutAVerdict(t *testing.T) {
+// XIDs that were never reported are not shown. Others are shown also if no
+// source reports the device's health.
+func TestXIDsOfUnknownHealth(t *testing.T) {
 	rows := slices.Concat(xids("a", "48", 0, 0), xids("a", "13", 1, time.Minute), []metric.Row{
 		row("dra_claim_held", 1, "uuid", "a", "namespace", "lab", "resourceclaim", "c"),
 	})
@@ -172,8 +173,8 @@ func TestXIDsWithoutAVerdict(t *testing.T) {
 	}
 }
 
-// The JSON keeps its order by name.
-func TestClaimsAreInOrderWhateverIsSick(t *testing.T) {
+// The JSON is sorted by name.
+func TestClaimsAreSortedByName(t *testing.T) {
 	rows := unhealthyPartition()
 	_, text := get(t, handler(t, rows), "/api/v1/claims")
 	if a, b := strings.Index(text, `"of-a"`), strings.Index(text, `"of-b"`); a < 0 || b < a {

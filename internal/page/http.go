@@ -32,7 +32,7 @@ func parse(text string, functions ...template.FuncMap) (*template.Template, erro
 		maps.Copy(all, more)
 	}
 	page := template.New("page").Funcs(all)
-	for _, source := range []string{text, partsHTML} { // the parts, which are definitions alone, leave the page's own text in place
+	for _, source := range []string{text, partsHTML} { // the parts, which contain only definitions, leave
 		if _, err := page.Parse(source); err != nil {
 			return nil, fmt.Errorf("parse the page: %w", err)
 		}
@@ -49,8 +49,8 @@ type failure struct {
 // APIVersion is that of all documents.
 const APIVersion = "v1"
 
-// selected returns those of the namespaces that the query names, all if it names
-// none. It is never nil, so that JSON has an empty list.
+// selected returns the entries of the namespaces that the query names, all if
+// it names none. It is never nil, so that JSON has an empty list.
 func selected[T any](r *http.Request, all []T, namespace func(T) string) []T {
 	names, picked := namespacesOf(r), []T{}
 	for _, one := range all {
@@ -61,7 +61,7 @@ func selected[T any](r *http.Request, all []T, namespace func(T) string) []T {
 	return picked
 }
 
-// namespacesOf returns those that the query names; none means all.
+// namespacesOf returns the namespaces of the query; none means all.
 func namespacesOf(r *http.Request) map[string]bool {
 	wanted := map[string]bool{}
 	for _, namespace := range r.URL.Query()["namespace"] {
@@ -122,7 +122,7 @@ func (s *site[View]) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(terminal.Markup(html.Bytes())) // fails only if the client left
 }
 
-// document serves what answer makes of the reader's view, as JSON.
+// document serves the answer for the reader's view as JSON.
 func (s *site[View]) document(answer func(*http.Request, View) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, ready, err := s.read(r)

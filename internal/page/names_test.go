@@ -7,8 +7,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// partitioned is a GPU in MIG mode, whose driver publishes its MIG devices
-// alone, under the names given.
+// partitioned returns a GPU in MIG mode, whose driver publishes only its MIG
+// devices, with the given names.
 func partitioned(driver string, names ...string) []metric.Row {
 	rows := []metric.Row{
 		row("dra_device_info", 1, "uuid", "gpu", "model", "NVIDIA H100 80GB HBM3", "source", "nvml"),
@@ -24,9 +24,9 @@ func partitioned(driver string, names ...string) []metric.Row {
 	return rows
 }
 
-// A GPU in MIG mode keeps its name, though only its MIG devices are published;
-// what the driver's naming rule does not tell is not guessed.
-func TestAGPUInMIGModeKeepsItsName(t *testing.T) {
+// A GPU in MIG mode keeps its name, though only its MIG devices are published.
+// Names that do not follow the driver's naming rule are not guessed.
+func TestNameOfGPUInMIGMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows        []metric.Row
 		whole, part string

@@ -134,10 +134,11 @@ func (a assembler) addHolder(claim *Claim) {
 	}
 }
 
-// severalClasses is the class in rows where there are several.
+// severalClasses is the class in rows if there are several.
 const severalClasses = "multiple"
 
-// classOf returns the class by which the claim got this device, else the claim's.
+// classOf returns the class by which the claim was allocated this device, else
+// the claim's.
 func classOf(claim *Claim, held ClaimDevice) string {
 	class := ""
 	for _, allocation := range held.Allocations {
@@ -183,8 +184,8 @@ func (a assembler) presentOn(claim *Claim, uuid string) []Consumer {
 	return present
 }
 
-// nested sorts the devices and moves partitions into their parents. A
-// partition whose parent is not known stands alone.
+// nested sorts the devices and moves partitions into their parents. A partition
+// without a known parent is a device of its own.
 func (a assembler) nested() []Device {
 	var whole, partitions []Device
 	for _, device := range a.devices {

@@ -122,12 +122,12 @@ func newHealthRow(view View, uuid string, health, parent any) (healthRow, error)
 
 // bar is a share, drawn; nothing is drawn for an unknown one.
 type bar struct {
-	Kind  string // names the colour
+	Kind  string // selects the colour
 	Width string // percent
 	Parts []part // drawn over it, from the left
 }
 
-// part is what a holder has of a bar.
+// part is a holder's part of a bar.
 type part struct {
 	Kind     string // p0, p1, … of holders in turn, or stray: unattributed
 	X, Width string // percent
@@ -143,8 +143,8 @@ func newBar(kind string, ratio *float64) *bar {
 // shades is how many colours a bar has for holders; then they repeat.
 const shades = 6
 
-// newShares is the bar of a device's utilization or memory, with what each
-// holder has of it and what is unattributed, as far as that is known.
+// newShares returns the bar of a device's utilization or memory, with the parts
+// of each holder and the unattributed part, as far as they are known.
 func newShares(kind string, device Device) *bar {
 	of := func(use *Use) *float64 {
 		if use == nil {
@@ -190,8 +190,8 @@ type ClaimsAnswer struct {
 
 	ProcessAttribution string `json:"processAttribution,omitempty"`
 
-	// Devices counts those of the node, whatever namespaces the query names.
-	// Documents of older agents have none.
+	// Devices counts the devices of the node, whatever namespaces the query
+	// names.
 	Devices *DeviceCount `json:"deviceCount,omitempty"`
 	Claims  []Claim      `json:"claims"`
 }
@@ -205,8 +205,8 @@ type totalsAnswer struct {
 	Namespaces   []Totals  `json:"namespaces"`
 }
 
-// claimsAnswer has the claims of all namespaces, or of those that the query names.
-// They are sorted by name, since their health changes.
+// claimsAnswer returns the claims of all namespaces, or of those that the query
+// names. They are sorted by name, since their health changes.
 func claimsAnswer(r *http.Request, view View) any {
 	claims := selected(r, view.Claims, func(c Claim) string { return c.Namespace })
 	slices.SortFunc(claims, compareClaims)
@@ -217,8 +217,8 @@ func claimsAnswer(r *http.Request, view View) any {
 	}
 }
 
-// namespacesAnswer has the totals of all namespaces, or of those that the query
-// names.
+// namespacesAnswer returns the totals of all namespaces, or of those that the
+// query names.
 func namespacesAnswer(r *http.Request, view View) any {
 	return totalsAnswer{
 		APIVersion: APIVersion, Node: view.Node, SampledAt: view.SampledAt, CountedSince: view.CountedSince,
@@ -226,7 +226,8 @@ func namespacesAnswer(r *http.Request, view View) any {
 	}
 }
 
-// prices shows what an hour costs: one price, or a range where classes differ.
+// prices shows the price of an hour: one price, or a range where classes
+// differ.
 func prices(list []Price) string {
 	if len(list) == 0 {
 		return ""
@@ -239,7 +240,7 @@ func prices(list []Price) string {
 	return text + "/h"
 }
 
-// useText shows what of a use is known.
+// useText shows the known values of a use.
 func useText(use Use) string {
 	switch {
 	case use.MemoryUsed == nil:

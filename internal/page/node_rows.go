@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// viewOf makes the view of a snapshot's rows at a time. It goes by the names of
-// the families and their labels, as any reader of a scrape does; families that it
-// does not know are ignored.
+// viewOf returns the view of a snapshot's rows at a time. It identifies rows by
+// the names of the families and their labels, as any reader of a scrape does;
+// families that it does not know are ignored.
 func viewOf(rows []metric.Row, at time.Time) View {
 	r := newNodeReader(at)
 	readRows(rows, r, nodeFamilies())
@@ -39,7 +39,7 @@ func newNodeReader(at time.Time) *nodeReader {
 // readNodeRow adds a row to what has been read.
 type readNodeRow = func(*nodeReader, metric.Row)
 
-// nodeFamilies says what each family adds.
+// nodeFamilies maps each family to the function that reads its rows.
 func nodeFamilies() map[string]readNodeRow {
 	return map[string]readNodeRow{
 		"dra_device_info":                 ofDevice((*deviceRecord).info),
@@ -161,8 +161,8 @@ func (r *nodeReader) claim(row metric.Row) *claimRecord {
 	return found
 }
 
-// totals returns those of the row's namespace, class and model, new ones if there
-// are none.
+// totals returns the totals of the row's namespace, class and model, new ones
+// if there are none.
 func (r *nodeReader) totals(row metric.Row) *Totals {
 	get := row.Labels.Get
 	r.setNode(row)
@@ -327,7 +327,8 @@ type consumerRecord struct {
 	present []string
 }
 
-// device returns what the claim gets of the row's device, new if there is nothing.
+// device returns the claim's use of the row's device, a new one if there is
+// none.
 func (c *claimRecord) device(row metric.Row) *ClaimDevice {
 	uuid := row.Labels.Get("uuid")
 	if c.devices[uuid] == nil {
@@ -385,8 +386,9 @@ func addAllocation(d *ClaimDevice, row metric.Row) {
 	})
 }
 
-// readUtilization and readMemory store a gauge that may be split by processes, with
-// its attribution. What is not split is under the attribution of the device.
+// readUtilization and readMemory store a gauge that may be split by processes,
+// with its attribution. A value that is not split has the attribution of the
+// device.
 func readUtilization(d *ClaimDevice, row metric.Row) {
 	d.Utilization, d.UtilizationAttribution = known(row.Value), row.Labels.Get("attribution")
 	if d.UtilizationAttribution != ByProcess {
@@ -401,8 +403,8 @@ func readMemory(d *ClaimDevice, row metric.Row) {
 	}
 }
 
-// readPower stores a gauge that is never split. Gauges have the present attribution
-// alone.
+// readPower stores a gauge that is never split. Gauges only have the present
+// attribution.
 func readPower(d *ClaimDevice, row metric.Row) {
 	d.Attribution, d.Power = row.Labels.Get("attribution"), known(row.Value)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestPage(t *testing.T) {
-	status, text := get(t, handler(t, scene(t)), "/")
+	status, text := get(t, handler(t, testNodeRows(t)), "/")
 	if status != 200 {
 		t.Fatal(status, text)
 	}
@@ -34,7 +34,7 @@ func TestPageBeforeTheFirstSnapshot(t *testing.T) {
 	}
 }
 
-func TestPageOfAnEmptyNode(t *testing.T) {
+func TestPageOfEmptyNode(t *testing.T) {
 	site := handler(t, []metric.Row{row("dra_exporter_source_up", 0, "source", "nvml")})
 	_, text := get(t, site, "/")
 	for _, want := range []string{"no sample yet", "No source reports a device", "No pod of this node uses a claim", "<b>nvml</b> down"} {
@@ -48,7 +48,7 @@ func TestPageOfAnEmptyNode(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	site := handler(t, scene(t))
+	site := handler(t, testNodeRows(t))
 	for path, want := range map[string]string{"/page.css": "prefers-color-scheme", "/page.js": "fetch("} {
 		if status, text := get(t, site, path); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s answers %d", path, status)
@@ -57,7 +57,7 @@ func TestParts(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	status, text := get(t, handler(t, scene(t)), "/api/v1/claims")
+	status, text := get(t, handler(t, testNodeRows(t)), "/api/v1/claims")
 	if status != 200 {
 		t.Fatal(status, text)
 	}
@@ -71,7 +71,7 @@ func TestClaimsOfNamespaces(t *testing.T) {
 		"?namespace=nobody":                       "",
 		"?namespace=":                             "",
 	} {
-		_, text := get(t, handler(t, scene(t)), "/api/v1/claims"+query)
+		_, text := get(t, handler(t, testNodeRows(t)), "/api/v1/claims"+query)
 		var got ClaimsAnswer
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
@@ -86,9 +86,9 @@ func TestClaimsOfNamespaces(t *testing.T) {
 	}
 }
 
-// marked are the scene's rows with something appended to every label value,
-// so that what belongs together still does.
-func marked(rows []metric.Row, mark string) []metric.Row {
+// withSuffix returns the rows with a suffix appended to every label value, so
+// that related rows stay related.
+func withSuffix(rows []metric.Row, mark string) []metric.Row {
 	changed := make([]metric.Row, len(rows))
 	for i, row := range rows {
 		var names, values []string
@@ -136,19 +136,19 @@ func FuzzEscaping(f *testing.F) {
 		f.Add(mark)
 	}
 	const shared = "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006" // a bar of several parts takes all of its rows
-	shown := some(append(scene(f), sharing(f)...), shared)
+	shown := sampleRows(append(testNodeRows(f), sharing(f)...), shared)
 	var now []metric.Row
 	site := handlerOf(f, func() []metric.Row { return now }) // parsed once
-	now = marked(shown, "x")
+	now = withSuffix(shown, "x")
 	_, plain := get(f, site, "/")
 	want := elements(f, plain)
-	for _, rows := range [][]metric.Row{scene(f), sharing(f)} {
-		now = marked(rows, "x")
+	for _, rows := range [][]metric.Row{testNodeRows(f), sharing(f)} {
+		now = withSuffix(rows, "x")
 		_, whole := get(f, site, "/")
 		allShown(f, elements(f, whole), want)
 	}
 	f.Fuzz(func(t *testing.T, mark string) {
-		now = marked(shown, "x"+mark)
+		now = withSuffix(shown, "x"+mark)
 		_, page := get(t, site, "/")
 		unchanged(t, mark, page, want)
 		_, text := get(t, site, "/api/v1/claims")
@@ -162,10 +162,10 @@ func FuzzEscaping(f *testing.F) {
 	})
 }
 
-// some are rows of each family and of each value of its labels that say a kind, as
-// few as show every place of the page that a foreign string can be in; of the whole
-// devices, all.
-func some(rows []metric.Row, whole ...string) []metric.Row {
+// sampleRows returns rows of each family and of each value of its labels that
+// are kinds, as few as cover every place of the page that can contain a foreign
+// string; for the given whole devices, all rows.
+func sampleRows(rows []metric.Row, whole ...string) []metric.Row {
 	kinds := []string{"attribution", "reason", "signal", "state", "sharing", "phase", "kind", "source", "stage", "up", "namespace"}
 	seen, few := map[string]bool{}, []metric.Row{}
 	for _, row := range rows {
@@ -202,7 +202,7 @@ func unchanged(t *testing.T, mark, page string, want map[string]int) {
 }
 
 func BenchmarkPage(b *testing.B) {
-	site := handler(b, scene(b))
+	site := handler(b, testNodeRows(b))
 	b.ReportAllocs()
 	for b.Loop() {
 		get(b, site, "/")

@@ -14,12 +14,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// A device whose fatal Xid is over for its voices, and for which the alert
-// still fires, is recovering: with what happened and when.
-func TestADeviceBetweenTwoFatalXidsIsRecovering(t *testing.T) {
+// A device whose sources are healthy again after a fatal Xid is recovering
+// while the alert still fires: with what happened and when.
+func TestRecoveringAfterFatalXid(t *testing.T) {
 	well := []metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 1)}
-	warned := append(slices.Clone(well), said("dra_device_health_signal_info", "a", "signal", "xid_94", "severity", "warning"))
-	sick := []metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}
+	warned := append(slices.Clone(well), signalRow("dra_device_health_signal_info", "a", "signal", "xid_94", "severity", "warning"))
+	unhealthy := []metric.Row{healthy("a", "hardware", 1), healthy("a", "driver", 0)}
 	for name, test := range map[string]struct {
 		rows []metric.Row
 		want string
@@ -27,9 +27,9 @@ func TestADeviceBetweenTwoFatalXidsIsRecovering(t *testing.T) {
 		"just after":           {slices.Concat(well, xids("a", "79", 2, 2*time.Minute)), "recovering by [hardware driver]; warning Xid 79 (GPU fell off the bus) 2x 2m0s"},
 		"the newest counts":    {slices.Concat(well, xids("a", "79", 1, 9*time.Minute), xids("a", "48", 1, time.Minute)), "recovering by [hardware driver]; warning Xid 48 (uncorrectable ECC error) 1x 1m0s; note Xid 79 (GPU fell off the bus) 1x 9m0s"},
 		"while the alert ends": {slices.Concat(well, xids("a", "79", 1, 30*time.Minute)), "recovering by [hardware driver]; warning Xid 79 (GPU fell off the bus) 1x 30m0s"},
-		"no source reports":    {slices.Concat([]metric.Row{said("dra_device_info", "a")}, xids("a", "79", 1, time.Minute)), "recovering by []; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
+		"no source reports":    {slices.Concat([]metric.Row{signalRow("dra_device_info", "a")}, xids("a", "79", 1, time.Minute)), "recovering by []; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
 		"before a warning":     {slices.Concat(warned, xids("a", "79", 1, time.Minute), xids("a", "94", 1, 0)), "recovering by [hardware driver]; warning Xid 94 1x 0s; warning Xid 79 (GPU fell off the bus) 1x 1m0s"},
-		"still sick":           {slices.Concat(sick, xids("a", "79", 1, time.Minute)), "unhealthy by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
+		"still sick":           {slices.Concat(unhealthy, xids("a", "79", 1, time.Minute)), "unhealthy by [driver]; note Xid 79 (GPU fell off the bus) 1x 1m0s"},
 		"after the alert":      {slices.Concat(well, xids("a", "79", 1, 40*time.Minute)), "healthy by [hardware driver]; note Xid 79 (GPU fell off the bus) 1x 40m0s"},
 		"an application's":     {slices.Concat(well, xids("a", "31", 1, time.Minute)), "healthy by [hardware driver]; note Xid 31 1x 1m0s"},
 		"never":                {slices.Concat(well, xids("a", "79", 0, 0)), "healthy by [hardware driver]"},
@@ -40,9 +40,9 @@ func TestADeviceBetweenTwoFatalXidsIsRecovering(t *testing.T) {
 	}
 }
 
-// Partitions were sick with their whole device, and recover with it; what
-// befell one partition is not the whole device's.
-func TestPartitionsRecoverWithTheirWholeDevice(t *testing.T) {
+// Partitions were unhealthy with their whole device, and recover with it. An
+// Xid of one partition does not affect the whole device.
+func TestRecoveringPartitions(t *testing.T) {
 	rows := func(of string) []metric.Row {
 		return slices.Concat(unhealthyPartition()[:6], []metric.Row{healthy("gpu", "hardware", 1), healthy("a", "hardware", 1), healthy("b", "hardware", 1)}, xids(of, "79", 1, time.Minute))
 	}
@@ -62,9 +62,9 @@ func TestPartitionsRecoverWithTheirWholeDevice(t *testing.T) {
 	}
 }
 
-func TestRecoveringOnThePageAndInJSON(t *testing.T) {
+func TestRecoveringInPageAndJSON(t *testing.T) {
 	site := handler(t, slices.Concat([]metric.Row{
-		said("dra_device_info", "a", "source", "nvml"), healthy("a", "hardware", 1),
+		signalRow("dra_device_info", "a", "source", "nvml"), healthy("a", "hardware", 1),
 		row("dra_claim_held", 1, "uuid", "a", "namespace", "lab", "resourceclaim", "c"),
 	}, xids("a", "79", 1, 2*time.Minute)))
 	_, text := get(t, site, "/")
@@ -118,9 +118,9 @@ func TestRecoveringLastsAsLongAsTheAlert(t *testing.T) {
 	}
 }
 
-// What the page says of fatal Xids is what docs/health.md says, which is
-// written from the node role's table.
-func TestFatalXidsAreThoseOfTheNodeRole(t *testing.T) {
+// The page's texts on fatal Xids are those of docs/health.md, which is
+// generated from the node role's table.
+func TestFatalXidsOfNodeRole(t *testing.T) {
 	text, err := os.ReadFile("../../docs/health.md")
 	if err != nil {
 		t.Fatal(err)

@@ -71,9 +71,9 @@ func stagesOf(f RequestCounts, reason string) []Stage {
 	return stages
 }
 
-// narrowest is the first stage that leaves nothing, or fewer than asked for; or
-// else the one that the reason blames, if it takes anything away from this
-// request; -1 where neither is: then it is another request of the claim.
+// narrowest returns the first stage that leaves no device, or fewer than
+// requested; else the stage of the reason, if it removes any device of this
+// request; else -1: then the reason is another request of the claim.
 func narrowest(stages []Stage, counts []*float64, asked *float64, reason string) int {
 	for i, left := range counts {
 		if left != nil && (*left == 0 || asked != nil && *left < *asked) {

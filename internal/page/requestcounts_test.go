@@ -2,7 +2,7 @@ package page
 
 import "testing"
 
-func TestWhereAFunnelNarrows(t *testing.T) {
+func TestNarrowestStage(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
 		left         [6]float64
@@ -44,9 +44,9 @@ func TestWhereAFunnelNarrows(t *testing.T) {
 	}
 }
 
-// Where it is known how many are asked for, the first stage that leaves fewer
-// is too narrow, whatever the reason blames.
-func TestWhereAFunnelIsTooNarrow(t *testing.T) {
+// If the requested count is known, the first stage that leaves fewer is the
+// narrowest, whatever the reason is.
+func TestNarrowestStageWithRequestedCount(t *testing.T) {
 	for asked, want := range map[float64]string{16: "selectors", 7: "untainted", 3: "best_node", 2: ""} {
 		left := [6]float64{40, 20, 13, 5, 4, 2}
 		f := RequestCounts{Asked: &asked}
@@ -65,8 +65,8 @@ func TestWhereAFunnelIsTooNarrow(t *testing.T) {
 	}
 }
 
-// A bar is full where nothing was taken away, and nothing where all was.
-func TestWidthsOfAFunnel(t *testing.T) {
+// A bar is full if no device was removed, and empty if all were.
+func TestStageWidths(t *testing.T) {
 	all, few, none := 80000.0, 40.0, 0.0
 	stages := stagesOf(RequestCounts{Published: &all, Class: &all, Selectors: &few, Untainted: &none}, "")
 	for i, want := range []string{"100.0%", "100.0%", "32.9%", "0.0%", "", ""} {

@@ -44,7 +44,7 @@ type Source struct {
 	Reason      string // why not, or what is amiss though it is up
 	Message     string // the same for people, with the remedy
 	LastSuccess time.Time
-	Age         time.Duration // since then, if there was one
+	Age         time.Duration // since the last success, if there was one
 }
 
 // sourceReader gathers what the rows of either role say of its sources.

@@ -44,9 +44,10 @@ func rowsOf(t testing.TB, text []byte) []metric.Row {
 	return rows
 }
 
-// scene is a node with a device in every state: exclusive, shared,
-// partitioned, held by a device plugin, idle, free and without hardware.
-func scene(t testing.TB) []metric.Row {
+// testNodeRows returns the rows of a node with a device in every state:
+// exclusive, shared, partitioned, held by a device plugin, idle, free and
+// without hardware.
+func testNodeRows(t testing.TB) []metric.Row {
 	t.Helper()
 	text, err := os.ReadFile("testdata/node.metrics.txt")
 	if err != nil {

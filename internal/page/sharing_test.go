@@ -47,11 +47,11 @@ func claimOn(t *testing.T, view View, name string) ClaimDevice {
 	return ClaimDevice{}
 }
 
-// Each of the two quantities is split by itself, and what is not split is not
-// taken for the claim's own.
-func TestEachQuantityHasItsAttribution(t *testing.T) {
+// Each of the two quantities is split separately, and values that are not split
+// are not those of the claim.
+func TestAttributionOfEachQuantity(t *testing.T) {
 	view := viewOf(sharing(t), noon)
-	for name, want := range map[string][4]string{ // held, utilization, memory, what a reader is told
+	for name, want := range map[string][4]string{ // attribution, utilization, memory, shown text
 		"draft":    {"shared", "process", "process", "process"},
 		"embedder": {"shared", "shared", "process", "process"},
 		"slice":    {"partition", "", "partition", "partition"},
@@ -66,7 +66,7 @@ func TestEachQuantityHasItsAttribution(t *testing.T) {
 	}
 }
 
-// The order in which families come decides nothing: power is always shared.
+// The order of families does not matter: power is always shared.
 func TestPowerIsNotSplit(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a", "attribution"}
 	rows := []metric.Row{
@@ -85,9 +85,9 @@ func TestPowerIsNotSplit(t *testing.T) {
 	}
 }
 
-// A device without power tells by its split alone that others hold it too; and
+// Without power, the split alone shows that others hold the device too; and
 // accounts of processes are those of a shared device.
-func TestHowADeviceIsHeldWithoutAGaugeOfIt(t *testing.T) {
+func TestAttributionWithoutPower(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) string {
 		rows = append(rows, row("dra_claim_held", 1, claim...))
@@ -109,7 +109,7 @@ func TestHowADeviceIsHeldWithoutAGaugeOfIt(t *testing.T) {
 	}
 }
 
-func TestHoldersOfASharedDevice(t *testing.T) {
+func TestHoldersOfSharedDevice(t *testing.T) {
 	view := viewOf(sharing(t), noon)
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
@@ -153,8 +153,8 @@ gpu-7 nobody 0% · 0 B`
 	}
 }
 
-// Who has left lives on in info rows alone: it holds nothing any more.
-func TestWhoHasLeftHoldsNothing(t *testing.T) {
+// Ended holders only have info rows: they hold nothing.
+func TestEndedHolders(t *testing.T) {
 	rows := sharing(t)
 	for i, r := range rows {
 		of := r.Labels.Get("pod")
@@ -181,7 +181,7 @@ func TestWhoHasLeftHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestLabelsOfTheClaimsPods(t *testing.T) {
+func TestLabelsOfPods(t *testing.T) {
 	for _, claim := range viewOf(sharing(t), noon).Claims {
 		labels := claim.Labels()
 		team := slices.ContainsFunc(labels, func(l Label) bool { return l.Name == "team" })
@@ -191,8 +191,8 @@ func TestLabelsOfTheClaimsPods(t *testing.T) {
 	}
 }
 
-// Every state but ok says what to do, and ok says nothing.
-func TestWhatToDoForTheSplit(t *testing.T) {
+// Every state but ok has a remedy.
+func TestSplitRemedies(t *testing.T) {
 	for state, want := range map[string]string{
 		"ok": "", "disabled": "--no-device.processes", "pid_namespace": "hostPID", "no_procfs": "procfs",
 		"no_pods": "--kubernetes.disable", "unsupported": "NVML",
@@ -207,15 +207,15 @@ func TestWhatToDoForTheSplit(t *testing.T) {
 			}
 		}
 		_, page := get(t, handler(t, rows), "/")
-		_, notice, told := strings.Cut(page, `data-field="process-attribution" data-value="`+state+`"`)
+		_, notice, shown := strings.Cut(page, `data-field="process-attribution" data-value="`+state+`"`)
 		notice, _, _ = strings.Cut(notice, "</p>")
-		if told != (want != "") || !strings.Contains(notice, want) {
+		if shown != (want != "") || !strings.Contains(notice, want) {
 			t.Errorf("%s: the page says %q, want %q", state, notice, want)
 		}
 	}
 }
 
-func TestBarsAreDividedAmongHolders(t *testing.T) {
+func TestBarsOfHolders(t *testing.T) {
 	view := viewOf(sharing(t), noon)
 	got := newShares("load", device(t, view.Devices, "GPU-6f1b2a90-0b2d-4a57-9d3e-000000000006"))
 	want := []part{{"p0", "0.0%", "48.0%"}, {"p1", "48.0%", "20.0%"}, {"stray", "68.0%", "12.0%"}}
@@ -238,8 +238,8 @@ func TestBarsAreDividedAmongHolders(t *testing.T) {
 	}
 }
 
-// What is shown of several accounts: those with something in them, by name.
-func TestAccountsThatAreShown(t *testing.T) {
+// Of several accounts those are shown with something in them, by name.
+func TestShownAccounts(t *testing.T) {
 	busy := func(attribution string, seconds float64) Account {
 		return Account{Attribution: attribution, Busy: &seconds}
 	}

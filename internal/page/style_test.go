@@ -19,7 +19,7 @@ type rule struct {
 	declares map[string]string
 }
 
-// styles are the rules of both pages, without what lies in a media query, and
+// styles returns the rules of both pages, without those in media queries, and
 // the colours of the light and of the dark scheme.
 func styles(t *testing.T) (rules []rule, schemes map[string]map[string]string) {
 	t.Helper()
@@ -53,7 +53,7 @@ func colours(text string) map[string]string {
 	return named
 }
 
-// variable is the colour variable that a declaration names, empty if none.
+// variable returns the colour variable that a declaration names, empty if none.
 func variable(value string) string {
 	if found := regexp.MustCompile(`var\(--([\w-]+)\)`).FindStringSubmatch(value); found != nil {
 		return found[1]
@@ -93,7 +93,7 @@ func graphic(selector string) bool {
 }
 
 // Text is legible in both schemes: each colour of text has a contrast of 4.5 to
-// 1 on its own background, or, if it has none, on each that text stands on.
+// 1 on its own background, or, if it has none, on each background of text.
 func TestContrastOfText(t *testing.T) {
 	rules, schemes := styles(t)
 	grounds := []string{"ground", "card", "tag", "warn-ground", "bad-ground"}
@@ -134,8 +134,8 @@ func TestContrastOfText(t *testing.T) {
 	}
 }
 
-// What is drawn has a contrast of 3 to 1 with the card that it lies on.
-func TestContrastOfWhatIsDrawn(t *testing.T) {
+// Graphics have a contrast of 3 to 1 with the background of their card.
+func TestContrastOfGraphics(t *testing.T) {
 	rules, schemes := styles(t)
 	for _, rule := range rules {
 		for _, property := range []string{"fill", "background"} {
@@ -198,11 +198,11 @@ func TestSwatchesAndBarsHaveTheSameColours(t *testing.T) {
 	}
 }
 
-// What looks like a link is one, and leads to something on the page.
-func TestWhatLooksLikeALinkIsOne(t *testing.T) {
+// Everything styled as a link is a link to an element of the page.
+func TestLinksAreLinks(t *testing.T) {
 	for name, page := range map[string]string{
-		"node": second(get(t, handler(t, scene(t)), "/")), "sharing": second(get(t, handler(t, sharing(t)), "/")),
-		"cluster": second(get(t, clusterHandler(t, clusterScene(t)), "/")),
+		"node": second(get(t, handler(t, testNodeRows(t)), "/")), "sharing": second(get(t, handler(t, sharing(t)), "/")),
+		"cluster": second(get(t, clusterHandler(t, testClusterRows(t)), "/")),
 	} {
 		document, err := html.Parse(strings.NewReader(page))
 		if err != nil {

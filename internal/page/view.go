@@ -1,6 +1,6 @@
-// Package page shows the rows of a snapshot to people, as a page that renews
-// itself, and to programs, as JSON. It reads the rows of a scrape and nothing else,
-// so that the three cannot disagree.
+// Package page shows the rows of a snapshot as an HTML page that refreshes
+// itself, and as JSON. It reads only the rows of a scrape, so that the three
+// agree.
 //
 // For each role, rows are read into records, records are assembled into a view, and
 // a view is rendered.
@@ -15,12 +15,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// View is a node at one moment. What is unknown is nil, empty or the zero
-// time, never a number. The JSON names of claims are those of docs/api.md.
+// View is a node at one time.
 type View struct {
 	Node      string
 	Version   string    // of the exporter
-	At        time.Time // when the view was made
+	At        time.Time // time of the view
 	SampledAt time.Time // when the newest readings were taken
 	Sources   []Source  // by name
 
@@ -29,7 +28,7 @@ type View struct {
 	ProcessAttribution string
 
 	Devices []Device // whole devices, unhealthy ones first, then by published name; partitions lie within
-	Claims  []Claim  // those that hold unhealthy devices first, then by namespace and name
+	Claims  []Claim  // claims with unhealthy devices first, then by namespace and name
 
 	Totals       []Totals  // by namespace, class and model
 	CountedSince time.Time // when the oldest of the totals began at zero
@@ -38,8 +37,8 @@ type View struct {
 // Age is how old the newest readings are; false before the first.
 func (v View) Age() (time.Duration, bool) { return since(v.At, v.SampledAt) }
 
-// Count is how many devices the node has. A partition whose whole device is not
-// known is a partition all the same.
+// Count is how many devices the node has. A partition without a known whole
+// device also counts as a partition.
 func (v View) Count() DeviceCount {
 	var count DeviceCount
 	for _, device := range v.Devices {
@@ -89,8 +88,9 @@ func (v View) Summary() Summary {
 	return s
 }
 
-// Unhealthy are the devices to look at first: whole ones with all who hold them or
-// a partition of them, and partitions of devices that are not unhealthy themselves.
+// Unhealthy returns the unhealthy devices: whole ones with all who hold them or
+// a partition of them, and partitions of devices that are not unhealthy
+// themselves.
 func (v View) Unhealthy() []UnhealthyDevice {
 	var unhealthy []UnhealthyDevice
 	for _, device := range v.Devices {
@@ -129,7 +129,8 @@ func (v View) Total() NamespaceUse {
 	return total
 }
 
-// Counted is for how long totals have been counted; false if that is unknown.
+// Counted returns for how long totals have been counted; false if that is
+// unknown.
 func (v View) Counted() (time.Duration, bool) { return since(v.At, v.CountedSince) }
 
 // AnyUnsplit reports whether a claim is shown the whole of a device that it
@@ -175,7 +176,7 @@ type Device struct {
 	UUID       string
 	ParentUUID string // of a partition
 	ParentName string // likewise: the name of its whole device
-	Matched    bool   // its hardware is known; else it has no quantities
+	Matched    bool   // its hardware is known; otherwise it has no quantities
 	Vendor     string
 	Model      string
 	PCIBusID   string
@@ -206,9 +207,8 @@ type DeviceName struct {
 	Driver, Pool, Device string
 }
 
-// Title is what people call the device: its name, else its model, else its
-// UUID. A partition without a name is called after its profile and its whole
-// device.
+// Title returns the device's title: its name, else its model, else its UUID.
+// The title of a partition without a name has its profile and its whole device.
 func (d Device) Title() string {
 	switch name := d.name().Device; {
 	case name != "":
@@ -222,9 +222,7 @@ func (d Device) Title() string {
 	}
 }
 
-// name is the device's published name. NVIDIA's driver publishes no GPU in MIG
-// mode, but its MIG devices, whose names begin with the GPU's: gpu-5 of
-// gpu-5-mig-1g10gb-19-6. If all of them agree, that is the GPU's name.
+// name returns the device's published name.
 func (d Device) name() DeviceName {
 	if d.Published.Device != "" || len(d.Partitions) == 0 {
 		return d.Published
@@ -234,7 +232,7 @@ func (d Device) name() DeviceName {
 		stem, _, isMIG := strings.Cut(partition.Published.Device, "-mig-")
 		of := DeviceName{Driver: partition.Published.Driver, Pool: partition.Published.Pool, Device: stem}
 		switch {
-		case partition.Published.Device == "": // it says nothing
+		case partition.Published.Device == "": // without a published name
 		case !isMIG || of.Driver != vendors.NVIDIADriver || name.Device != "" && name != of:
 			return d.Published
 		default:
@@ -269,7 +267,7 @@ type Use struct {
 	MemoryUsed  *float64 `json:"memoryUsedBytes,omitempty"`
 }
 
-// known is the use, nil if nothing of it is known.
+// known returns the use, nil if nothing of it is known.
 func (u Use) known() *Use {
 	if u.Utilization == nil && u.MemoryUsed == nil {
 		return nil
@@ -277,7 +275,7 @@ func (u Use) known() *Use {
 	return &u
 }
 
-// Something reports whether anything is done on the device.
+// Something reports whether the device is in use.
 func (u *Use) Something() bool {
 	some := func(value *float64) bool { return value != nil && *value > 0 }
 	return u != nil && (some(u.Utilization) || some(u.MemoryUsed))
@@ -289,8 +287,8 @@ type Holder struct {
 	Namespace   string // of the claim or the pod
 	Claim       string
 	Class       string // of a claim: its device class
-	Attribution string // of a claim: exclusive, partition, process or shared; empty where no quantity tells
-	Use         *Use   // what its own processes do, where that is told apart
+	Attribution string // of a claim: exclusive, partition, process or shared; empty if no quantity has it
+	Use         *Use   // use by its own processes, if it is split
 	Resource    string // of a device plugin: nvidia.com/gpu
 	IdleSince   time.Time
 	Pods        []Pod
@@ -309,12 +307,12 @@ const (
 type Pod struct {
 	Namespace, Name string
 	Containers      []string
-	Use             *Use // where it is told apart from other pods' of the same holder
+	Use             *Use // if it is split by the pods of the holder
 }
 
 // DeviceCount is how many devices a node has, as docs/glossary.md defines it. A
 // device is what can be allocated by itself: a whole device, or a partition of
-// one. The page, the JSON and top have their numbers from here.
+// one. The page, the JSON and top use these numbers.
 type DeviceCount struct {
 	Devices    int `json:"devices"` // Whole and Partitions together
 	Whole      int `json:"whole"`
@@ -375,14 +373,14 @@ type UnhealthyDevice struct {
 	Affected []Holder
 }
 
-// Price is what an hour of a device costs.
+// Price is the price of an hour of a device.
 type Price struct {
 	PerHour  float64 `json:"perHour"`
 	Currency string  `json:"currency"`
 }
 
-// Totals are what claims of a namespace have had of devices of one class and
-// model since the exporter started, claims that have gone included.
+// Totals are the totals of a namespace's claims, deleted ones included, on
+// devices of one class and model since the exporter started.
 type Totals struct {
 	Namespace     string   `json:"namespace"`
 	Class         string   `json:"deviceClass,omitempty"`
@@ -413,8 +411,8 @@ func (u *NamespaceUse) add(t Totals) {
 	}
 }
 
-// remedy is why shared devices are not split by process, and what to do about
-// it; empty where they are, or where nothing is known about it.
+// remedy returns why shared devices are not split by process, and what to do
+// about it; empty if they are, or if that is unknown.
 func remedy(state string) string {
 	switch state {
 	case "disabled":

@@ -21,14 +21,14 @@ func device(t *testing.T, devices []Device, uuid string) Device {
 }
 
 func TestDevices(t *testing.T) {
-	view := viewOf(scene(t), noon)
+	view := viewOf(testNodeRows(t), noon)
 	var order []string
 	devices := map[string]Device{}
 	for _, d := range view.Devices {
 		order = append(order, d.Title())
 		devices[d.Title()] = d
 	}
-	// The sick ones first, then those with a warning.
+	// Unhealthy devices first, then those with a warning.
 	if want := []string{"gpu-1", "gpu-2", "gpu-5", "gpu-10", "gpu-0", "gpu-3", "gpu-4", "nic-0"}; !slices.Equal(order, want) {
 		t.Errorf("devices %v, want %v", order, want)
 	}
@@ -61,7 +61,7 @@ func TestDevices(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	for _, source := range viewOf(scene(t), noon).Sources {
+	for _, source := range viewOf(testNodeRows(t), noon).Sources {
 		switch source.Name {
 		case "nvml":
 			if !source.Up || source.Reason != "device_timeout" || source.Age != 750*time.Millisecond {
@@ -76,7 +76,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	view := viewOf(scene(t), noon)
+	view := viewOf(testNodeRows(t), noon)
 	s := view.Summary()
 	if count := view.Count(); count != (DeviceCount{Devices: 11, Whole: 8, Partitions: 3, Held: 6}) {
 		t.Errorf("counted %+v", count)
@@ -92,7 +92,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// rows of one family, for small cases.
+// row returns a row of a family.
 func row(family string, value float64, labels ...string) metric.Row {
 	var names, values []string
 	for i := 0; i < len(labels); i += 2 {
@@ -101,7 +101,7 @@ func row(family string, value float64, labels ...string) metric.Row {
 	return metric.Row{Family: &metric.Family{Name: family}, Labels: metric.NewLabels(names, values...), Value: value}
 }
 
-func TestNothingIsKnown(t *testing.T) {
+func TestUnknownValues(t *testing.T) {
 	view := viewOf(nil, noon)
 	if _, known := view.Age(); known || view.Node != "" || len(view.Devices)+len(view.Claims)+len(view.Sources) != 0 {
 		t.Errorf("of no rows the view is %+v", view)
@@ -123,8 +123,8 @@ func TestNotANumber(t *testing.T) {
 	}
 }
 
-// No device may get lost, whatever the parents are.
-func TestStrangeParents(t *testing.T) {
+// All devices are shown, whatever their parents are.
+func TestInvalidParents(t *testing.T) {
 	view := viewOf([]metric.Row{
 		row("dra_device_info", 1, "uuid", "orphan", "parent_uuid", "unknown"),
 		row("dra_device_info", 1, "uuid", "self", "parent_uuid", "self"),
@@ -141,8 +141,7 @@ func TestStrangeParents(t *testing.T) {
 	}
 }
 
-// While readings are stale the gauges are gone, and with them the word of the
-// present attribution.
+// Stale readings have no gauges, and so no present attribution.
 func TestAttributionWithoutGauges(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a"}
 	of := func(rows ...metric.Row) ClaimDevice {
@@ -159,7 +158,7 @@ func TestAttributionWithoutGauges(t *testing.T) {
 	}
 }
 
-// One claim may hold one device twice: its quantities are there once.
+// A claim may hold a device twice: its quantities are shown once.
 func TestDeviceHeldTwice(t *testing.T) {
 	claim := []string{"namespace", "n", "resourceclaim", "c", "uuid", "a", "driver", "d", "pool", "p", "device", "x"}
 	view := viewOf([]metric.Row{
@@ -186,7 +185,7 @@ func TestNatural(t *testing.T) {
 
 // A device without a known limit counts with what it draws; the share of the
 // whole is then unknown.
-func TestSumOfDevicesWithoutALimit(t *testing.T) {
+func TestSumOfDevicesWithoutLimit(t *testing.T) {
 	watts, limit := 300.0, 700.0
 	var s Sum
 	s.add(&watts, &limit)

@@ -12,8 +12,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// limited serves the pages of both roles to a reader who may see these namespaces.
-func limited(t *testing.T, rows []metric.Row, handlers func(Config) (map[string]http.Handler, error), visible Visible) http.Handler {
+// serveLimited serves the pages of both roles to a reader who may see these
+// namespaces.
+func serveLimited(t *testing.T, rows []metric.Row, handlers func(Config) (map[string]http.Handler, error), visible Visible) http.Handler {
 	t.Helper()
 	made, err := handlers(Config{
 		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler), Visible: visible,
@@ -46,18 +47,18 @@ func only(namespaces ...string) Visible {
 	}
 }
 
-// Of every namespace in turn a reader sees what names it, and the name of no
-// other, on any page.
-func TestAReaderSeesTheirNamespacesAlone(t *testing.T) {
+// A reader of one namespace sees its objects, and no name of another namespace
+// on any page. All namespaces are tested.
+func TestReaderSeesOwnNamespaces(t *testing.T) {
 	for _, site := range []struct {
 		name     string
 		rows     []metric.Row
 		handlers func(Config) (map[string]http.Handler, error)
 		paths    []string
 	}{
-		{"node", scene(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
+		{"node", testNodeRows(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
 		{"shared devices", sharing(t), Handlers, []string{"/", "/api/v1/claims", "/api/v1/namespaces"}},
-		{"cluster", clusterScene(t), ClusterHandlers, []string{"/", "/api/v1/pending"}},
+		{"cluster", testClusterRows(t), ClusterHandlers, []string{"/", "/api/v1/pending"}},
 	} {
 		all := namespacesIn(site.rows, nil)
 		if len(all) < 2 {
@@ -65,7 +66,7 @@ func TestAReaderSeesTheirNamespacesAlone(t *testing.T) {
 		}
 		objects := objectsByNamespace(site.rows)
 		for _, own := range append(all, "no-such-namespace") {
-			handler := limited(t, site.rows, site.handlers, only(own))
+			handler := serveLimited(t, site.rows, site.handlers, only(own))
 			seen := ""
 			for _, path := range site.paths {
 				status, text := get(t, handler, path)
@@ -92,8 +93,8 @@ func TestAReaderSeesTheirNamespacesAlone(t *testing.T) {
 	}
 }
 
-// objectsByNamespace are names of claims and pods that are long enough to be
-// looked for in a page.
+// objectsByNamespace returns names of claims and pods that are long enough to
+// search for in a page.
 func objectsByNamespace(rows []metric.Row) map[string][]string {
 	found := map[string][]string{}
 	for _, row := range rows {
@@ -119,9 +120,9 @@ func contains(all []string, name string) bool {
 	return false
 }
 
-// Devices that none of the reader's claims uses tell what others do.
-func TestAReaderSeesTheirDevicesAlone(t *testing.T) {
-	rows := scene(t)
+// Devices that none of the reader's claims uses would show the use by others.
+func TestReaderSeesOwnDevices(t *testing.T) {
+	rows := testNodeRows(t)
 	namespace := namespacesIn(rows, nil)[0]
 	used := map[string]bool{}
 	for _, row := range rows {
@@ -148,24 +149,24 @@ func TestAReaderSeesTheirDevicesAlone(t *testing.T) {
 	}
 }
 
-func TestReadersOfAllNamespacesSeeTheWholePage(t *testing.T) {
+func TestReaderOfAllNamespaces(t *testing.T) {
 	everything := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, true, nil }
-	_, want := get(t, handler(t, scene(t)), "/api/v1/claims")
-	if _, got := get(t, limited(t, scene(t), Handlers, everything), "/api/v1/claims"); got != want {
+	_, want := get(t, handler(t, testNodeRows(t)), "/api/v1/claims")
+	if _, got := get(t, serveLimited(t, testNodeRows(t), Handlers, everything), "/api/v1/claims"); got != want {
 		t.Errorf("a reader of all namespaces sees\n%s", got)
 	}
 }
 
-// What a query does not name is not asked about.
-func TestOnlyNamedNamespacesAreAskedAbout(t *testing.T) {
-	rows := scene(t)
+// Access is only reviewed for namespaces of the query.
+func TestOnlyNamedNamespacesAreReviewed(t *testing.T) {
+	rows := testNodeRows(t)
 	all := namespacesIn(rows, nil)
 	var asked []string
 	visible := func(_ *http.Request, given []string) (map[string]bool, bool, error) {
 		asked = given
 		return nil, false, nil
 	}
-	get(t, limited(t, rows, Handlers, visible), "/api/v1/claims?namespace="+all[1])
+	get(t, serveLimited(t, rows, Handlers, visible), "/api/v1/claims?namespace="+all[1])
 	if fmt.Sprint(asked) != fmt.Sprint(all[1:2]) {
 		t.Errorf("asked about %q", asked)
 	}
@@ -181,7 +182,7 @@ func TestRefusedReaders(t *testing.T) {
 		{errors.New("dial tcp 10.0.0.1:443: refused"), http.StatusServiceUnavailable, "your permissions cannot be determined"},
 	} {
 		visible := func(*http.Request, []string) (map[string]bool, bool, error) { return nil, false, refused.err }
-		node, cluster := limited(t, scene(t), Handlers, visible), limited(t, clusterScene(t), ClusterHandlers, visible)
+		node, cluster := serveLimited(t, testNodeRows(t), Handlers, visible), serveLimited(t, testClusterRows(t), ClusterHandlers, visible)
 		for handler, paths := range map[http.Handler][]string{node: {"/", "/api/v1/claims", "/api/v1/namespaces"}, cluster: {"/", "/api/v1/pending"}} {
 			for _, path := range paths {
 				status, text := get(t, handler, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// second is a snapshot that an API server would write.
+// second returns a time as the API server writes it.
 func second(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
 
 func on(n int) time.Time { return second(n).UTC() }

@@ -117,11 +117,11 @@ func marshal(f *testing.F, object interface{ Marshal() ([]byte, error) }) []byte
 	return data
 }
 
-// FuzzLives decodes protobuf, whose strings are not checked, with all decoders
-// of the cluster role. Stripped objects must decode to the same where it
-// matters. What is kept of an object is within the limits, however large the
-// object is.
-func FuzzLives(f *testing.F) {
+// FuzzLifecycles decodes protobuf, whose strings are not checked, with all
+// decoders of the cluster role. Stripped objects must decode to the same
+// values. The kept part of an object is within the limits, whatever the
+// object's size.
+func FuzzLifecycles(f *testing.F) {
 	for _, name := range snapshots() {
 		captured := readSnapshot(f, name)
 		for i := range captured.pods {

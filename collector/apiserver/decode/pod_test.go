@@ -81,8 +81,8 @@ func TestPodsThatMayHoldDevices(t *testing.T) {
 	}
 }
 
-// health is an entry of allocatedResourcesStatus for devices of one claim, or of
-// one request.
+// health returns an entry of allocatedResourcesStatus for devices of one claim,
+// or of one request.
 func health(name string, is corev1.ResourceHealthStatus, ids ...corev1.ResourceID) corev1.ResourceStatus {
 	status := corev1.ResourceStatus{Name: corev1.ResourceName(name)}
 	for _, id := range ids {
@@ -111,7 +111,7 @@ func TestDeviceHealth(t *testing.T) {
 		}, "gpu//z=true gpu/one/b=false gpu/one/b=true gpu/two/a=true gpu/two/b=true"},
 		"no text": {[]corev1.ResourceStatus{health("claim:gpu/\xff", healthy, "\xfe")}, "gpu/\uFFFD/\uFFFD=true"},
 	} {
-		pod := user("p", "pod-1", "named")
+		pod := podWithClaim("p", "pod-1", "named")
 		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "p-ext"}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResourcesStatus: test.status}}
 		if got := written(Pod(pod).Health); got != test.want {
@@ -129,7 +129,7 @@ func written(all []dra.ResourceHealth) string {
 }
 
 func TestDeviceHealthOfEveryKindOfContainer(t *testing.T) {
-	pod := user("p", "pod-1", "named")
+	pod := podWithClaim("p", "pod-1", "named")
 	status := func(id corev1.ResourceID) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{AllocatedResourcesStatus: []corev1.ResourceStatus{health("claim:gpu", corev1.ResourceHealthStatusHealthy, id)}}}
 	}
@@ -185,7 +185,7 @@ func TestContainerIDs(t *testing.T) {
 		"containerd://0a1b": "0a1b", "cri-o://2c": "2c", "docker://3d": "3d",
 		"": "", "0a1b": "", "containerd://": "", "containerd://\xff": "\uFFFD",
 	} {
-		pod := user("train", "pod-1", "gpu")
+		pod := podWithClaim("train", "pod-1", "gpu")
 		pod.Spec.InitContainers = []corev1.Container{{Name: "sidecar"}, {Name: "init"}}
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "containerd://of-init"}, {Name: "main", ContainerID: "containerd://wrong"}}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "other", ContainerID: "containerd://wrong"}, {
@@ -203,7 +203,7 @@ func TestContainerIDs(t *testing.T) {
 }
 
 func TestPodLabels(t *testing.T) {
-	pod := user("train", "pod-1", "gpu")
+	pod := podWithClaim("train", "pod-1", "gpu")
 	pod.Labels = map[string]string{"team": "vision", "app.kubernetes.io/name": "a\xffb", "pod-template-hash": "5d6f"}
 	wanted := []string{"app.kubernetes.io/name", "nobody", "team"}
 	want := []string{"a\uFFFDb", "", "vision"}
@@ -219,7 +219,7 @@ func TestPodLabels(t *testing.T) {
 	}
 }
 
-// What the node role keeps of a pod is limited, while pods are listed and after.
+// The kept part of a pod is limited, before and after the list of pods.
 func TestPodWithManyContainers(t *testing.T) {
 	pod := podWithClaims(3000)
 	yes, long := true, strings.Repeat("l", 5000)
@@ -245,8 +245,8 @@ func TestPodWithManyContainers(t *testing.T) {
 	}
 }
 
-// user is a running pod of node-a that uses a claim by name.
-func user(name, uid, claim string) *corev1.Pod {
+// podWithClaim returns a running pod of node-a that uses a claim by name.
+func podWithClaim(name, uid, claim string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID(uid)},
 		Spec: corev1.PodSpec{
@@ -258,7 +258,8 @@ func user(name, uid, claim string) *corev1.Pod {
 	}
 }
 
-// podWithClaims references so many claims and is not bound.
+// podWithClaims returns a pod that references this many claims and is not
+// bound.
 func podWithClaims(count int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "ab"}}
 	for i := range count {

@@ -62,9 +62,8 @@ func TestPodLife(t *testing.T) {
 	}
 }
 
-// Of a container that could not be started runtimes say that it started when
-// computers' time began.
-func TestContainerThatCouldNotStart(t *testing.T) {
+// Runtimes report a start in 1970 for a container that could not be started.
+func TestContainerStartOf1970(t *testing.T) {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(9)}}
 	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128, StartedAt: metav1.Unix(0, 0)}}
 	for name, c := range map[string]struct {
@@ -137,7 +136,8 @@ func TestExtendedResources(t *testing.T) {
 	}
 }
 
-// TestLimitOfExtendedResources: those that a class names for certain come first.
+// TestLimitOfExtendedResources: resources that a class names explicitly come
+// first.
 func TestLimitOfExtendedResources(t *testing.T) {
 	all := map[string]int64{resourcev1.ResourceDeviceClassPrefix + "gpu": 1}
 	for i := range 40 {

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// snapshot is what was captured of a real cluster at one time.
+// snapshot is the recorded objects of a real cluster at one time.
 type snapshot struct {
 	pods   []corev1.Pod
 	claims []resourcev1.ResourceClaim
@@ -68,7 +68,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-func TestLivesOfSnapshots(t *testing.T) {
+func TestLifecyclesOfSnapshots(t *testing.T) {
 	for _, name := range append(snapshots(), "07a-example-drivers-binding-pending") {
 		t.Run(name, func(t *testing.T) {
 			var pods corev1.PodList

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fill puts a string into every field of an object that can have one: the path of
-// the field, {spec.containers.env.value}. Opaque parameters
-// and the like become JSON with one such member.
+// fill sets every string field of an object to the path of the field,
+// {spec.containers.env.value}. Opaque parameters and the like become JSON with
+// one such member.
 func fill(value reflect.Value, path string) {
 	switch value.Interface().(type) {
 	case metav1.Time, metav1.MicroTime, resource.Quantity, metav1.TypeMeta:
@@ -64,33 +64,32 @@ func fillField(field reflect.StructField, value reflect.Value, path string) {
 	}
 }
 
-// filled is an object with a string in every field.
+// filled returns an object with a string in every field.
 func filled[T any]() *T {
 	object := new(T)
 	fill(reflect.ValueOf(object).Elem(), "")
 	return object
 }
 
-// fieldsIn lists the fields that what is kept has strings of.
+// fieldsIn lists the fields whose strings the kept value contains.
 func fieldsIn(t *testing.T, kept any) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, match := range regexp.MustCompile(`\{[a-zA-Z.:]+\}`).FindAllString(everything(reflect.ValueOf(kept)), -1) {
+	for _, match := range regexp.MustCompile(`\{[a-zA-Z.:]+\}`).FindAllString(allText(reflect.ValueOf(kept)), -1) {
 		found[strings.Trim(match, "{}")] = true
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-// everything is all text within a value, that of fields which are not exported
-// too.
-func everything(value reflect.Value) string {
+// allText returns all text within a value, including unexported fields.
+func allText(value reflect.Value) string {
 	var text strings.Builder
 	switch value.Kind() {
 	case reflect.String:
 		text.WriteString(value.String() + "\n")
 	case reflect.Pointer, reflect.Interface:
 		if !value.IsNil() {
-			text.WriteString(everything(value.Elem()))
+			text.WriteString(allText(value.Elem()))
 		}
 	case reflect.Slice:
 		if value.Type().Elem().Kind() == reflect.Uint8 {
@@ -98,30 +97,30 @@ func everything(value reflect.Value) string {
 			break
 		}
 		for i := range value.Len() {
-			text.WriteString(everything(value.Index(i)))
+			text.WriteString(allText(value.Index(i)))
 		}
 	case reflect.Map:
 		for _, key := range value.MapKeys() {
-			text.WriteString(everything(key) + everything(value.MapIndex(key)))
+			text.WriteString(allText(key) + allText(value.MapIndex(key)))
 		}
 	case reflect.Struct:
 		for i := range value.NumField() {
-			text.WriteString(everything(value.Field(i)))
+			text.WriteString(allText(value.Field(i)))
 		}
 	default: // numbers and the like hold no text
 	}
 	return text.String()
 }
 
-// secretive reports whether a field may contain secrets, or is not needed.
-func secretive(field string) bool {
+// mayBeSecret reports whether a field may contain secrets, or is not needed.
+func mayBeSecret(field string) bool {
 	return regexp.MustCompile(`(?i)\.env|annotations|args|command|image|volume|config|opaque|parameters|\.data|secret|message|managedFields|labels|probe|lifecycle|securityContext|host`).MatchString(field)
 }
 
-// The API server sends whole pods. What is kept of one has no environment,
-// command, volume, image, message or annotation, and only the labels that are
-// wanted. The same holds for opaque parameters and annotations of claims.
-func TestWhatIsKept(t *testing.T) {
+// The API server sends whole pods. The kept part has no environment, command,
+// volume, image, message or annotation, and only the selected labels. The same
+// applies to opaque parameters and annotations of claims.
+func TestKeptFields(t *testing.T) {
 	pod, claim := filled[corev1.Pod](), filled[resourcev1.ResourceClaim]()
 	// The annotation of mirror pods is the only one that is read.
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = "{mirror}"
@@ -157,7 +156,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("%s nothing is kept: the test checks nothing", name)
 		}
 		for _, field := range fields {
-			if secretive(field) && !slices.Contains(meant, field) {
+			if mayBeSecret(field) && !slices.Contains(meant, field) {
 				t.Errorf("%s, %s is kept", name, field)
 			}
 		}
@@ -169,7 +168,7 @@ func TestWhatIsKept(t *testing.T) {
 		}
 	}
 	pod.Labels["wanted"] = "{wanted}"
-	if record, _ := NewPodRecord(pod, "wanted"); !strings.Contains(everything(reflect.ValueOf(record)), "{wanted}") {
+	if record, _ := NewPodRecord(pod, "wanted"); !strings.Contains(allText(reflect.ValueOf(record)), "{wanted}") {
 		t.Error("a label that is wanted is not kept")
 	}
 }

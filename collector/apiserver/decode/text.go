@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Limits of what is kept of one object, where whoever may create the object
-// decides how much there is. What exceeds them is ignored.
+// Limits of the kept part of one object, for fields whose size is set by the
+// creator of the object. The excess is ignored.
 const (
 	maxName       = 253  // bytes of a name that the API server does not check: the longest that one can have
 	maxUID        = 128  // bytes of a UID in a reference to another object; those of Kubernetes have 36

@@ -4,5 +4,5 @@
 // client-go's reflector on it and knows the status of the source; a Store keeps
 // the decoded values and passes on what changed as Events.
 //
-// The package knows nothing of what the objects mean.
+// The package does not depend on the meaning of the objects.
 package watch

@@ -21,9 +21,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// TestConnectionThatEndsUnanswered has a server that closes all
-// connections, which client-go makes an empty watch of.
-func TestConnectionThatEndsUnanswered(t *testing.T) {
+// TestConnectionClosedWithoutAnswer has a server that closes all connections,
+// which client-go reports as an empty watch.
+func TestConnectionClosedWithoutAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +63,8 @@ func TestReasonOfAFailure(t *testing.T) {
 	answer := func(status int, resource schema.GroupResource) error {
 		return apierrors.NewGenericServerResponse(status, "get", resource, "", "", 0, true)
 	}
-	// What a kube-apiserver says of a resource that it does not serve in a
-	// group that it does.
+	// The response of a kube-apiserver for a resource that it does not serve in
+	// a group that it does.
 	nameless := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},

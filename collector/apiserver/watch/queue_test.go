@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// laggingWatch is a session that is alive, and a queue whose events the test
-// takes.
+// laggingWatch returns a session that is up, and a queue whose events the test
+// receives.
 func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *queue) {
 	tracker := source.NewTracker("pods", slog.New(slog.DiscardHandler), now, nil)
 	s := newSession("pods", Options{Clock: now, Tracker: tracker}, Limits{}.orDefault())
@@ -24,9 +24,9 @@ func laggingWatch(now clock.Clock, events *apiwatch.FakeWatcher) (*session, *que
 	return s, newQueue(events, now, s.observeQueue)
 }
 
-// Events that are not processed count from when they arrived, also those for
-// which there is no room; the source is impaired while they wait for too long,
-// and up again once they are processed.
+// The lag counts from the arrival of the oldest event that is not processed,
+// including events that do not fit into the queue. A long lag impairs the
+// source until the events are processed.
 func TestLagOfAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.System()
@@ -72,8 +72,8 @@ func TestLagOfAWatch(t *testing.T) {
 	})
 }
 
-// A watch that ends passes on the events before its end.
-func TestQueueOfAWatchThatEnds(t *testing.T) {
+// A watch that ends delivers the events before its end.
+func TestQueueOfEndedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := apiwatch.NewFakeWithChanSize(1000, false)
 		_, q := laggingWatch(clock.System(), events)

@@ -24,7 +24,7 @@ type Options struct {
 	Tracker *source.Tracker
 	Changed func(alive bool) // called at every success and failure; it must not call the Watcher
 
-	// Optional says that the API server may not serve the collection, which is
+	// Optional means that the API server may not serve the collection, which is
 	// no failure then.
 	Optional bool
 }

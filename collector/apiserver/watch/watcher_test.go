@@ -21,8 +21,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// scripted is a fake API server of an empty collection of pods. Its watches
-// do what the script says, one after the other, and the last one again and again.
+// scripted is a fake API server with an empty collection of pods. Its watches
+// follow the script, in order; the last entry repeats.
 type scripted struct {
 	script   []func(context.Context) (apiwatch.Interface, error)
 	listable bool // else lists fail
@@ -32,7 +32,7 @@ type scripted struct {
 	changes []bool // whether alive, at each success and failure
 }
 
-// start runs a Watcher of the collection in the bubble of the test.
+// start runs a Watcher of the collection in the synctest bubble of the test.
 func (s *scripted) start(ctx context.Context) (w *Watcher, ended chan struct{}) {
 	changed := func(alive bool) { s.mu.Lock(); s.changes = append(s.changes, alive); s.mu.Unlock() }
 	w = testWatcher(changed, s.watch)
@@ -74,16 +74,16 @@ func (s *scripted) watch(ctx context.Context, _ metav1.ListOptions) (apiwatch.In
 	return next(ctx)
 }
 
-// seen is the number of watches so far, and whether it is
-// alive.
-func (s *scripted) seen() (watches int, alive bool) {
+// state returns the number of watches so far, and whether the watch is up.
+func (s *scripted) state() (watches int, alive bool) {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watches, len(s.changes) > 0 && s.changes[len(s.changes)-1]
 }
 
-// stream is a watch that delivers the events, and then nothing until it is ended.
+// stream returns a watch that delivers the events, and then nothing until it is
+// ended.
 func stream(events ...apiwatch.Event) func(context.Context) (apiwatch.Interface, error) {
 	return func(ctx context.Context) (apiwatch.Interface, error) {
 		opened := apiwatch.NewFakeWithChanSize(len(events), false)
@@ -95,7 +95,7 @@ func stream(events ...apiwatch.Event) func(context.Context) (apiwatch.Interface,
 	}
 }
 
-// ending is a watch that delivers the events and ends.
+// ending returns a watch that delivers the events and ends.
 func ending(events ...apiwatch.Event) func(context.Context) (apiwatch.Interface, error) {
 	return func(ctx context.Context) (apiwatch.Interface, error) {
 		opened, err := stream(events...)(ctx)
@@ -114,7 +114,7 @@ func bookmark() apiwatch.Event {
 	return apiwatch.Event{Type: apiwatch.Bookmark, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}}
 }
 
-// listed is the bookmark that ends a streamed list.
+// listed returns the bookmark that ends a streamed list.
 func listed() apiwatch.Event {
 	mark := bookmark()
 	mark.Object.(*corev1.Pod).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -126,7 +126,7 @@ func problem(err *apierrors.StatusError) apiwatch.Event {
 	return apiwatch.Event{Type: apiwatch.Error, Object: &status}
 }
 
-// running runs a test in a bubble of its own, with a Watcher of the script until
+// running runs a test in a synctest bubble, with a Watcher of the script until
 // the test ends.
 func running(t *testing.T, s *scripted, test func(*testing.T, *Watcher)) {
 	t.Helper()
@@ -145,15 +145,15 @@ func TestStreamThatStopsBeforeItsListIsComplete(t *testing.T) {
 	}}
 	running(t, s, func(t *testing.T, w *Watcher) {
 		time.Sleep(5 * time.Second)
-		if watches, alive := s.seen(); watches != 2 || !alive {
+		if watches, alive := s.state(); watches != 2 || !alive {
 			t.Errorf("while the second stream may still come: %d watches, alive %v", watches, alive)
 		}
 		time.Sleep(answerTimeout - 4*time.Second)
-		if _, alive := s.seen(); alive || statusOf(w).Errors == 0 {
+		if _, alive := s.state(); alive || statusOf(w).Errors == 0 {
 			t.Errorf("alive %v, %+v", alive, statusOf(w))
 		}
 		time.Sleep(maxDelay * 4)
-		if watches, alive := s.seen(); watches != 3 || !alive {
+		if watches, alive := s.state(); watches != 3 || !alive {
 			t.Errorf("it does not recover: %d watches, alive %v", watches, alive)
 		}
 	})
@@ -163,15 +163,15 @@ func TestUnansweredWatch(t *testing.T) {
 	s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){ending(listed(), bookmark()), unanswered, stream(listed())}}
 	running(t, s, func(t *testing.T, w *Watcher) {
 		time.Sleep(answerTimeout - time.Second)
-		if watches, alive := s.seen(); watches != 2 || !alive {
+		if watches, alive := s.state(); watches != 2 || !alive {
 			t.Errorf("given up too early: %d watches, alive %v", watches, alive)
 		}
 		time.Sleep(time.Second + watchInterval + firstDelay/2)
-		if _, alive := s.seen(); alive || statusOf(w).Reason != source.ReasonTimeout || statusOf(w).Errors != 1 {
+		if _, alive := s.state(); alive || statusOf(w).Reason != source.ReasonTimeout || statusOf(w).Errors != 1 {
 			t.Errorf("after %v: alive %v, %+v", answerTimeout, alive, statusOf(w))
 		}
 		time.Sleep(2 * maxDelay)
-		if watches, alive := s.seen(); watches != 3 || !alive {
+		if watches, alive := s.state(); watches != 3 || !alive {
 			t.Errorf("it does not recover: %d watches, alive %v", watches, alive)
 		}
 	})
@@ -183,7 +183,7 @@ func TestStreamsThatEndBeforeTheirListIsComplete(t *testing.T) {
 			s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){ending(bookmark())}, listable: listable}
 			running(t, s, func(t *testing.T, _ *Watcher) {
 				time.Sleep(time.Minute)
-				if watches, alive := s.seen(); watches < 5 || watches > 100 || alive != listable {
+				if watches, alive := s.state(); watches < 5 || watches > 100 || alive != listable {
 					t.Errorf("%d watches in a minute, alive %v", watches, alive)
 				}
 			})
@@ -195,7 +195,7 @@ func TestWatchesThatEndImmediately(t *testing.T) {
 	s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){ending(listed(), bookmark()), ending(bookmark())}}
 	running(t, s, func(t *testing.T, _ *Watcher) {
 		time.Sleep(time.Minute)
-		if watches, alive := s.seen(); watches < 50 || watches > 65 || !alive {
+		if watches, alive := s.state(); watches < 50 || watches > 65 || !alive {
 			t.Errorf("%d watches in a minute, alive %v", watches, alive)
 		}
 	})
@@ -206,7 +206,7 @@ func TestSilentWatch(t *testing.T) {
 		s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){stream(listed())}}
 		running(t, s, func(t *testing.T, w *Watcher) {
 			time.Sleep(time.Hour)
-			if watches, alive := s.seen(); watches < 15 || watches > 20 || !alive || statusOf(w).Errors != 0 {
+			if watches, alive := s.state(); watches < 15 || watches > 20 || !alive || statusOf(w).Errors != 0 {
 				t.Errorf("%d watches in an hour, alive %v, %+v", watches, alive, statusOf(w))
 			}
 		})
@@ -215,7 +215,7 @@ func TestSilentWatch(t *testing.T) {
 		s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){stream(listed()), unanswered}}
 		running(t, s, func(t *testing.T, _ *Watcher) {
 			time.Sleep(silenceTimeout + answerTimeout + time.Second)
-			if _, alive := s.seen(); alive {
+			if _, alive := s.state(); alive {
 				t.Error("a connection that died is taken for an open watch")
 			}
 		})
@@ -224,14 +224,14 @@ func TestSilentWatch(t *testing.T) {
 		s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){bookmarking}}
 		running(t, s, func(t *testing.T, _ *Watcher) {
 			time.Sleep(time.Hour)
-			if watches, alive := s.seen(); watches != 1 || !alive {
+			if watches, alive := s.state(); watches != 1 || !alive {
 				t.Errorf("%d watches in an hour, alive %v", watches, alive)
 			}
 		})
 	})
 }
 
-// bookmarking is a watch that delivers a bookmark every minute.
+// bookmarking returns a watch that delivers a bookmark every minute.
 func bookmarking(ctx context.Context) (apiwatch.Interface, error) {
 	events := apiwatch.NewRaceFreeFake()
 	events.Action(apiwatch.Bookmark, listed().Object)
@@ -283,7 +283,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// aPod is the event of a new pod.
+// aPod returns the event of a new pod.
 func aPod(name string) apiwatch.Event {
 	return apiwatch.Event{Type: apiwatch.Added, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}}
 }
@@ -305,7 +305,7 @@ func TestSlowStream(t *testing.T) {
 	s := &scripted{script: []func(context.Context) (apiwatch.Interface, error){slow}}
 	running(t, s, func(t *testing.T, w *Watcher) {
 		time.Sleep(5 * answerTimeout)
-		if watches, alive := s.seen(); watches != 1 || !alive || statusOf(w).Errors != 0 {
+		if watches, alive := s.state(); watches != 1 || !alive || statusOf(w).Errors != 0 {
 			t.Errorf("%d watches, alive %v, %+v", watches, alive, statusOf(w))
 		}
 	})
@@ -372,10 +372,10 @@ func statusOf(w *Watcher) source.Status {
 	return status
 }
 
-// middle is the middle of what is random.
+// middle returns the middle of the interval, in place of a random value.
 func middle(limit time.Duration) time.Duration { return limit / 2 }
 
-func TestListIsFreshOnceAWatchContinuesFromIt(t *testing.T) {
+func TestListIsFreshWithContinuingWatch(t *testing.T) {
 	alive := false
 	w := testWatcher(func(now bool) { alive = now }, func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { return apiwatch.NewFake(), nil })
 	defer w.stop()

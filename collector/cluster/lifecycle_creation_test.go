@@ -7,9 +7,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// A claim that could not be made has no class of its own: the judge says it,
-// from the template. What nobody knows in time has none.
-func TestFailuresToMakeAClaim(t *testing.T) {
+// A claim that could not be created has no class of its own: the verdict has
+// it, from the template. Without a verdict in time, the failure has no class.
+func TestClaimCreationFailures(t *testing.T) {
 	const known, unknown = `dra_allocation_failures_total{deviceclass="gpu.example.com",reason="claim_creation_failed"}`, `dra_allocation_failures_total{deviceclass="",reason="claim_creation_failed"}`
 	p := pod("a/p", 10, "gpu<one")
 	group := dra.Group{Ref: dra.PodRef{Namespace: "a", Name: "gang"}, UID: "uid-gang", Claims: []dra.PodClaim{{Name: "gpu", Template: "one"}}}
@@ -20,12 +20,12 @@ func TestFailuresToMakeAClaim(t *testing.T) {
 	made.MadeFor, made.PodClaim = dra.Consumer{Resource: "pods", Name: "p", UID: p.UID}, "gpu"
 	for _, test := range []struct {
 		name        string
-		pods        []any // that are there before the event
-		later       []any // that come five seconds after it
-		group       bool  // the event speaks of
+		pods        []any // that exist before the event
+		later       []any // that are created five seconds after it
+		group       bool  // the event refers to the group
 		message     string
 		judged      bool
-		none, class string // of which there are so many a second later, and 12 seconds later
+		none, class string // expected counts, one digit after a second and one after 12 seconds
 	}{
 		{name: "judged", pods: []any{p}, judged: true, class: "1 1"},
 		{name: "judged too late", pods: []any{p}, none: "0 1"},
@@ -39,27 +39,27 @@ func TestFailuresToMakeAClaim(t *testing.T) {
 		{name: "of a group that is not known", pods: []any{member}, group: true, judged: true, class: "1 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHall(t)
-			h.tell(claim("a/other", 0))
+			h := newHarness(t)
+			h.update(claim("a/other", 0))
 			h.step(time.Second)
-			h.expect(unknown+" 0\n"+known+" 0", known, unknown)
+			h.expectRows(unknown+" 0\n"+known+" 0", known, unknown)
 			if test.judged {
-				h.facts.Verdicts = []dra.Verdict{judged(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
+				h.facts.Verdicts = []dra.Verdict{verdictFor(p, "gpu", dra.ReasonInsufficient, "m", 1, 1)}
 			}
 			trouble := dra.Trouble{Name: "a/e", Pod: p.Ref, PodUID: p.UID, Message: test.message, Count: 3, Last: second(12)}
 			if test.group {
 				trouble.Pod, trouble.PodUID = group.Ref, group.UID
 			}
-			h.tell(append(test.pods, trouble)...)
+			h.update(append(test.pods, trouble)...)
 			h.step(time.Second)
-			h.failed(known, test.class, 0)
-			h.failed(unknown, test.none, 0)
+			h.expectFailures(known, test.class, 0)
+			h.expectFailures(unknown, test.none, 0)
 			h.step(4 * time.Second)
-			h.tell(test.later...)
+			h.update(test.later...)
 			h.step(time.Second)
 			h.step(7 * time.Second)
-			h.failed(known, test.class, 2)
-			h.failed(unknown, test.none, 2)
+			h.expectFailures(known, test.class, 2)
+			h.expectFailures(unknown, test.none, 2)
 			if len(h.state.failures.deferred) > 0 {
 				t.Error("something is still owed")
 			}
@@ -67,15 +67,15 @@ func TestFailuresToMakeAClaim(t *testing.T) {
 	}
 }
 
-// failed fails the test unless a series has the value that the digit at this
-// place says; of no digits, 0.
-func (h *hall) failed(series, digits string, at int) {
+// expectFailures fails the test unless a series has the value of the digit at
+// this index; 0 without digits.
+func (h *harness) expectFailures(series, digits string, at int) {
 	h.t.Helper()
 	want := "0"
 	if digits != "" {
 		want = digits[at : at+1]
 	}
-	if got := trimmed(h.page(series)); got != trimmed(series+" "+want) {
+	if got := unindented(h.exposition(series)); got != unindented(series+" "+want) {
 		h.t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -9,48 +9,48 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// lifecycles lets claims and their pods come and go, a hundred at a time. Of
-// each three pods one is deleted before it has started, after it had waited for
-// a few reasons. It returns how many traces were told.
-func (c *crowd) lifecycles(count int) (told int) {
+// lifecycles creates and deletes claims and their pods, a hundred at a time.
+// One pod in three is deleted before its start, after a few pending reasons. It
+// returns the number of traces.
+func (c *benchCluster) lifecycles(count int) (traces int) {
 	for last := c.next + count; c.next < last; {
 		const together = 100
 		for stage := range 8 {
 			for i := range together {
 				c.lifecycle(c.next+i, stage)
 			}
-			told += len(c.step().Traces)
+			traces += len(c.step().Traces)
 			c.now = c.now.Add(3 * time.Second)
 		}
 		c.next += together
 	}
-	return told
+	return traces
 }
 
-func (c *crowd) lifecycle(i, stage int) {
-	claim, pod := crowdClaim(i, stage > 2), crowdPod(i, c.now.Wall, false)
+func (c *benchCluster) lifecycle(i, stage int) {
+	claim, pod := benchClaim(i, stage > 2), benchPod(i, c.now.Wall, false)
 	claim.Created = c.now.Wall
 	switch {
 	case stage == 0:
-		c.tell(true, Change{Claim: claim})
+		c.deliver(true, Change{Claim: claim})
 	case stage == 1:
-		c.tell(true, Change{Pod: pod})
+		c.deliver(true, Change{Pod: pod})
 	case stage == 2:
 		pod.Unschedulable = fmt.Sprintf("0/%d nodes are available: %d Insufficient cpu.", i, i)
-		c.tell(true, Change{Pod: pod})
+		c.deliver(true, Change{Pod: pod})
 	case stage == 3:
-		c.tell(true, Change{Claim: claim})
+		c.deliver(true, Change{Claim: claim})
 	case stage == 4:
 		pod.Node, pod.Scheduled = "node", c.now.Wall
-		c.tell(true, Change{Pod: pod})
-		c.tell(true, Change{Trouble: &dra.Trouble{Name: "event", Kind: dra.TroublePreparation, Pod: pod.Ref, PodUID: pod.UID, Message: "no driver", Count: int64(i)}})
+		c.deliver(true, Change{Pod: pod})
+		c.deliver(true, Change{Trouble: &dra.Trouble{Name: "event", Kind: dra.TroublePreparation, Pod: pod.Ref, PodUID: pod.UID, Message: "no driver", Count: int64(i)}})
 	case stage == 5 && i%3 > 0:
 		pod.Node, pod.Scheduled, pod.Sandbox, pod.Started = "node", c.now.Wall, c.now.Wall, c.now.Wall
-		c.tell(true, Change{Pod: pod})
+		c.deliver(true, Change{Pod: pod})
 	case stage == 6:
-		c.tell(true, Change{Gone: true, Pod: pod})
+		c.deliver(true, Change{Gone: true, Pod: pod})
 	case stage == 7:
-		c.tell(true, Change{Gone: true, Claim: claim})
+		c.deliver(true, Change{Gone: true, Claim: claim})
 	}
 }
 
@@ -58,14 +58,14 @@ func TestTenThousandLifecyclesLeaveNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lets 12,000 claims come and go")
 	}
-	c := newTracedCrowd(0, 0, true)
+	c := newTracedBenchCluster(0, 0, true)
 	c.lifecycles(2000)
 	before := heap()
-	told := c.lifecycles(10000)
+	traces := c.lifecycles(10000)
 	after := heap()
 	t.Logf("the heap grew by %.0f kB", (after-before)/1e3)
-	if told != 10000 {
-		t.Errorf("%d traces, want one for each pod", told)
+	if traces != 10000 {
+		t.Errorf("%d traces, want one for each pod", traces)
 	}
 	if after-before > 500e3 {
 		t.Errorf("the heap grew by %.0f kB", (after-before)/1e3)
@@ -76,11 +76,11 @@ func TestTenThousandLifecyclesLeaveNothing(t *testing.T) {
 	}
 }
 
-// What waits with a trace costs little, and what has started nothing.
-func TestMemoryOfWaitingTraces(t *testing.T) {
+// A pending pod with a trace costs little memory, and without traces none.
+func TestMemoryOfPendingTraces(t *testing.T) {
 	const pods = 2000
 	size := func(traces bool) float64 {
-		c := newTracedCrowd(0, 0, traces)
+		c := newTracedBenchCluster(0, 0, traces)
 		for stage := range 3 {
 			for i := range pods {
 				c.lifecycle(i, stage)
@@ -92,7 +92,7 @@ func TestMemoryOfWaitingTraces(t *testing.T) {
 			t.Errorf("%d pods have a history, traces wanted: %v", histories, traces)
 		}
 		with := heap()
-		c.state.traces.histories = nil // what they are, without the rest
+		c.state.traces.histories = nil // the histories alone
 		without := heap()
 		runtime.KeepAlive(c)
 		return (with - without) / pods
@@ -104,19 +104,19 @@ func TestMemoryOfWaitingTraces(t *testing.T) {
 	}
 }
 
-// However many pods wait, and however often they are told something else, what
-// is kept of it is bounded; and the last of it is what is told.
-func TestMemoryOfWordsIsBounded(t *testing.T) {
+// The notes of pending pods are bounded, whatever the number of pods and of
+// messages. The last message is always reported.
+func TestMemoryOfNotesIsBounded(t *testing.T) {
 	const pods, times = 4000, 40
-	c := newTracedCrowd(0, 0, true)
+	c := newTracedBenchCluster(0, 0, true)
 	for k := range times {
 		for i := range pods {
 			if k == 0 {
 				c.lifecycle(i, 0)
 			}
-			pod := crowdPod(i, c.now.Wall, false)
+			pod := benchPod(i, c.now.Wall, false)
 			pod.Unschedulable = fmt.Sprintf("0/9 nodes are available: 9 Insufficient cpu-%d.", k)
-			c.tell(true, Change{Pod: pod})
+			c.deliver(true, Change{Pod: pod})
 		}
 		c.step()
 		c.now = c.now.Add(3 * time.Second)
@@ -125,14 +125,14 @@ func TestMemoryOfWordsIsBounded(t *testing.T) {
 		t.Errorf("%d notes are kept, of at most %d", kept, maxAllNotes)
 	}
 	for i := range pods {
-		c.tell(true, Change{Gone: true, Pod: crowdPod(i, c.now.Wall, false)})
+		c.deliver(true, Change{Gone: true, Pod: benchPod(i, c.now.Wall, false)})
 	}
-	told := c.step().Traces
-	if len(told) != pods || c.state.traces.notes != 0 {
-		t.Errorf("%d traces, and %d notes are left", len(told), c.state.traces.notes)
+	traces := c.step().Traces
+	if len(traces) != pods || c.state.traces.notes != 0 {
+		t.Errorf("%d traces, and %d notes are left", len(traces), c.state.traces.notes)
 	}
-	for i := range told {
-		span := told[i].Spans[1]
+	for i := range traces {
+		span := traces[i].Spans[1]
 		if n := len(span.Events); n+span.Lost != times || span.Events[n-1].Message != fmt.Sprint("not diagnosed yet; Insufficient cpu-", times-1) {
 			t.Fatalf("%d events, %d lost, the last is %+v", n, span.Lost, span.Events[n-1])
 		}
@@ -143,7 +143,7 @@ func TestMemoryOfWordsIsBounded(t *testing.T) {
 func BenchmarkLifecycles(b *testing.B) {
 	for _, traces := range []bool{false, true} {
 		b.Run(fmt.Sprintf("traces=%v", traces), func(b *testing.B) {
-			c := newTracedCrowd(0, 0, traces)
+			c := newTracedBenchCluster(0, 0, traces)
 			b.ReportAllocs()
 			for b.Loop() {
 				c.lifecycles(10000)

@@ -10,20 +10,20 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// A walk is a saga in which anything happens, in any order.
-type walk struct {
-	*saga
+// A randomWalk makes random changes to a test cluster, in any order.
+type randomWalk struct {
+	*testCluster
 	random *rand.Rand
 	time   float64
-	due    map[trace.ID]float64 // of pods that started live, and when
+	due    map[trace.ID]float64 // expected traces of pods whose start was observed live, with its time
 }
 
-func (w *walk) claimName() string { return fmt.Sprint("c", w.random.IntN(3)) }
+func (w *randomWalk) claimName() string { return fmt.Sprint("c", w.random.IntN(3)) }
 
-func (w *walk) podName() string { return fmt.Sprint("p", w.random.IntN(4)) }
+func (w *randomWalk) podName() string { return fmt.Sprint("p", w.random.IntN(4)) }
 
-// act does one thing, if it can be done.
-func (w *walk) act() {
+// act makes one change, if it is possible.
+func (w *randomWalk) act() {
 	w.time += w.random.ExpFloat64() * 4
 	w.at(w.time)
 	if claim := w.claimName(); w.random.IntN(2) == 0 {
@@ -33,7 +33,7 @@ func (w *walk) act() {
 	w.actOnPod(w.podName())
 }
 
-func (w *walk) actOnClaim(name string) {
+func (w *randomWalk) actOnClaim(name string) {
 	life, there := w.claims[name]
 	pod := w.podName()
 	_, known := w.pods[pod]
@@ -57,7 +57,7 @@ func (w *walk) actOnClaim(name string) {
 	}
 }
 
-func (w *walk) actOnPod(name string) {
+func (w *randomWalk) actOnPod(name string) {
 	life, there := w.pods[name]
 	if !there {
 		w.pod(name, uses(w.claimName()))
@@ -70,7 +70,7 @@ func (w *walk) actOnPod(name string) {
 	case action == 0:
 		w.gonePod(name)
 	case action == 1:
-		w.pod(name, deletedNow(w.saga))
+		w.pod(name, deletedNow(w.testCluster))
 	case action == 2:
 		w.pod(name, terminal)
 	case action == 3:
@@ -78,11 +78,11 @@ func (w *walk) actOnPod(name string) {
 			p.Unschedulable = fmt.Sprint("0/3 nodes are available: ", w.random.IntN(3), " Insufficient cpu.")
 		})
 	case action == 4:
-		w.trouble(dra.TroubleKind(w.random.IntN(2)), fmt.Sprint("ns/", w.random.IntN(5)), name, "no", int64(w.random.IntN(9)))
+		w.warning(dra.TroubleKind(w.random.IntN(2)), fmt.Sprint("ns/", w.random.IntN(5)), name, "no", int64(w.random.IntN(9)))
 	case action == 5:
-		w.missed(func(*saga) { w.actOnClaim(w.claimName()) }).relist()
+		w.unreported(func(*testCluster) { w.actOnClaim(w.claimName()) }).relist()
 	case action == 6:
-		w.begin()
+		w.restartExporter()
 	case life.Node == "":
 		w.pod(name, w.bound([]string{"new", "old"}[w.random.IntN(2)]))
 	case life.Sandbox.IsZero() && action < 10:
@@ -92,8 +92,8 @@ func (w *walk) actOnPod(name string) {
 	}
 }
 
-// start notes of whom a trace is due.
-func (w *walk) start(name string) {
+// start starts a pod and records the expected traces.
+func (w *randomWalk) start(name string) {
 	life := w.pods[name]
 	for _, ref := range life.Claims {
 		if claim, there := w.claims[ref.Claim]; there && !life.Terminal {
@@ -103,9 +103,10 @@ func (w *walk) start(name string) {
 	w.pod(name, w.started)
 }
 
-// begin restarts the exporter. What waited for another watch is not told then.
-func (w *walk) begin() {
-	w.rest(w.time)
+// restartExporter restarts the exporter. Traces that waited for another watch
+// are not reported then.
+func (w *randomWalk) restartExporter() {
+	w.idleUntil(w.time)
 	for id, since := range w.due {
 		if w.time-since <= claimDelay.Seconds() && !slices.ContainsFunc(w.traced, func(t trace.Trace) bool { return t.ID() == id }) {
 			delete(w.due, id)
@@ -114,12 +115,12 @@ func (w *walk) begin() {
 	w.restart()
 }
 
-// However pods, claims and the exporter come and go, a trace is told once, and
-// nothing is kept once they are gone.
-func TestAnyHistoryHasEachTraceOnce(t *testing.T) {
-	failed, told := map[string]int{}, 0
+// Whatever happens to pods, claims and the exporter, each trace is reported
+// once, and nothing is kept of deleted objects.
+func TestEachTraceIsReportedOnce(t *testing.T) {
+	failed, traces := map[string]int{}, 0
 	for seed := range uint64(80) {
-		w := &walk{saga: newSaga(t), random: rand.New(rand.NewPCG(seed, 7)), due: map[trace.ID]float64{}}
+		w := &randomWalk{testCluster: newTestCluster(t), random: rand.New(rand.NewPCG(seed, 7)), due: map[trace.ID]float64{}}
 		for range 250 {
 			w.act()
 		}
@@ -129,30 +130,30 @@ func TestAnyHistoryHasEachTraceOnce(t *testing.T) {
 		for _, name := range sorted(w.claims) {
 			w.goneClaim(name)
 		}
-		w.rest(w.time + 11)
+		w.idleUntil(w.time + 11)
 		w.check(failed)
-		if told += len(w.traced); t.Failed() {
+		if traces += len(w.traced); t.Failed() {
 			t.Fatalf("with the seed %d", seed)
 		}
 	}
-	t.Logf("%d traces: %v", told, failed)
-	for _, word := range []string{"", trace.FailedPodDeleted, trace.FailedPodFailed, trace.FailedClaimDeleted, trace.FailedBinding, trace.FailedReservationLost} {
-		if failed[word] < 10 {
-			t.Errorf("%d spans that have failed for %q: too few to show anything", failed[word], word)
+	t.Logf("%d traces: %v", traces, failed)
+	for _, reason := range []string{"", trace.FailedPodDeleted, trace.FailedPodFailed, trace.FailedClaimDeleted, trace.FailedBinding, trace.FailedReservationLost} {
+		if failed[reason] < 10 {
+			t.Errorf("%d spans that have failed for %q: too few to show anything", failed[reason], reason)
 		}
 	}
 }
 
-func (w *walk) check(failed map[string]int) {
+func (w *randomWalk) check(failed map[string]int) {
 	seen := map[trace.ID]bool{}
 	for i := range w.traced {
-		told := &w.traced[i]
-		if seen[told.ID()] {
-			w.t.Errorf("told twice:\n%s", w.text(told))
+		reported := &w.traced[i]
+		if seen[reported.ID()] {
+			w.t.Errorf("told twice:\n%s", w.text(reported))
 		}
-		seen[told.ID()] = true
-		w.sound(told, false)
-		for _, span := range told.Spans {
+		seen[reported.ID()] = true
+		w.checkSpans(reported, false)
+		for _, span := range reported.Spans {
 			failed[span.Failed]++
 		}
 	}

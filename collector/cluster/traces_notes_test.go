@@ -8,8 +8,8 @@ import (
 )
 
 func TestEventsOfTraces(t *testing.T) {
-	for _, test := range []traced{
-		{"what the scheduler says", func(s *saga) {
+	for _, test := range []traceCase{
+		{"what the scheduler says", func(s *testCluster) {
 			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
 			s.claim("c").pod("a", uses("c")).at(1).pod("a", says("0/3 nodes are available: 3 cannot allocate all claims."))
 			s.at(30).pod("a", says("0/3 nodes are available: 3 Insufficient cpu."))
@@ -24,7 +24,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 60 to 61
 			- preparation 61 to 62
 			- start 62 to 63`},
-		{"what did not last is none", func(s *saga) {
+		{"what did not last is none", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).pod("a", func(p *dra.PodLife) { p.Gated = true }).at(1.5).pod("a", func(p *dra.PodLife) { p.Gated = false })
 			s.at(1.9).claim("c", s.allocated("a")).run("a", "new", 61, 62, 63)
 		}, `
@@ -34,7 +34,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 1.9 to 61
 			- preparation 61 to 62
 			- start 62 to 63`},
-		{"what came back at once is one", func(s *saga) {
+		{"what came back at once is one", func(s *testCluster) {
 			says := func(words string) func(*dra.PodLife) { return func(p *dra.PodLife) { p.Unschedulable = words } }
 			s.claim("c").pod("a", uses("c"), says("0/3 nodes are available: 3 Insufficient cpu."))
 			for i := range 5 {
@@ -49,9 +49,9 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 60 to 61
 			- preparation 61 to 62
 			- start 62 to 63`},
-		{"a claim that could not be made for the group of a pod that came later", func(s *saga) {
+		{"a claim that could not be made for the group of a pod that came later", func(s *testCluster) {
 			failed := func(name, message string) {
-				s.tell(Change{Live: true, Trouble: &dra.Trouble{Name: name, Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "ns", Name: "g"}, PodUID: "group-g", Message: message, Count: 1, Last: s.stamp("server")}})
+				s.deliver(Change{Live: true, Trouble: &dra.Trouble{Name: name, Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "ns", Name: "g"}, PodUID: "group-g", Message: message, Count: 1, Last: s.stamp("server")}})
 			}
 			s.group("g", dra.PodClaim{Name: "gpu", Template: "t"}, dra.PodClaim{Name: "nic", Template: "t"})
 			s.at(1)
@@ -69,20 +69,20 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 11 to 12
 			- preparation 12 to 13
 			- start 13 to 14`},
-		{"an event of a claim that the pod has not", func(s *saga) {
+		{"an event of a claim that the pod has not", func(s *testCluster) {
 			s.pod("a", fromTemplate("gpu")).at(1)
 			for i := range 100 {
-				s.trouble(dra.TroubleCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
+				s.warning(dra.TroubleCreation, fmt.Sprint("ns/e", i), "a", fmt.Sprintf("PodResourceClaim other-%d: no", i), 1)
 			}
 			if refs := s.history("a").refs; len(refs) > 1 {
 				s.t.Errorf("%d refs of a pod with one claim", len(refs))
 			}
 			s.at(2).gonePod("a")
 		}, ``},
-		{"devices that cannot be prepared", func(s *saga) {
+		{"devices that cannot be prepared", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c")).at(1).claim("c", s.allocated("a")).at(2).pod("a", s.bound("new"))
-			s.at(3).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 1).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
-			s.relist().trouble(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.at(3).warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 1).at(5).warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
+			s.relist().warning(dra.TroublePreparation, "ns/e", "a", "driver d is not registered", 2)
 			s.at(8).pod("a", s.sandbox).at(9).pod("a", s.started)
 		}, `
 			c of a, class gpu, on new
@@ -93,8 +93,8 @@ func TestEventsOfTraces(t *testing.T) {
 			! 3 FailedPrepareDynamicResources preparation_failed: driver d is not registered
 			! 5 FailedPrepareDynamicResources preparation_failed: driver d is not registered
 			- start 8 to 9`},
-		{"a claim that could not be made comes before its wait", func(s *saga) {
-			s.pod("a", fromTemplate("gpu")).at(1).trouble(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: exceeded quota", 1)
+		{"a claim that could not be made comes before its wait", func(s *testCluster) {
+			s.pod("a", fromTemplate("gpu")).at(1).warning(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: exceeded quota", 1)
 			s.at(30).claim("a-gpu-x", func(c *dra.ClaimLife) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
 			}).at(31).claim("a-gpu-x", s.allocated("a")).run("a", "new", 32, 33, 34)
@@ -107,7 +107,7 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 31 to 32
 			- preparation 32 to 33
 			- start 33 to 34`},
-		{"those of one claim are not another's", func(s *saga) {
+		{"those of one claim are not another's", func(s *testCluster) {
 			s.claim("c").pod("a", uses("c", "d")).at(10).claim("d").at(20).claim("c", s.allocated("a")).claim("d", s.allocated("a")).run("a", "new", 21, 22, 23)
 		}, `
 			c of a, class gpu, on new
@@ -125,9 +125,9 @@ func TestEventsOfTraces(t *testing.T) {
 			- scheduling 20 to 21
 			- preparation 21 to 22
 			- start 22 to 23`},
-		{"told before the pod", func(s *saga) {
-			s.missed(func(s *saga) { s.pod("a", fromTemplate("gpu")) })
-			s.at(1).trouble(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLife) {
+		{"told before the pod", func(s *testCluster) {
+			s.unreported(func(s *testCluster) { s.pod("a", fromTemplate("gpu")) })
+			s.at(1).warning(dra.TroubleCreation, "ns/e", "a", "PodResourceClaim gpu: no", 1).at(1.2).pod("a").claim("a-gpu-x", func(c *dra.ClaimLife) {
 				c.MadeFor, c.PodClaim = dra.Consumer{Resource: "pods", Name: "a", UID: s.pods["a"].UID}, "gpu"
 			}).at(5).gonePod("a")
 		}, `

@@ -12,17 +12,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// A saga is a small cluster whose objects tests change, at known instants. It
-// tells the reducer of them as the API server would: in whole seconds, by
-// clocks that may be off, live or in a list.
-type saga struct {
-	t      testing.TB
-	config Config
-	state  State
-	now    clock.Instant
-	began  clock.Instant
-	off    map[string]time.Duration // by which a clock is ahead of ours: server, scheduler, kubelet
-	lazy   bool                     // steps only when it is told to
+// A testCluster is a small cluster whose objects tests change at known times.
+// It delivers the changes to the reducer as the API server does: with
+// timestamps in whole seconds, of clocks that may be skewed, by a watch or in a
+// list.
+type testCluster struct {
+	t          testing.TB
+	config     Config
+	state      State
+	now        clock.Instant
+	began      clock.Instant
+	off        map[string]time.Duration // how far a clock is ahead of ours: server, scheduler, kubelet
+	manualStep bool                     // makes a step only when step is called
 
 	claims  map[string]*dra.ClaimLife
 	pods    map[string]*dra.PodLife
@@ -36,35 +37,35 @@ type saga struct {
 	last     Snapshot
 }
 
-func newSaga(t testing.TB) *saga {
-	config := Config{Interval: time.Second, Traces: true, Once: true} // nobody diagnoses
+func newTestCluster(t testing.TB) *testCluster {
+	config := Config{Interval: time.Second, Traces: true, Once: true} // there are no diagnoses
 	began := clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}
-	s := &saga{t: t, config: config, state: NewState(config), now: began, began: began, off: map[string]time.Duration{},
+	s := &testCluster{t: t, config: config, state: NewState(config), now: began, began: began, off: map[string]time.Duration{},
 		claims: map[string]*dra.ClaimLife{}, pods: map[string]*dra.PodLife{}, groups: map[string]*dra.Group{}, nodes: map[string]*dra.NodeLife{}}
 	s.node("new", true)
 	s.node("old", false)
 	return s
 }
 
-// at sets the time, in seconds after the beginning.
-func (s *saga) at(seconds float64) *saga {
+// at sets the time, in seconds after the start.
+func (s *testCluster) at(seconds float64) *testCluster {
 	after := time.Duration(seconds * float64(time.Second))
 	s.now = clock.Instant{Wall: s.began.Wall.Add(after), Elapsed: s.began.Elapsed + after}
 	return s
 }
 
-// stamp is what a clock writes down now.
-func (s *saga) stamp(which string) time.Time {
+// stamp returns the present time by a clock, in whole seconds.
+func (s *testCluster) stamp(which string) time.Time {
 	return s.now.Wall.Add(s.off[which]).Truncate(time.Second)
 }
 
-func (s *saga) uid() string {
+func (s *testCluster) uid() string {
 	s.uids++
 	return fmt.Sprint("uid-", s.uids)
 }
 
-// claim changes a claim, or makes it.
-func (s *saga) claim(name string, edit ...func(*dra.ClaimLife)) *saga {
+// claim changes or creates a claim.
+func (s *testCluster) claim(name string, edit ...func(*dra.ClaimLife)) *testCluster {
 	now := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, Classes: []string{"gpu"}, Created: s.stamp("server")}
 	if before, known := s.claims[name]; known {
 		now = *before
@@ -75,11 +76,11 @@ func (s *saga) claim(name string, edit ...func(*dra.ClaimLife)) *saga {
 		e(&now)
 	}
 	s.claims[name] = &now
-	return s.tell(Change{Live: true, Claim: &now})
+	return s.deliver(Change{Live: true, Claim: &now})
 }
 
-// pod changes a pod, or makes it.
-func (s *saga) pod(name string, edit ...func(*dra.PodLife)) *saga {
+// pod changes or creates a pod.
+func (s *testCluster) pod(name string, edit ...func(*dra.PodLife)) *testCluster {
 	now := dra.PodLife{Ref: dra.PodRef{Namespace: "ns", Name: name}, Created: s.stamp("server")}
 	if before, known := s.pods[name]; known {
 		now = *before
@@ -90,81 +91,81 @@ func (s *saga) pod(name string, edit ...func(*dra.PodLife)) *saga {
 		e(&now)
 	}
 	s.pods[name] = &now
-	return s.tell(Change{Live: true, Pod: &now})
+	return s.deliver(Change{Live: true, Pod: &now})
 }
 
-func (s *saga) node(name string, prompt bool) *saga {
+func (s *testCluster) node(name string, prompt bool) *testCluster {
 	s.nodes[name] = &dra.NodeLife{Name: name, SandboxPrompt: prompt}
-	return s.tell(Change{Live: true, Node: s.nodes[name]})
+	return s.deliver(Change{Live: true, Node: s.nodes[name]})
 }
 
-func (s *saga) group(name string, claims ...dra.PodClaim) *saga {
+func (s *testCluster) group(name string, claims ...dra.PodClaim) *testCluster {
 	g := &dra.Group{Ref: dra.PodRef{Namespace: "ns", Name: name}, UID: "group-" + name, Claims: claims}
 	s.groups[name] = g
-	return s.tell(Change{Live: true, Group: g})
+	return s.deliver(Change{Live: true, Group: g})
 }
 
-func (s *saga) goneClaim(name string) *saga {
+func (s *testCluster) goneClaim(name string) *testCluster {
 	claim := s.claims[name]
 	delete(s.claims, name)
-	return s.tell(Change{Live: true, Gone: true, Claim: claim})
+	return s.deliver(Change{Live: true, Gone: true, Claim: claim})
 }
 
-func (s *saga) gonePod(name string) *saga {
+func (s *testCluster) gonePod(name string) *testCluster {
 	pod := s.pods[name]
 	delete(s.pods, name)
-	return s.tell(Change{Live: true, Gone: true, Pod: pod})
+	return s.deliver(Change{Live: true, Gone: true, Pod: pod})
 }
 
-func (s *saga) tell(change Change) *saga {
+func (s *testCluster) deliver(change Change) *testCluster {
 	change.At = s.now
 	s.changes = append(s.changes, change)
-	if !s.lazy {
+	if !s.manualStep {
 		s.step()
 	}
 	return s
 }
 
-func (s *saga) step() {
+func (s *testCluster) step() {
 	state, snapshot, _ := Step(s.state, Facts{Changes: s.changes, Synced: Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}}, s.now)
 	s.state, s.last, s.changes = state, snapshot, nil
 	s.observed = append(s.observed, snapshot.Observations...)
 	s.traced = append(s.traced, snapshot.Traces...)
 }
 
-// missed changes something of which no watch tells.
-func (s *saga) missed(change func(*saga)) *saga {
-	lazy, before := s.lazy, len(s.changes)
-	s.lazy = true
+// unreported makes a change that no watch delivers.
+func (s *testCluster) unreported(change func(*testCluster)) *testCluster {
+	manual, before := s.manualStep, len(s.changes)
+	s.manualStep = true
 	change(s)
-	s.changes, s.lazy = s.changes[:before], lazy
+	s.changes, s.manualStep = s.changes[:before], manual
 	return s
 }
 
-// relist tells of everything there is, as a list does.
-func (s *saga) relist() *saga {
-	lazy := s.lazy
-	s.lazy = true
+// relist delivers all objects, as a list does.
+func (s *testCluster) relist() *testCluster {
+	manual := s.manualStep
+	s.manualStep = true
 	for _, name := range sorted(s.claims) {
-		s.tell(Change{Claim: s.claims[name]})
+		s.deliver(Change{Claim: s.claims[name]})
 	}
 	for _, name := range sorted(s.groups) {
-		s.tell(Change{Group: s.groups[name]})
+		s.deliver(Change{Group: s.groups[name]})
 	}
 	for _, name := range sorted(s.pods) {
-		s.tell(Change{Pod: s.pods[name]})
+		s.deliver(Change{Pod: s.pods[name]})
 	}
 	for _, name := range sorted(s.nodes) {
-		s.tell(Change{Node: s.nodes[name]})
+		s.deliver(Change{Node: s.nodes[name]})
 	}
-	if s.lazy = lazy; !lazy {
+	if s.manualStep = manual; !manual {
 		s.step()
 	}
 	return s
 }
 
-// restart begins anew, with the clock of another process.
-func (s *saga) restart() *saga {
+// restart starts again with an empty state and the clock of a new process.
+func (s *testCluster) restart() *testCluster {
 	s.began.Elapsed -= s.now.Elapsed - time.Millisecond
 	s.now.Elapsed = time.Millisecond
 	s.state = NewState(s.config)
@@ -180,9 +181,9 @@ func sorted[T any](of map[string]T) []string {
 	return names
 }
 
-// saw fails the test unless exactly these durations were observed since it was
-// asked last, in this order: "phase class duration".
-func (s *saga) saw(want ...string) *saga {
+// expectObserved fails the test unless exactly these durations were observed
+// since the last call, in this order: "phase class duration".
+func (s *testCluster) expectObserved(want ...string) *testCluster {
 	s.t.Helper()
 	var got []string
 	for _, o := range s.observed {
@@ -199,9 +200,9 @@ func (s *saga) saw(want ...string) *saga {
 	return s
 }
 
-// value is that of the one row of a family whose labels have these values in
-// this order; false if there is none.
-func (s *saga) value(family string, labels ...string) (float64, bool) {
+// value returns the value of the row of a family with these label values, in
+// order; false if there is none.
+func (s *testCluster) value(family string, labels ...string) (float64, bool) {
 	for _, row := range s.last.Rows {
 		if row.Family.Name != family {
 			continue
@@ -217,9 +218,9 @@ func (s *saga) value(family string, labels ...string) (float64, bool) {
 	return 0, false
 }
 
-// under fails the test unless these phases are under way: "pod claim phase
-// seconds", since when in seconds after the beginning.
-func (s *saga) under(want ...string) *saga {
+// expectPhases fails the test unless these phases have not ended: "pod claim
+// phase seconds", their begin in seconds after the start.
+func (s *testCluster) expectPhases(want ...string) *testCluster {
 	s.t.Helper()
 	var got []string
 	for _, row := range s.last.Rows {
@@ -233,7 +234,7 @@ func (s *saga) under(want ...string) *saga {
 	return s
 }
 
-func (s *saga) anomalies(phase string, want float64) *saga {
+func (s *testCluster) expectAnomalies(phase string, want float64) *testCluster {
 	s.t.Helper()
 	if got, found := s.value("dra_exporter_clock_anomalies_total", phase); !found || got != want {
 		s.t.Errorf("clock anomalies of %s: %v (%v), want %v", phase, got, found, want)
@@ -241,9 +242,9 @@ func (s *saga) anomalies(phase string, want float64) *saga {
 	return s
 }
 
-// What happens to claims and pods.
+// Changes to claims and pods.
 
-func (s *saga) allocated(pods ...string) func(*dra.ClaimLife) {
+func (s *testCluster) allocated(pods ...string) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) {
 		c.Allocated, c.AllocatedAt = true, s.stamp("scheduler")
 		c.Results = []dra.AllocatedDevice{{Request: "r", Class: c.Classes[0], Device: dra.DeviceID{Driver: "d", Pool: "p", Name: fmt.Sprint("dev-", s.now.Elapsed)}}}
@@ -253,7 +254,7 @@ func (s *saga) allocated(pods ...string) func(*dra.ClaimLife) {
 	}
 }
 
-func (s *saga) reserved(pod string) func(*dra.ClaimLife) {
+func (s *testCluster) reserved(pod string) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) {
 		c.ReservedFor = append(slices.Clone(c.ReservedFor), dra.Consumer{Resource: "pods", Name: pod, UID: s.pods[pod].UID})
 	}
@@ -265,8 +266,9 @@ func unallocated(c *dra.ClaimLife) {
 
 func binding(b dra.Binding) func(*dra.ClaimLife) { return func(c *dra.ClaimLife) { c.Binding = b } }
 
-// bindingDone has the conditions come true as a driver with a clock writes it.
-func (s *saga) bindingDone(c *dra.ClaimLife) {
+// bindingDone sets the conditions to true, with the timestamp of a driver's
+// clock.
+func (s *testCluster) bindingDone(c *dra.ClaimLife) {
 	c.Binding, c.BindingSince = dra.BindingDone, s.stamp("driver")
 }
 
@@ -278,23 +280,23 @@ func uses(claims ...string) func(*dra.PodLife) {
 	}
 }
 
-func (s *saga) bound(node string) func(*dra.PodLife) {
+func (s *testCluster) bound(node string) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Node, p.Scheduled = node, s.stamp("server") }
 }
 
-func (s *saga) sandbox(p *dra.PodLife) { p.Sandbox = s.stamp(s.kubelet(p.Node)) }
+func (s *testCluster) sandbox(p *dra.PodLife) { p.Sandbox = s.stamp(s.kubelet(p.Node)) }
 
-func (s *saga) started(p *dra.PodLife) { p.Started = s.stamp(s.kubelet(p.Node)) }
+func (s *testCluster) started(p *dra.PodLife) { p.Started = s.stamp(s.kubelet(p.Node)) }
 
-// kubelet is whose clock a node has: its own if that is set.
-func (s *saga) kubelet(node string) string {
+// kubelet returns the name of a node's clock: its own if one is set.
+func (s *testCluster) kubelet(node string) string {
 	if _, own := s.off[node]; own {
 		return node
 	}
 	return "kubelet"
 }
 
-// history is the history of a pod.
-func (s *saga) history(pod string) *podHistory {
+// history returns the history of a pod.
+func (s *testCluster) history(pod string) *podHistory {
 	return s.state.traces.histories[s.state.index.pods[dra.PodRef{Namespace: "ns", Name: pod}]]
 }

@@ -23,12 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster is a simulated API server with a Node that reads from it.
-type cluster struct {
+// nodeTest is a simulated API server with a Node that reads from it.
+type nodeTest struct {
 	*testing.T
 	server *simulated.Server
 	node   *Node
-	stop   func() // ends the node and waits for it
+	stop   func() // stops the node and waits for it
 
 	mu       sync.Mutex
 	log      bytes.Buffer
@@ -36,10 +36,10 @@ type cluster struct {
 	requests map[string]int // by verb, resource and name
 }
 
-// startCluster puts the objects into a new server and starts a Node.
-func startCluster(t *testing.T, refusals map[string]int, objects ...simulated.Object) *cluster {
+// startNodeTest puts the objects into a new server and starts a Node.
+func startNodeTest(t *testing.T, refusals map[string]int, objects ...simulated.Object) *nodeTest {
 	t.Helper()
-	c := &cluster{T: t, refusals: maps.Clone(refusals), requests: make(map[string]int)}
+	c := &nodeTest{T: t, refusals: maps.Clone(refusals), requests: make(map[string]int)}
 	if c.refusals == nil {
 		c.refusals = make(map[string]int)
 	}
@@ -65,7 +65,7 @@ func startCluster(t *testing.T, refusals map[string]int, objects ...simulated.Ob
 	return c
 }
 
-func (c *cluster) intercept(r simulated.Request) int {
+func (c *nodeTest) intercept(r simulated.Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[strings.TrimRight(r.Verb+" "+r.Resource+" "+r.Name, " ")]++
@@ -75,21 +75,21 @@ func (c *cluster) intercept(r simulated.Request) int {
 	return c.refusals[r.Resource]
 }
 
-func (c *cluster) refuse(what string, status int) {
+func (c *nodeTest) refuse(what string, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusals[what] = status
 }
 
-// Write takes the log.
-func (c *cluster) Write(line []byte) (int, error) {
+// Write receives the log.
+func (c *nodeTest) Write(line []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.log.Write(line)
 }
 
-// logged counts the lines of the log that have all the texts.
-func (c *cluster) logged(texts ...string) int {
+// logged counts the lines of the log that contain all the texts.
+func (c *nodeTest) logged(texts ...string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lines := 0
@@ -105,28 +105,28 @@ func (c *cluster) logged(texts ...string) int {
 	return lines
 }
 
-func (c *cluster) asked(what string) int {
+func (c *nodeTest) requestCount(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests[what]
 }
 
-func (c *cluster) put(objects ...simulated.Object) {
+func (c *nodeTest) put(objects ...simulated.Object) {
 	c.Helper()
 	if err := c.server.Put(objects...); err != nil {
 		c.Fatal(err)
 	}
 }
 
-func (c *cluster) delete(objects ...simulated.Object) {
+func (c *nodeTest) delete(objects ...simulated.Object) {
 	c.Helper()
 	if err := c.server.Delete(objects...); err != nil {
 		c.Fatal(err)
 	}
 }
 
-// until waits until something is true of the facts.
-func (c *cluster) until(what string, is func(Facts) bool) Facts {
+// until waits for a condition on the facts.
+func (c *nodeTest) until(what string, is func(Facts) bool) Facts {
 	c.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		facts := c.node.Latest()
@@ -143,7 +143,7 @@ func (c *cluster) until(what string, is func(Facts) bool) Facts {
 	}
 }
 
-func (c *cluster) status(name string) source.Status {
+func (c *nodeTest) status(name string) source.Status {
 	for _, status := range c.node.Statuses() {
 		if status.Name == name {
 			return status
@@ -153,8 +153,8 @@ func (c *cluster) status(name string) source.Status {
 	return source.Status{}
 }
 
-// user is a running pod of node-a that uses a claim by name.
-func user(name, uid, claim string) *corev1.Pod {
+// podWithClaim returns a running pod of node-a that uses a claim by name.
+func podWithClaim(name, uid, claim string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID(uid)},
 		Spec: corev1.PodSpec{
@@ -166,7 +166,8 @@ func user(name, uid, claim string) *corev1.Pod {
 	}
 }
 
-// claim is a ResourceClaim that was given a device, and reserved for pods.
+// claim returns a ResourceClaim that is allocated a device, and reserved for
+// pods.
 func claim(name, uid, pool, device string, pods ...string) *resourcev1.ResourceClaim {
 	made := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID(uid)}}
 	if device != "" {
@@ -180,7 +181,7 @@ func claim(name, uid, pool, device string, pods ...string) *resourcev1.ResourceC
 	return made
 }
 
-// publish is a slice of a pool; without a node it is network-attached.
+// publish returns a slice of a pool; without a node it is network-attached.
 func publish(name, node, pool string, generation, count int64, devices ...string) *resourcev1.ResourceSlice {
 	made := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	made.Spec.Driver = "gpu.nvidia.com"

@@ -9,10 +9,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// city is a cluster of so many claims, a fifth as many pods, and so many pools.
-// One pod in twenty waits.
-func city(t testing.TB, claims, pools int) *hall {
-	h := newHall(t)
+// largeHarness returns a cluster with this many claims, a fifth as many pods,
+// and this many pools. One pod in twenty is pending.
+func largeHarness(t testing.TB, claims, pools int) *harness {
+	h := newHarness(t)
 	h.state = NewState(Config{MaxSeries: 20000})
 	h.live = false
 	for i := range claims {
@@ -21,15 +21,15 @@ func city(t testing.TB, claims, pools int) *hall {
 		if i < claims/5 {
 			p := pod(fmt.Sprintf("team-%d/pod-%d", i%200, i), i%1000, "gpu=claim-"+fmt.Sprint(i))
 			if i%20 != 0 {
-				allOf(given(fmt.Sprintf("gpu-%d", i)), reserved(p.Ref.Name))(&c)
+				allOf(withDevices(fmt.Sprintf("gpu-%d", i)), reserved(p.Ref.Name))(&c)
 				p.Node, p.Started = "node-a", second(2000)
 			} else {
 				p.Unschedulable = saysDevices
-				h.facts.Verdicts = append(h.facts.Verdicts, judged(p, "gpu", dra.ReasonInsufficient, "m", 9, 8, 7, 6, 0, 0))
+				h.facts.Verdicts = append(h.facts.Verdicts, verdictFor(p, "gpu", dra.ReasonInsufficient, "m", 9, 8, 7, 6, 0, 0))
 			}
-			h.tell(p)
+			h.update(p)
 		}
-		h.tell(c)
+		h.update(c)
 	}
 	supply := &dra.Supply{}
 	for i := range pools {
@@ -39,9 +39,9 @@ func city(t testing.TB, claims, pools int) *hall {
 	return h
 }
 
-func BenchmarkCity(b *testing.B) {
+func BenchmarkLargeCluster(b *testing.B) {
 	for _, claims := range []int{1000, 10000, 100000} {
-		h := city(b, claims, claims/10)
+		h := largeHarness(b, claims, claims/10)
 		changes := h.facts.Changes
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -67,7 +67,7 @@ func BenchmarkCity(b *testing.B) {
 					change := changes[next%len(changes)]
 					next++
 					change.At, change.Live = h.now, true
-					if change.Claim != nil { // allocated, and back
+					if change.Claim != nil { // allocated, and deallocated again
 						c := *change.Claim
 						c.Allocated = !c.Allocated && next%2 == 0
 						change.Claim = &c

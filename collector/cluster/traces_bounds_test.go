@@ -10,17 +10,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// Of many attempts the first and the last are told, with their own numbers, and
-// how many were between them.
+// Of many attempts the first and the last are reported, with their own numbers,
+// and the number of the others.
 func TestManyAttempts(t *testing.T) {
-	s := newSaga(t)
+	s := newTestCluster(t)
 	s.claim("c").pod("a", uses("c"))
 	for i := range 40 {
 		s.at(float64(10*i+1)).claim("c", s.allocated("a")).at(float64(10*i+2)).claim("c", unallocated)
 	}
 	s.at(401).claim("c", s.allocated("a")).run("a", "new", 402, 403, 404)
 	told := s.traced[0]
-	s.sound(&told, false)
+	s.checkSpans(&told, false)
 	var names []string
 	for _, span := range told.Spans {
 		if span.Phase == phaseScheduling {
@@ -35,10 +35,10 @@ func TestManyAttempts(t *testing.T) {
 	}
 }
 
-// Of many events the first and the last are told, and how many there were.
+// Of many events the first and the last are reported, and the number of all.
 func TestManyEvents(t *testing.T) {
 	for _, events := range []int{31, 32, 33, 64, 65, 500} {
-		s := newSaga(t)
+		s := newTestCluster(t)
 		s.claim("c").pod("a", uses("c"))
 		for i := range events {
 			s.at(float64(3*i)).pod("a", func(p *dra.PodLife) {
@@ -71,18 +71,18 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// Without somebody who wants traces nothing is kept for them.
-func TestWithoutTracesNothingIsKept(t *testing.T) {
-	s := newSaga(t)
+// No history is kept if traces are not exported.
+func TestNoHistoriesWithoutTraces(t *testing.T) {
+	s := newTestCluster(t)
 	s.config.Traces = false
 	s.state = NewState(s.config)
-	s.claim("c").pod("a", uses("c")).at(5).trouble(dra.TroublePreparation, "ns/e", "a", "no", 1)
+	s.claim("c").pod("a", uses("c")).at(5).warning(dra.TroublePreparation, "ns/e", "a", "no", 1)
 	if histories := len(s.state.traces.histories); histories > 0 {
 		t.Errorf("%d histories are kept", histories)
 	}
 	s.at(6).claim("c", s.allocated("a"), binding(dra.BindingWaiting)).claim("c", binding(dra.BindingFailed)).claim("c", unallocated)
-	s.claim("c", s.allocated("a")).run("a", "new", 7, 8, 9).told("")
-	s.claim("d").pod("b", uses("d")).at(20).goneClaim("d").at(30).gonePod("b").rest(40).told("")
+	s.claim("c", s.allocated("a")).run("a", "new", 7, 8, 9).expectTraces("")
+	s.claim("d").pod("b", uses("d")).at(20).goneClaim("d").at(30).gonePod("b").idleUntil(40).expectTraces("")
 	for _, o := range s.observed {
 		if o.Trace != (trace.Point{}) {
 			t.Errorf("%+v points to a trace", o)

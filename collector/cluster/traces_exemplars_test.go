@@ -15,19 +15,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// lives tells a runner of so many claims and pods, from beginning to end.
-func lives(t *testing.T, f *feed, pods int) *prometheus.Registry {
+// runLifecycles delivers the lifecycles of this many claims and pods.
+func runLifecycles(t *testing.T, f *fakeInputs, pods int) *prometheus.Registry {
 	t.Helper()
 	now := clock.System()
 	_, registry, stop := run(t, f)
 	defer stop()
-	tell := func(change Change) {
+	deliver := func(change Change) {
 		change.Live, change.At = true, now()
-		f.tell(change)
+		f.deliver(change)
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
-	tell(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
+	deliver(Change{Node: &dra.NodeLife{Name: "new", SandboxPrompt: true}})
 	for i := range pods {
 		name := fmt.Sprint("a", i)
 		claim := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "ns", Name: name}, UID: "claim-" + name, Classes: []string{"gpu"}, Created: now().Wall}
@@ -37,19 +37,20 @@ func lives(t *testing.T, f *feed, pods int) *prometheus.Registry {
 		allocated.ReservedFor = []dra.Consumer{{Resource: "pods", Name: name, UID: pod.UID}}
 		bound, ready, started := pod, pod, pod
 		bound.Node, ready.Node, started.Node = "new", "new", "new"
-		tell(Change{Claim: &claim})
-		tell(Change{Pod: &pod})
-		tell(Change{Claim: &allocated})
-		tell(Change{Pod: &bound})
+		deliver(Change{Claim: &claim})
+		deliver(Change{Pod: &pod})
+		deliver(Change{Claim: &allocated})
+		deliver(Change{Pod: &bound})
 		ready.Sandbox = now().Wall
-		tell(Change{Pod: &ready})
+		deliver(Change{Pod: &ready})
 		started.Sandbox, started.Started = ready.Sandbox, now().Wall
-		tell(Change{Pod: &started})
+		deliver(Change{Pod: &started})
 	}
 	return registry
 }
 
-// exemplars are all of the registry's: of classic buckets, and of native.
+// exemplars returns all exemplars of the registry: of classic buckets, and of
+// native histograms.
 func exemplars(t *testing.T, registry *prometheus.Registry) (classic, native []*dto.Exemplar) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -69,22 +70,22 @@ func exemplars(t *testing.T, registry *prometheus.Registry) (classic, native []*
 	return classic, native
 }
 
-// Exemplars point to spans of the traces that are told, and to those alone that
-// are sampled.
+// Exemplars refer to spans of reported traces that are sampled, and to no
+// others.
 func TestExemplarsPointToSampledTraces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pods = 12
-		f := &feed{settled: true, traces: true}
-		registry := lives(t, f, pods)
+		f := &fakeInputs{settled: true, traces: true}
+		registry := runLifecycles(t, f, pods)
 		spans, sampledTraces := map[string]bool{}, 0
 		for i := range f.traced {
-			told := &f.traced[i]
-			if !sampled(told.ID()) {
+			traced := &f.traced[i]
+			if !sampled(traced.ID()) {
 				continue
 			}
 			sampledTraces++
-			for j := range told.Spans {
-				id, span := told.ID(), trace.NewSpanID(told.Claim.UID, told.Pod.UID, told.Spans[j].Name())
+			for j := range traced.Spans {
+				id, span := traced.ID(), trace.NewSpanID(traced.Claim.UID, traced.Pod.UID, traced.Spans[j].Name())
 				spans[hex.EncodeToString(id[:])+" "+hex.EncodeToString(span[:])] = true
 			}
 		}
@@ -107,11 +108,11 @@ func TestExemplarsPointToSampledTraces(t *testing.T) {
 	})
 }
 
-// Where nobody wants traces there are none, and no exemplars.
-func TestWithoutTracesThereAreNoExemplars(t *testing.T) {
+// Without traces there are no exemplars.
+func TestNoExemplarsWithoutTraces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{settled: true}
-		classic, native := exemplars(t, lives(t, f, 3))
+		f := &fakeInputs{settled: true}
+		classic, native := exemplars(t, runLifecycles(t, f, 3))
 		if len(classic)+len(native)+len(f.traced) > 0 {
 			t.Errorf("%d exemplars, %d traces", len(classic)+len(native), len(f.traced))
 		}

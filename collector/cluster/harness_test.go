@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// A hall is where pods wait: tests tell of objects as the API server would,
-// and look at what the real reducer shows of them.
-type hall struct {
+// A harness passes changes of objects to the reducer, as the API server
+// delivers them, and keeps its output.
+type harness struct {
 	t      testing.TB
 	state  State
 	facts  Facts
@@ -25,35 +25,35 @@ type hall struct {
 	live   bool
 }
 
-func dawn() time.Time { return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC) }
+func testStart() time.Time { return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC) }
 
-func everything() Synced {
+func allSynced() Synced {
 	return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
 }
 
-func newHall(t testing.TB) *hall {
-	return &hall{
-		t: t, live: true, now: clock.Instant{Wall: dawn().Add(time.Hour), Elapsed: time.Hour},
+func newHarness(t testing.TB) *harness {
+	return &harness{
+		t: t, live: true, now: clock.Instant{Wall: testStart().Add(time.Hour), Elapsed: time.Hour},
 		state: NewState(Config{Interval: time.Second, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}}),
-		facts: Facts{Synced: everything(), Sources: []source.Status{{Name: "pods", Up: true, Queue: source.Queue{Watched: true, Events: 3, Lag: time.Second}}}},
+		facts: Facts{Synced: allSynced(), Sources: []source.Status{{Name: "pods", Up: true, Queue: source.Queue{Watched: true, Events: 3, Lag: time.Second}}}},
 	}
 }
 
-// tell tells of objects as they are from now on.
-func (h *hall) tell(objects ...any) {
+// update delivers objects as added or modified.
+func (h *harness) update(objects ...any) {
 	for _, object := range objects {
 		h.change(object, false)
 	}
 }
 
-// lose tells that objects are gone.
-func (h *hall) lose(objects ...any) {
+// remove delivers objects as deleted.
+func (h *harness) remove(objects ...any) {
 	for _, object := range objects {
 		h.change(object, true)
 	}
 }
 
-func (h *hall) change(object any, gone bool) {
+func (h *harness) change(object any, gone bool) {
 	change := Change{At: h.now, Live: h.live, Gone: gone}
 	switch o := object.(type) {
 	case dra.ClaimLife:
@@ -72,16 +72,16 @@ func (h *hall) change(object any, gone bool) {
 	h.facts.Changes = append(h.facts.Changes, change)
 }
 
-// step lets time pass and steps.
-func (h *hall) step(after time.Duration) {
+// step advances the time and makes a step.
+func (h *harness) step(after time.Duration) {
 	h.now = h.now.Add(after)
 	h.state, h.last, h.events = Step(h.state, h.facts, h.now)
 	h.facts.Changes = nil
 }
 
-// page is the exposition of the last snapshot, without comments: of families
-// whose names begin with one of the prefixes.
-func (h *hall) page(prefixes ...string) string {
+// exposition returns the text of the last snapshot, without comments, of
+// families whose names begin with one of the prefixes.
+func (h *harness) exposition(prefixes ...string) string {
 	h.t.Helper()
 	var lines strings.Builder
 	for line := range strings.Lines(metrictest.Text(h.t, metric.NewPage(h.last.Rows))) {
@@ -95,19 +95,20 @@ func (h *hall) page(prefixes ...string) string {
 	return lines.String()
 }
 
-// expect compares what page returns.
-func (h *hall) expect(want string, prefixes ...string) {
+// expectRows compares what exposition returns.
+func (h *harness) expectRows(want string, prefixes ...string) {
 	h.t.Helper()
-	if got, want := trimmed(h.page(prefixes...)), trimmed(want); got != want {
+	if got, want := unindented(h.exposition(prefixes...)), unindented(want); got != want {
 		h.t.Errorf("the page has\n%s\nwant\n%s", got, want)
 	}
 }
 
-// trimmed is text as it is without the indentation of a test's source.
-func trimmed(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\t", "")) }
+// unindented returns text without the indentation of a test's source.
+func unindented(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\t", "")) }
 
-// one is the only one that waits.
-func (h *hall) one() PendingRef {
+// onlyPending returns the pending reference; the test fails unless there is
+// exactly one.
+func (h *harness) onlyPending() PendingRef {
 	h.t.Helper()
 	if len(h.last.Pending) != 1 {
 		h.t.Fatalf("%d wait: %+v", len(h.last.Pending), h.last.Pending)
@@ -115,9 +116,9 @@ func (h *hall) one() PendingRef {
 	return h.last.Pending[0]
 }
 
-// pod makes a pod "namespace/name" that was created so many seconds after
-// dawn and names claims, each as name=claim, or name<template before the
-// claim is made.
+// pod returns a pod "namespace/name" that was created this many seconds after
+// testStart. Its claims are given as name=claim, or as name<template if the
+// claim does not exist yet.
 func pod(name string, created int, claims ...string) dra.PodLife {
 	namespace, short, _ := strings.Cut(name, "/")
 	p := dra.PodLife{Ref: dra.PodRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created)}
@@ -132,9 +133,9 @@ func pod(name string, created int, claims ...string) dra.PodLife {
 	return p
 }
 
-func second(n int) time.Time { return dawn().Add(time.Duration(n) * time.Second) }
+func second(n int) time.Time { return testStart().Add(time.Duration(n) * time.Second) }
 
-// claim makes a claim of the class gpu.example.com.
+// claim returns a claim of the class gpu.example.com.
 func claim(name string, created int, alter ...func(*dra.ClaimLife)) dra.ClaimLife {
 	namespace, short, _ := strings.Cut(name, "/")
 	c := dra.ClaimLife{Ref: dra.ClaimRef{Namespace: namespace, Name: short}, UID: "uid-" + short, Created: second(created), Classes: []string{"gpu.example.com"}}
@@ -144,8 +145,8 @@ func claim(name string, created int, alter ...func(*dra.ClaimLife)) dra.ClaimLif
 	return c
 }
 
-// given allocates devices of the pool node-a.
-func given(devices ...string) func(*dra.ClaimLife) {
+// withDevices allocates devices of the pool node-a.
+func withDevices(devices ...string) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) {
 		c.Allocated, c.Node = true, "node-a"
 		for _, device := range devices {
@@ -158,7 +159,7 @@ func deviceOf(name string) dra.DeviceID {
 	return dra.DeviceID{Driver: "gpu.example.com", Pool: "node-a", Name: name}
 }
 
-// reserved reserves for pods.
+// reserved reserves the claim for pods.
 func reserved(pods ...string) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) {
 		for _, pod := range pods {
@@ -171,8 +172,8 @@ func deleted(at int, finalizers ...string) func(*dra.ClaimLife) {
 	return func(c *dra.ClaimLife) { c.Deleted, c.Finalizers = second(at), finalizers }
 }
 
-// judged is a verdict on a pod's reference.
-func judged(p dra.PodLife, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
+// verdictFor returns a verdict on a pod's reference.
+func verdictFor(p dra.PodLife, podClaim string, reason dra.PendingReason, message string, left ...int) dra.Verdict {
 	v := dra.Verdict{Pod: p.Ref, PodUID: p.UID, PodClaim: podClaim, Version: 1, Reason: reason, Message: message}
 	if len(left) > 0 {
 		v.Funnel = []dra.RequestFunnel{{Request: "gpu", Class: "gpu.example.com", Asked: 1}}

@@ -22,10 +22,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// twins are two nodes of the same API server: one watches its pods there, the
-// other may not read any, and has them from a kubelet's Pods API.
-type twins struct {
-	*cluster
+// nodePair is two nodes of the same API server: one watches its pods there, the
+// other may not, and gets them from a kubelet's Pods API.
+type nodePair struct {
+	*nodeTest
 	kubelet *simulated.Pods
 	watcher *kubelet.PodWatcher
 	fed     *Node
@@ -33,12 +33,12 @@ type twins struct {
 	claims  map[string]*resourcev1.ResourceClaim
 }
 
-func startTwins(t *testing.T) *twins {
+func startNodePair(t *testing.T) *nodePair {
 	t.Helper()
 	t.Cleanup(func() {
 		goleak.VerifyNone(t, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 	})
-	w := &twins{cluster: startCluster(t, nil), pods: map[types.UID]*corev1.Pod{}, claims: map[string]*resourcev1.ResourceClaim{}}
+	w := &nodePair{nodeTest: startNodeTest(t, nil), pods: map[types.UID]*corev1.Pod{}, claims: map[string]*resourcev1.ResourceClaim{}}
 	socket := filepath.Join(t.TempDir(), "pods-api.sock")
 	var err error
 	if w.kubelet, err = simulated.StartPods(socket); err != nil {
@@ -61,8 +61,8 @@ func startTwins(t *testing.T) *twins {
 	return w
 }
 
-// run has pods here, for the API server and for the kubelet alike.
-func (w *twins) run(pods ...*corev1.Pod) {
+// run adds pods to the API server and to the kubelet.
+func (w *nodePair) run(pods ...*corev1.Pod) {
 	w.Helper()
 	for _, pod := range pods {
 		w.put(pod)
@@ -71,7 +71,7 @@ func (w *twins) run(pods ...*corev1.Pod) {
 	w.kubelet.Put(pods...)
 }
 
-func (w *twins) made(claims ...*resourcev1.ResourceClaim) {
+func (w *nodePair) createClaims(claims ...*resourcev1.ResourceClaim) {
 	w.Helper()
 	for _, claim := range claims {
 		w.put(claim)
@@ -79,8 +79,8 @@ func (w *twins) made(claims ...*resourcev1.ResourceClaim) {
 	}
 }
 
-// end has a pod end and go.
-func (w *twins) end(pod *corev1.Pod) {
+// end terminates and deletes a pod.
+func (w *nodePair) end(pod *corev1.Pod) {
 	w.Helper()
 	w.delete(pod)
 	delete(w.pods, pod.UID)
@@ -88,9 +88,9 @@ func (w *twins) end(pod *corev1.Pod) {
 	w.kubelet.Forget(pod)
 }
 
-// list tells the fed node what the kubelet lists: each device of a claim for
-// each container that uses it, but not for init containers.
-func (w *twins) list() {
+// list passes the kubelet's listing to the fed node: each device of a claim for
+// each container that uses it, without init containers.
+func (w *nodePair) list() {
 	var listed []dra.Assignment
 	for _, pod := range w.pods {
 		decoded := decode.Pod(pod)
@@ -110,20 +110,21 @@ func (w *twins) list() {
 	w.fed.PodFeed().Listed(listed)
 }
 
-// alike waits until both know the same of pods that have not ended.
-func (w *twins) alike(what string) Facts {
+// untilEqual waits until both nodes have the same facts of pods that have not
+// ended.
+func (w *nodePair) untilEqual(what string) Facts {
 	w.Helper()
 	want := Facts{}
 	w.until(what, func(usual Facts) bool {
 		w.list() // as after a Poke, and then every ten seconds
-		want = living(usual)
-		return usual.PodsFresh && len(usual.Unread) == 0 && len(usual.Pods)+len(usual.PluginPods) == w.known() && reflect.DeepEqual(living(w.fed.Latest()), want)
+		want = runningPods(usual)
+		return usual.PodsFresh && len(usual.Unread) == 0 && len(usual.Pods)+len(usual.PluginPods) == w.watched() && reflect.DeepEqual(runningPods(w.fed.Latest()), want)
 	})
 	return want
 }
 
-// known is how many pods the API server's watch has something to tell of.
-func (w *twins) known() (n int) {
+// watched returns how many pods the API server's watch reports.
+func (w *nodePair) watched() (n int) {
 	for _, pod := range w.pods {
 		record, keep := decode.NewPodRecord(pod)
 		if keep && (record.UsingClaims() != nil || record.UsingPlugins() != nil) {
@@ -133,8 +134,8 @@ func (w *twins) known() (n int) {
 	return n
 }
 
-// living is what is known of pods that have not ended.
-func living(f Facts) Facts {
+// runningPods returns the facts of pods that have not ended.
+func runningPods(f Facts) Facts {
 	f.Pods = slices.DeleteFunc(slices.Clone(f.Pods), func(p dra.Pod) bool { return p.Terminal })
 	if len(f.Pods) == 0 {
 		f.Pods = nil
@@ -142,7 +143,8 @@ func living(f Facts) Facts {
 	return f
 }
 
-// ofTemplate makes the pod's claim one of a template, whose name the status tells.
+// ofTemplate changes the pod's claim to one of a template, with its name in the
+// status.
 func ofTemplate(pod *corev1.Pod, within, claim string) *corev1.Pod {
 	template := "of-" + within
 	for i := range pod.Spec.ResourceClaims {
@@ -154,7 +156,8 @@ func ofTemplate(pod *corev1.Pod, within, claim string) *corev1.Pod {
 	return pod
 }
 
-// ownedBy says for what the controller manager, or the scheduler, made a claim.
+// ownedBy sets the owner for which the controller manager, or the scheduler,
+// created a claim.
 func ownedBy(claim *resourcev1.ResourceClaim, kind, name, uid, within string) *resourcev1.ResourceClaim {
 	controller := true
 	claim.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: &controller}}

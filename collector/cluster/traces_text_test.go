@@ -10,29 +10,29 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/trace"
 )
 
-// told fails the test unless exactly these traces were told since it was asked
-// last. Times are in seconds after the beginning; "~" begins one that a server
-// had written down, with its error behind "±" where that is not one second.
-func (s *saga) told(want string) *saga {
+// expectTraces fails the test unless exactly these traces were reported since
+// the last call. Times are in seconds after the start; "~" precedes a server's
+// timestamp, with its error behind "±" unless that is one second.
+func (s *testCluster) expectTraces(want string) *testCluster {
 	s.t.Helper()
 	var text strings.Builder
 	for i := range s.traced {
 		s.write(&text, &s.traced[i])
 	}
 	s.traced = nil
-	if got, want := strings.TrimSpace(text.String()), trimmed(want); got != want {
+	if got, want := strings.TrimSpace(text.String()), unindented(want); got != want {
 		s.t.Errorf("told\n%s\nwant\n%s", got, want)
 	}
 	return s
 }
 
-func (s *saga) text(t *trace.Trace) string {
+func (s *testCluster) text(t *trace.Trace) string {
 	var text strings.Builder
 	s.write(&text, t)
 	return text.String()
 }
 
-func (s *saga) write(text *strings.Builder, t *trace.Trace) {
+func (s *testCluster) write(text *strings.Builder, t *trace.Trace) {
 	fmt.Fprintf(text, "%s of %s, class %s", t.Claim.Name, t.Pod.Name, t.Claim.Class)
 	if t.Pod.Node != "" {
 		fmt.Fprint(text, ", on ", t.Pod.Node)
@@ -57,7 +57,7 @@ func (s *saga) write(text *strings.Builder, t *trace.Trace) {
 	}
 }
 
-func (s *saga) moment(m trace.Moment) string {
+func (s *testCluster) moment(m trace.Moment) string {
 	text := fmt.Sprint(m.At.Sub(s.began.Wall).Round(time.Millisecond).Seconds())
 	if m.Evidence == trace.EvidenceTimestamp {
 		text = "~" + text
@@ -68,9 +68,10 @@ func (s *saga) moment(m trace.Moment) string {
 	return text
 }
 
-// sound fails the test if the spans of a trace are not in order, not within the
-// whole, or not bounded; strictly, also where there is a gap between them.
-func (s *saga) sound(t *trace.Trace, strictly bool) {
+// checkSpans fails the test if the spans of a trace are out of order, outside
+// of the root span, or too many; with strictly, also if there is a gap between
+// them.
+func (s *testCluster) checkSpans(t *trace.Trace, strictly bool) {
 	s.t.Helper()
 	root := t.Spans[0]
 	if root.Phase != phaseReady || root.End.At.Before(root.Begin.At) {
@@ -102,37 +103,37 @@ func (s *saga) sound(t *trace.Trace, strictly bool) {
 
 func seconds(of float64) time.Duration { return time.Duration(of * float64(time.Second)) }
 
-// trouble tells of an event about a pod.
-func (s *saga) trouble(kind dra.TroubleKind, name, pod, message string, count int64) *saga {
-	return s.tell(Change{Live: true, Trouble: &dra.Trouble{
+// warning delivers a Kubernetes event about a pod.
+func (s *testCluster) warning(kind dra.TroubleKind, name, pod, message string, count int64) *testCluster {
+	return s.deliver(Change{Live: true, Trouble: &dra.Trouble{
 		Name: name, Kind: kind, Pod: dra.PodRef{Namespace: "ns", Name: pod}, PodUID: s.pods[pod].UID, Message: message, Count: count, Last: s.stamp("kubelet"),
 	}})
 }
 
-// rest lets time pass in which nothing changes.
-func (s *saga) rest(until float64) *saga {
+// idleUntil advances the time without changes.
+func (s *testCluster) idleUntil(until float64) *testCluster {
 	s.at(until).step()
 	return s
 }
 
-func deletedNow(s *saga) func(*dra.PodLife) {
+func deletedNow(s *testCluster) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Deleted = s.now.Wall }
 }
 
 func terminal(p *dra.PodLife) { p.Terminal = true }
 
-// A saga and the traces that are told of it.
-type traced struct {
-	name string
-	tell func(*saga)
-	want string
+// traceCase is a scenario and its expected traces.
+type traceCase struct {
+	name     string
+	scenario func(*testCluster)
+	want     string
 }
 
-func (test traced) run(t *testing.T) {
+func (test traceCase) run(t *testing.T) {
 	t.Run(test.name, func(t *testing.T) {
-		s := newSaga(t)
-		test.tell(s)
-		s.told(test.want)
+		s := newTestCluster(t)
+		test.scenario(s)
+		s.expectTraces(test.want)
 		if left := s.state.traces; len(left.started) > 0 || len(left.held) > 0 {
 			t.Errorf("%d traces are still open, %d held", len(left.started), len(left.held))
 		}

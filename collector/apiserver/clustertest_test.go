@@ -20,76 +20,84 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// shelf is a Keeper that notes what it has, by kind and name.
-type shelf struct {
-	mu   sync.Mutex
-	has  map[string]any
-	told map[string]int
+// recordingKeeper is a Keeper that records its objects, by kind and name.
+type recordingKeeper struct {
+	mu      sync.Mutex
+	objects map[string]any
+	calls   map[string]int
 }
 
-func newShelf() *shelf { return &shelf{has: make(map[string]any), told: make(map[string]int)} }
+func newRecordingKeeper() *recordingKeeper {
+	return &recordingKeeper{objects: make(map[string]any), calls: make(map[string]int)}
+}
 
-func (s *shelf) put(name string, object any, gone bool) {
+func (s *recordingKeeper) put(name string, object any, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told[name]++
+	s.calls[name]++
 	if gone {
-		delete(s.has, name)
+		delete(s.objects, name)
 		return
 	}
-	s.has[name] = object
+	s.objects[name] = object
 }
 
-func (s *shelf) Slice(name string, o *resourcev1.ResourceSlice)  { s.put("slice "+name, o, o == nil) }
-func (s *shelf) Class(name string, o *resourcev1.DeviceClass)    { s.put("class "+name, o, o == nil) }
-func (s *shelf) Rule(name string, o *resourcev1.DeviceTaintRule) { s.put("rule "+name, o, o == nil) }
-func (s *shelf) Node(name string, o *corev1.Node)                { s.put("node "+name, o, o == nil) }
-func (s *shelf) Claim(ns, name string, o *resourcev1.ResourceClaim) {
+func (s *recordingKeeper) Slice(name string, o *resourcev1.ResourceSlice) {
+	s.put("slice "+name, o, o == nil)
+}
+func (s *recordingKeeper) Class(name string, o *resourcev1.DeviceClass) {
+	s.put("class "+name, o, o == nil)
+}
+func (s *recordingKeeper) Rule(name string, o *resourcev1.DeviceTaintRule) {
+	s.put("rule "+name, o, o == nil)
+}
+func (s *recordingKeeper) Node(name string, o *corev1.Node) { s.put("node "+name, o, o == nil) }
+func (s *recordingKeeper) Claim(ns, name string, o *resourcev1.ResourceClaim) {
 	s.put("claim "+ns+"/"+name, o, o == nil)
 }
-func (s *shelf) Template(ns, name string, o *resourcev1.ResourceClaimTemplate) {
+func (s *recordingKeeper) Template(ns, name string, o *resourcev1.ResourceClaimTemplate) {
 	s.put("template "+ns+"/"+name, o, o == nil)
 }
 
-// content are the names of all that it has, sorted.
-func (s *shelf) content() string {
+// content returns the sorted names of all objects.
+func (s *recordingKeeper) content() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Keys(s.has)), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(s.objects)), ", ")
 }
 
-func (s *shelf) get(name string) any {
+func (s *recordingKeeper) get(name string) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.has[name]
+	return s.objects[name]
 }
 
-func (s *shelf) times(name string) int {
+func (s *recordingKeeper) times(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told[name]
+	return s.calls[name]
 }
 
-// audience is a simulated API server with a Cluster that reads from it.
-type audience struct {
+// clusterTest is a simulated API server with a Cluster that reads from it.
+type clusterTest struct {
 	*testing.T
 	server  *simulated.Server
 	cluster *Cluster
-	shelf   *shelf
+	keeper  *recordingKeeper
 	stop    func()
 
-	changes []Change          // all that were taken
-	state   map[string]string // what the changes add up to
+	changes []Change          // all changes so far
+	state   map[string]string // objects after all changes
 
 	mu       sync.Mutex
 	log      bytes.Buffer
 	refusals map[string]int // by resource
-	asked    map[string]int // by verb and resource
+	requests map[string]int // by verb and resource
 }
 
-func startAudience(t *testing.T, refusals map[string]int, objects ...simulated.Object) *audience {
+func startClusterTest(t *testing.T, refusals map[string]int, objects ...simulated.Object) *clusterTest {
 	t.Helper()
-	f := &audience{T: t, shelf: newShelf(), state: make(map[string]string), refusals: maps.Clone(refusals), asked: make(map[string]int)}
+	f := &clusterTest{T: t, keeper: newRecordingKeeper(), state: make(map[string]string), refusals: maps.Clone(refusals), requests: make(map[string]int)}
 	if f.refusals == nil {
 		f.refusals = make(map[string]int)
 	}
@@ -103,11 +111,11 @@ func startAudience(t *testing.T, refusals map[string]int, objects ...simulated.O
 	return f
 }
 
-func (f *audience) start(config *rest.Config, namespace string) {
+func (f *clusterTest) start(config *rest.Config, namespace string) {
 	f.Helper()
 	var err error
 	f.cluster, err = NewCluster(ClusterOptions{
-		Config: config, Namespace: namespace, Keeper: f.shelf, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(f, nil)),
+		Config: config, Namespace: namespace, Keeper: f.keeper, Clock: clock.System(), Log: slog.New(slog.NewTextHandler(f, nil)),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -119,54 +127,54 @@ func (f *audience) start(config *rest.Config, namespace string) {
 	f.Cleanup(f.stop)
 }
 
-func (f *audience) intercept(r simulated.Request) int {
+func (f *clusterTest) intercept(r simulated.Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked[r.Verb+" "+r.Resource]++
+	f.requests[r.Verb+" "+r.Resource]++
 	return f.refusals[r.Resource]
 }
 
-func (f *audience) refuse(resource string, status int) {
+func (f *clusterTest) refuse(resource string, status int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refusals[resource] = status
 }
 
-func (f *audience) times(request string) int {
+func (f *clusterTest) times(request string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked[request]
+	return f.requests[request]
 }
 
-// Write takes the log.
-func (f *audience) Write(line []byte) (int, error) {
+// Write receives the log.
+func (f *clusterTest) Write(line []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.log.Write(line)
 }
 
-func (f *audience) logged(text string) int {
+func (f *clusterTest) logged(text string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Count(f.log.String(), text)
 }
 
-func (f *audience) put(objects ...simulated.Object) {
+func (f *clusterTest) put(objects ...simulated.Object) {
 	f.Helper()
 	if err := f.server.Put(objects...); err != nil {
 		f.Fatal(err)
 	}
 }
 
-func (f *audience) delete(objects ...simulated.Object) {
+func (f *clusterTest) delete(objects ...simulated.Object) {
 	f.Helper()
 	if err := f.server.Delete(objects...); err != nil {
 		f.Fatal(err)
 	}
 }
 
-// told names what a change is about.
-func told(change Change) (name, uid string) {
+// subject returns the name and UID of a change's object.
+func subject(change Change) (name, uid string) {
 	switch {
 	case change.Claim != nil:
 		return "claim " + change.Claim.Ref.String(), change.Claim.UID
@@ -181,12 +189,12 @@ func told(change Change) (name, uid string) {
 	}
 }
 
-// take applies what has been told to the state. That something is gone which
-// was not there is a fault, and so is another UID while the first is there.
-func (f *audience) take() {
+// applyChanges applies new changes to the state. The deletion of an unknown
+// object is an error, and so is another UID without a deletion before.
+func (f *clusterTest) applyChanges() {
 	f.Helper()
 	for _, change := range f.cluster.Take() {
-		name, uid := told(change)
+		name, uid := subject(change)
 		have, there := f.state[name]
 		switch {
 		case change.Gone && (!there || have != uid):
@@ -206,15 +214,15 @@ func (f *audience) take() {
 	}
 }
 
-func (f *audience) until(what string, is func() bool) {
+func (f *clusterTest) until(what string, is func() bool) {
 	f.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
-		f.take()
+		f.applyChanges()
 		if is() {
 			return
 		}
 		if time.Now().After(deadline) {
-			f.Fatalf("never: %s; state %v, shelf %s, synced %+v, sources %+v", what, f.state, f.shelf.content(), f.cluster.Synced(), f.cluster.Statuses())
+			f.Fatalf("never: %s; state %v, shelf %s, synced %+v, sources %+v", what, f.state, f.keeper.content(), f.cluster.Synced(), f.cluster.Statuses())
 		}
 		select {
 		case <-f.cluster.Changed():
@@ -223,11 +231,11 @@ func (f *audience) until(what string, is func() bool) {
 	}
 }
 
-// since are the changes after the first n.
-func (f *audience) since(n int) []string {
+// since returns the changes after the first n.
+func (f *clusterTest) since(n int) []string {
 	var lines []string
 	for _, change := range f.changes[n:] {
-		name, _ := told(change)
+		name, _ := subject(change)
 		line := name
 		if change.Live {
 			line += " live"
@@ -240,7 +248,7 @@ func (f *audience) since(n int) []string {
 	return lines
 }
 
-func (f *audience) status(name string) (source.Status, bool) {
+func (f *clusterTest) status(name string) (source.Status, bool) {
 	for _, status := range f.cluster.Statuses() {
 		if status.Name == name {
 			return status, true
@@ -253,7 +261,7 @@ func all() Synced {
 	return Synced{Claims: true, Pods: true, Slices: true, Classes: true, Nodes: true, Events: true}
 }
 
-func (f *audience) untilSynced() {
+func (f *clusterTest) untilSynced() {
 	f.Helper()
 	f.until("all is synced", func() bool { return f.cluster.Synced() == all() && f.cluster.Settled() })
 }

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// moment is what was captured of a real cluster at one instant.
-type moment struct {
+// snapshot is the recorded objects of a real cluster at one time.
+type snapshot struct {
 	pods   []corev1.Pod
 	claims []resourcev1.ResourceClaim
 	slices []resourcev1.ResourceSlice
 }
 
-func moments() []string { return []string{"01-round1", "06c-pod-succeeded", "09a-taintrule-none"} }
+func snapshots() []string { return []string{"01-round1", "06c-pod-succeeded", "09a-taintrule-none"} }
 
-func readMoment(t testing.TB, name string) moment {
+func readSnapshot(t testing.TB, name string) snapshot {
 	t.Helper()
 	var pods corev1.PodList
 	var claims resourcev1.ResourceClaimList
@@ -33,5 +33,5 @@ func readMoment(t testing.TB, name string) moment {
 			t.Fatal(err)
 		}
 	}
-	return moment{pods: pods.Items, claims: claims.Items, slices: slices.Items}
+	return snapshot{pods: pods.Items, claims: claims.Items, slices: slices.Items}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// named is a claim of the class.
-func named(name, class string) dra.ClaimLife {
+// claimOfClass returns a claim of the class.
+func claimOfClass(name, class string) dra.ClaimLife {
 	return claim(name, 10, func(c *dra.ClaimLife) { c.Classes = []string{class} })
 }
 
 // histogramCount counts the histograms that exist after the last step.
-func histogramCount(h *hall, d durations) int {
+func histogramCount(h *harness, d durations) int {
 	d.apply(&h.last, nil)
 	metrics := make(chan prometheus.Metric)
 	go func() {
@@ -32,16 +32,16 @@ func histogramCount(h *hall, d durations) int {
 	return count
 }
 
-// A claim may name any class. Whoever makes claims of a hundred thousand
-// classes that there are not gets counters and histograms of a thousand, and
-// takes none away from those that exist.
-func TestClassesThatAreOnlyNamed(t *testing.T) {
+// A claim may name any class. Claims of a hundred thousand classes that do not
+// exist get counters and histograms of at most maxClasses, and do not displace
+// classes that exist.
+func TestClassesThatDoNotExist(t *testing.T) {
 	const flood = 100_000
-	h := newHall(t)
+	h := newHarness(t)
 	h.state = NewState(Config{MaxSeries: 2000})
 	d := newDurations(h.state.families)
 	for i := range flood {
-		h.tell(named(fmt.Sprintf("evil/c-%d", i), fmt.Sprintf("class-%d", i)))
+		h.update(claimOfClass(fmt.Sprintf("evil/c-%d", i), fmt.Sprintf("class-%d", i)))
 	}
 	h.step(time.Second)
 	if got := len(h.state.failures.classes); got > maxClasses {
@@ -61,7 +61,7 @@ func TestClassesThatAreOnlyNamed(t *testing.T) {
 	}
 
 	h.facts.Supply = &dra.Supply{Classes: []dra.ClassSupply{{Class: "real"}}}
-	h.tell(named("good/c", "real"))
+	h.update(claimOfClass("good/c", "real"))
 	h.step(time.Second)
 	if !h.state.failures.classes["real"] {
 		t.Error("a class that exists has no counters")
@@ -72,7 +72,7 @@ func TestClassesThatAreOnlyNamed(t *testing.T) {
 	}
 
 	for i := range flood {
-		h.lose(named(fmt.Sprintf("evil/c-%d", i), fmt.Sprintf("class-%d", i)))
+		h.remove(claimOfClass(fmt.Sprintf("evil/c-%d", i), fmt.Sprintf("class-%d", i)))
 	}
 	h.step(time.Second)
 	if got := len(h.state.failures.classes); got > 3 {
