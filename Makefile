@@ -154,7 +154,7 @@ chart: ## write what the Helm chart copies (dashboards, rules) and the table of 
 
 docs: ## write docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
 	go test ./collector/node -run '^TestHealthDocument$$' -update
-	go test ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
+	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
 	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test(Metrics|Sources|Configuration)Document$$' -update
 
 tools: $(TOOLS)/.built $(RELEASE)/.built $(PROMTOOL) ## build the linters, benchstat, govulncheck and the like, promtool and Prometheus

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
@@ -240,10 +242,7 @@ func TestAgentKilled(t *testing.T) {
 }
 
 func killAgent(t *testing.T) {
-	pod, err := agentPod(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := readyAgent(t)
 	pid, err := shared.ContainerPID(pod, agentContainer)
 	if err != nil {
 		t.Fatal(err)
@@ -253,12 +252,23 @@ func killAgent(t *testing.T) {
 	}
 }
 
-func deleteAgent(t *testing.T) {
-	pod, err := agentPod(t.Context())
-	if err != nil {
+// readyAgent waits for the agent's pod: after a restart, its page is there
+// before the kubelet has probed it.
+func readyAgent(t *testing.T) (pod *corev1.Pod) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := cluster.Eventually(ctx, "the agent's pod is ready", func(ctx context.Context) (err error) {
+		pod, err = agentPod(ctx)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, agentNamespace, pod.Name)
+	return pod
+}
+
+func deleteAgent(t *testing.T) {
+	remove(t, agentNamespace, readyAgent(t).Name)
 }
 
 func processStart(t *testing.T, p *scrape.Page) float64 {
