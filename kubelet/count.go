@@ -11,6 +11,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// maxAnswer is how large an answer may be, in bytes: what Kubernetes' own node
+// tests allow. gRPC's default of 4 MiB is too small for a full node.
+const maxAnswer = 16 << 20
+
 // What an answer may consist of. An entry that is empty takes two bytes on the
 // wire and a hundred times that once it is decoded. A full node with 1,000 pods
 // has some 25,000 entries.

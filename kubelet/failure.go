@@ -3,6 +3,7 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -12,6 +13,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
+)
+
+var (
+	errRenewal  = errors.New("the watch is opened anew")
+	errPatience = errors.New("not all pods were named in time")
+	errTooMany  = fmt.Errorf("the watch tells of more than %d pods", maxPods)
 )
 
 // explain makes of a failed List an error that names its reason, the socket
@@ -89,4 +96,66 @@ func diagnoseDial(failure error) (source.Reason, string) {
 		return source.ReasonUnavailable, "nobody answers on the socket; " +
 			"start the kubelet; it is tried again"
 	}
+}
+
+// explainPods makes of the end of a watch an error that names its reason, the
+// socket and what to do. dialFailure is why the socket could not be reached,
+// nil if it could.
+func explainPods(err, dialFailure error, socket string, patience time.Duration) error {
+	reason, remedy := diagnosePods(err, patience)
+	if dialFailure != nil && (status.Code(err) == codes.Unavailable || errors.Is(err, errPatience)) {
+		err = dialFailure
+		reason, remedy = diagnosePodsDial(dialFailure)
+	}
+	return &source.Failure{Reason: reason, Err: fmt.Errorf("watch the kubelet's pods over %s: %s: %w", socket, remedy, err)}
+}
+
+// diagnosePods tells what the end of a watch means.
+func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
+	switch {
+	case errors.Is(err, errPatience):
+		return source.ReasonTimeout, fmt.Sprintf("no full answer within %s; see in its log whether the kubelet hangs", patience)
+	case errors.Is(err, errTooMany):
+		return source.ReasonResourceExhausted, "it is opened anew, and what was known before stays"
+	case errors.Is(err, io.EOF):
+		return source.ReasonUnavailable, "the kubelet ended the watch; it is opened anew"
+	}
+	refusal := status.Convert(err)
+	switch refusal.Code() {
+	case codes.FailedPrecondition:
+		return source.ReasonUnavailable, "the kubelet is starting and does not know its pods yet; it is tried again"
+	case codes.Unimplemented:
+		return source.ReasonUnsupported, "whoever answers does not serve the Pods API v1alpha1; " + podsRemedy
+	case codes.ResourceExhausted:
+		return source.ReasonResourceExhausted, podsExhausted(refusal.Message())
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return source.ReasonPermission, "the kubelet refuses this client"
+	case codes.Unavailable, codes.Canceled:
+		return source.ReasonUnavailable, "the connection broke; it is tried again"
+	case codes.Internal:
+		return source.ReasonInvalid, "the answer cannot be read; it is tried again"
+	default:
+		return source.ReasonOther, "the kubelet could not answer; see its log"
+	}
+}
+
+// podsRemedy is what to do where there is no Pods API.
+const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI not turned off, and --kubelet.pods-api must name the kubelet's own socket; " +
+	"without it, leave that flag out and let the agent list and watch pods of the API server"
+
+// podsExhausted tells apart what the one code stands for.
+func podsExhausted(message string) string {
+	if strings.Contains(message, "larger than max") {
+		return fmt.Sprintf("a pod is larger than the %d MiB that are accepted", maxAnswer>>20)
+	}
+	return "the kubelet ended the watch, because events were not taken off as fast as they came; " +
+		"it is opened anew, but give the agent more processor time if that goes on"
+}
+
+// diagnosePodsDial tells why the socket could not be reached.
+func diagnosePodsDial(failure error) (source.Reason, string) {
+	if errors.Is(failure, fs.ErrNotExist) {
+		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; it is tried again"
+	}
+	return diagnoseDial(failure)
 }

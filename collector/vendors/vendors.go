@@ -1,40 +1,13 @@
 // Package vendors is what is known of the vendors of devices and of their DRA
 // drivers: how a driver names devices and partitions, under which attributes
 // it publishes what identifies hardware, how its opaque configuration is
-// shaped. There is one row and one file for each vendor. The package knows
-// neither Kubernetes' API types nor the libraries that read hardware.
+// shaped. There is one row for each vendor. The package knows neither Kubernetes'
+// API types nor the libraries that read hardware.
 package vendors
 
 import (
-	"strings"
-
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
-
-// Vendor is one row: a vendor and its DRA driver. What a vendor does not have
-// is empty or nil.
-type Vendor struct {
-	Driver string // name of the DRA driver
-
-	// DecodeName decodes the name of a device. Names that say nothing of a
-	// partition give no profile and dra.PlacementUnknown.
-	DecodeName func(name string) (profile string, placement int)
-
-	// WholeProfile begins, in lower case, the profiles of devices that are not
-	// partitioned.
-	WholeProfile string
-
-	// PartitionType is the attribute "type" of partitions that are published
-	// with the PCI address of their parent.
-	PartitionType string
-
-	// DecodeSharing returns the sharing strategy in opaque parameters:
-	// time_slicing, mps, or empty.
-	DecodeSharing func(parameters []byte) string
-}
-
-// All returns the rows.
-func All() []Vendor { return []Vendor{nvidia(), amd()} }
 
 // Lookup returns the text of a named attribute, which is valid UTF-8, and
 // whether there is one. A name without a domain is one of the driver's own.
@@ -101,18 +74,6 @@ func Identify(device dra.PublishedDevice, attributes Lookup) dra.PublishedDevice
 		}
 	}
 	return device
-}
-
-// isWhole reports whether a profile is that of a device that is not
-// partitioned.
-func (v Vendor) isWhole(profile string) bool {
-	return v.WholeProfile != "" && len(profile) >= len(v.WholeProfile) && strings.EqualFold(profile[:len(v.WholeProfile)], v.WholeProfile)
-}
-
-// isPartition reports whether the device is a partition of this vendor that is
-// published with the address of its parent.
-func (v Vendor) isPartition(device dra.PublishedDevice, kind string) bool {
-	return v.PartitionType != "" && (kind == v.PartitionType || device.ID.Driver == v.Driver && device.Profile != "")
 }
 
 // SharingStrategy returns how opaque parameters tell a driver to share devices:

@@ -11,27 +11,16 @@ package kubeauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-)
-
-// Outcomes of a request that is refused.
-var (
-	// ErrUnauthenticated: there is no bearer token, or the API server does not
-	// know it.
-	ErrUnauthenticated = errors.New("a valid bearer token is needed")
-	// ErrForbidden: the user may not read this.
-	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable: the API server could not be asked, and what it answered
-	// last is too old, or there are too many requests with unknown tokens.
-	ErrUnavailable = errors.New("the API server cannot be asked who this is")
 )
 
 // Options say whom to ask and how.
@@ -56,24 +45,6 @@ type Guard struct {
 	decisions *memory[bool]
 	failing   atomic.Bool // the last review had no answer
 }
-
-// User is who sent a request, as the API server says.
-type User struct {
-	Name   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
-
-	key string // tells users apart whose rights may differ
-}
-
-// How long an answer of the API server holds. An answer whose renewal fails is
-// used for outage longer, so that an outage of the API server does not end the
-// monitoring of it.
-const (
-	answerTTL = time.Minute
-	outage    = 10 * time.Minute
-)
 
 // Sizes of what is remembered.
 const (
@@ -192,4 +163,74 @@ func (g *Guard) observe(review string, allowed bool, err error) {
 	case err == nil && failed:
 		g.options.Log.Info("the API server answers reviews again")
 	}
+}
+
+const (
+	// maxNamespaces is how many namespaces one request may ask about.
+	maxNamespaces = 500
+	// concurrentNamespaces is how many of them are asked about at once.
+	concurrentNamespaces = 8
+)
+
+// mayGet returns ErrForbidden unless the user may get the non-resource URL.
+func (g *Guard) mayGet(ctx context.Context, user *User, path string) error {
+	allowed, err := g.decide(ctx, user, "path", path, func(ctx context.Context) (bool, error) {
+		return g.reviewer.path(ctx, user, path)
+	})
+	if err == nil && !allowed {
+		err = fmt.Errorf("%w: user %q may not get the path %s", ErrForbidden, user.Name, path)
+	}
+	return err
+}
+
+// Namespaces are those of the given ones in which the user of the request may get
+// ResourceClaims; all reports that the user may do so in every namespace. The
+// request has come through Handler.
+func (g *Guard) Namespaces(r *http.Request, given []string) (visible map[string]bool, all bool, err error) {
+	user, _ := r.Context().Value(userKey{}).(*User)
+	if user == nil {
+		return nil, false, ErrUnauthenticated
+	}
+	if all, err = g.mayGetClaims(r.Context(), user, ""); err != nil || all {
+		return nil, all, err
+	}
+	if len(given) > maxNamespaces {
+		return nil, false, fmt.Errorf("%w: user %q may not get resourceclaims of all namespaces, and there are %d: name yours in the query, as in ?namespace=NAME", ErrForbidden, user.Name, len(given))
+	}
+	allowed := make([]atomic.Bool, len(given))
+	asking, ctx := errgroup.WithContext(r.Context())
+	asking.SetLimit(concurrentNamespaces)
+	for i, namespace := range given {
+		asking.Go(func() error {
+			may, err := g.mayGetClaims(ctx, user, namespace)
+			allowed[i].Store(may)
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return nil, false, err
+	}
+	visible = make(map[string]bool, len(given))
+	for i, namespace := range given {
+		if allowed[i].Load() {
+			visible[namespace] = true
+		}
+	}
+	return visible, false, nil
+}
+
+// mayGetClaims reports whether the user may get ResourceClaims of the namespace,
+// empty: of all.
+func (g *Guard) mayGetClaims(ctx context.Context, user *User, namespace string) (bool, error) {
+	return g.decide(ctx, user, "namespace", namespace, func(ctx context.Context) (bool, error) {
+		return g.reviewer.claims(ctx, user, namespace)
+	})
+}
+
+func (g *Guard) decide(ctx context.Context, user *User, review, object string, ask func(context.Context) (bool, error)) (bool, error) {
+	return g.decisions.get(ctx, user.key+"\x00"+review+"\x00"+object, func(ctx context.Context) (bool, error) {
+		allowed, err := ask(ctx)
+		g.observe(review, allowed, err)
+		return allowed, err
+	})
 }

@@ -16,8 +16,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Outcomes of a request that is refused.
+var (
+	// ErrUnauthenticated: there is no bearer token, or the API server does not
+	// know it.
+	ErrUnauthenticated = errors.New("a valid bearer token is needed")
+	// ErrForbidden: the user may not read this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnavailable: the API server could not be asked, and what it answered
+	// last is too old, or there are too many requests with unknown tokens.
+	ErrUnavailable = errors.New("the API server cannot be asked who this is")
+)
+
 // errBusy: too many reviews are in flight.
 var errBusy = errors.New("too many requests with unknown tokens")
+
+// User is who sent a request, as the API server says.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+
+	key string // tells users apart whose rights may differ
+}
 
 // reviewer creates reviews at the API server.
 type reviewer struct {

@@ -200,3 +200,7 @@ func connectionOf(ctx context.Context) *connection {
 	ours, _ := ctx.Value(connectionKey{}).(*connection)
 	return ours
 }
+
+// now is for deadlines of sockets, which are times with a monotonic clock
+// reading.
+func now() time.Time { return time.Now() } //nolint:forbidigo // see above

@@ -2,11 +2,73 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 )
+
+// blockSize is how much of a page is written at once, and the size of the
+// blocks that it is kept in.
+const blockSize = 16 << 10
+
+// rendered is an answer that is complete, in memory. It does not change once
+// it is rendered, so that several clients may be sent the same one.
+type rendered struct {
+	status int
+	header http.Header
+	blocks [][]byte
+	size   int
+}
+
+// render has the handler answer into memory.
+func render(handler http.Handler, r *http.Request) *rendered {
+	page := &rendered{header: http.Header{}}
+	handler.ServeHTTP(page, r)
+	if page.status == 0 {
+		page.status = http.StatusOK
+	}
+	return page
+}
+
+// Header, WriteHeader and Write are those of http.ResponseWriter, for render.
+func (p *rendered) Header() http.Header { return p.header }
+
+func (p *rendered) WriteHeader(status int) {
+	if p.status == 0 && status >= http.StatusOK {
+		p.status = status
+	}
+}
+
+func (p *rendered) Write(text []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	p.size += len(text)
+	written := len(text)
+	for len(text) > 0 {
+		last := len(p.blocks) - 1
+		if last < 0 || len(p.blocks[last]) == cap(p.blocks[last]) {
+			p.blocks = append(p.blocks, make([]byte, 0, p.nextBlock()))
+			last++
+		}
+		block := p.blocks[last]
+		n := min(len(text), cap(block)-len(block))
+		p.blocks[last] = append(block, text[:n]...)
+		text = text[n:]
+	}
+	return written, nil
+}
+
+// nextBlock is small for the first block, as most answers are.
+func (p *rendered) nextBlock() int {
+	if len(p.blocks) == 0 {
+		return blockSize / 8
+	}
+	return blockSize
+}
+
+// errBusy is why a request is answered with 503.
+var errBusy = errors.New("too many requests in flight, try again later")
 
 // writes bounds the pages that are being written: their number, and the bytes
 // that they keep in memory, where a page that is written to several clients
@@ -79,10 +141,6 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	}
 	one.connection.prove()
 }
-
-// now is for deadlines of sockets, which are times with a monotonic clock
-// reading.
-func now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
@@ -183,4 +241,10 @@ func (s *writes) end(one *write) {
 	s.mu.Lock()
 	s.remove(one)
 	s.mu.Unlock()
+}
+
+// refuse answers that the server is busy.
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }

@@ -2,10 +2,108 @@ package source
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
+
+// Tracker keeps the Status of one source and logs when it changes, not at
+// every tick, and not each time where it comes and goes. It is safe for
+// concurrent use.
+type Tracker struct {
+	now     clock.Clock
+	observe func(seconds float64)
+
+	mu     sync.Mutex
+	status Status
+	diary  diary
+}
+
+// NewTracker returns the tracker of the named source. observe, which may be
+// nil, is told how long each finished attempt took, in seconds.
+func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(seconds float64)) *Tracker {
+	if observe == nil {
+		observe = func(float64) {}
+	}
+	return &Tracker{now: now, observe: observe, status: Status{Name: name}, diary: newDiary(log.With("component", name))}
+}
+
+// Optional says that the source may well not exist here: that its library was
+// never found is then no reason for a warning.
+func (t *Tracker) Optional() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.diary.optional = true
+}
+
+// Begin notes the start of an attempt and returns what ends it. The end may
+// come late: it then still counts, as the failure or success that it is.
+func (t *Tracker) Begin() (end func(error)) {
+	began := t.now()
+	return func(err error) {
+		t.observe(t.now().Since(began).Seconds())
+		t.Report(err)
+	}
+}
+
+// Report notes the outcome of an attempt whose duration means nothing, such
+// as a watch that broke.
+func (t *Tracker) Report(err error) {
+	t.conclude(err == nil, err)
+}
+
+// Impair notes that the source works but not wholly: one of its devices
+// fails, say. It counts as a success with a reason, and as an error.
+func (t *Tracker) Impair(err error) {
+	t.conclude(true, err)
+}
+
+// Late notes that an attempt which began at an instant has not ended when it
+// should have. The source is down, and what ends the attempt counts.
+func (t *Tracker) Late(began clock.Instant, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.Up, t.status.Reason, t.status.Message = false, ReasonOf(err), Text(err.Error())
+	if t.status.HungSince.IsZero() {
+		t.status.HungSince = began
+	}
+	t.diary.note(t.status, t.now())
+}
+
+// conclude notes how an attempt ended and what went wrong in it.
+func (t *Tracker) conclude(up bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	t.status.Up, t.status.Reason, t.status.Message = up, ReasonOf(err), ""
+	if err != nil {
+		t.status.Errors++
+		t.status.Message = Text(err.Error())
+	}
+	if up {
+		t.status.LastSuccess = now
+	}
+	t.diary.note(t.status, now)
+}
+
+// Hang notes since when a read has not come back; the zero instant: none.
+func (t *Tracker) Hang(since clock.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status.HungSince = since
+}
+
+// Status returns the present status. Where nothing is reported as long as
+// nothing changes, it is what finds out that the source has settled.
+func (t *Tracker) Status() Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.diary.unsettled() {
+		t.diary.note(t.status, t.now())
+	}
+	return t.status
+}
 
 // steady is how long a source must stay as it is before the log says so, once
 // it comes and goes.

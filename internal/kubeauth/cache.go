@@ -14,6 +14,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
+// How long an answer of the API server holds. An answer whose renewal fails is
+// used for outage longer, so that an outage of the API server does not end the
+// monitoring of it.
+const (
+	answerTTL = time.Minute
+	outage    = 10 * time.Minute
+)
+
 const (
 	// reviewTimeout bounds one review, with its wait for others to end, so that
 	// a scrape's usual ten seconds are enough for both of its own.

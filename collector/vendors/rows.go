@@ -8,6 +8,41 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
+// Vendor is one row: a vendor and its DRA driver. What a vendor does not have
+// is empty or nil.
+type Vendor struct {
+	Driver string // name of the DRA driver
+
+	// DecodeName decodes the name of a device. Names that say nothing of a
+	// partition give no profile and dra.PlacementUnknown.
+	DecodeName func(name string) (profile string, placement int)
+
+	// WholeProfile begins, in lower case, the profiles of devices that are not
+	// partitioned.
+	WholeProfile string
+
+	// PartitionType is the attribute "type" of partitions that are published
+	// with the PCI address of their parent.
+	PartitionType string
+
+	// DecodeSharing returns the sharing strategy in opaque parameters:
+	// time_slicing, mps, or empty.
+	DecodeSharing func(parameters []byte) string
+}
+
+// All returns the rows.
+func All() []Vendor { return []Vendor{nvidia(), amd()} }
+
+// amd is AMD's row. The driver publishes for each card how it is partitioned:
+// the compute partitioning, then that of memory. A card that is not
+// partitioned (spx_nps1) has the type amdgpu, each partition (of cpx_nps4, for
+// example) the type amdgpu-partition. Both publish the card's address under one
+// name, except some drivers before 1.0, which published that of a partition as
+// its parent's.
+func amd() Vendor {
+	return Vendor{Driver: "gpu.amd.com", WholeProfile: "spx", PartitionType: "amdgpu-partition"}
+}
+
 // nvidia is NVIDIA's row.
 func nvidia() Vendor {
 	return Vendor{Driver: "gpu.nvidia.com", DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
@@ -84,4 +119,16 @@ func decodeSharing(parameters []byte) string {
 	default:
 		return ""
 	}
+}
+
+// isWhole reports whether a profile is that of a device that is not
+// partitioned.
+func (v Vendor) isWhole(profile string) bool {
+	return v.WholeProfile != "" && len(profile) >= len(v.WholeProfile) && strings.EqualFold(profile[:len(v.WholeProfile)], v.WholeProfile)
+}
+
+// isPartition reports whether the device is a partition of this vendor that is
+// published with the address of its parent.
+func (v Vendor) isPartition(device dra.PublishedDevice, kind string) bool {
+	return v.PartitionType != "" && (kind == v.PartitionType || device.ID.Driver == v.Driver && device.Profile != "")
 }
