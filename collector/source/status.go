@@ -1,5 +1,5 @@
-// Package source is how every source of facts (a device library, the
-// kubelet, each resource of the API server, CDI specs) says how it is.
+// Package source is the status of every source of facts (a device library, the
+// kubelet, each resource of the API server, CDI specs).
 package source
 
 import (
@@ -15,7 +15,7 @@ import (
 // Reason names why a source is down, out of a closed set.
 type Reason string
 
-// The reasons that a source can give.
+// The reasons.
 const (
 	ReasonNone              Reason = ""
 	ReasonTimeout           Reason = "timeout"
@@ -33,26 +33,26 @@ const (
 	ReasonOther             Reason = "other"
 )
 
-// Status is what a source says of itself at one moment.
+// Status is the status of a source at one time.
 type Status struct {
 	Name        string
 	Up          bool          // the last attempt succeeded
-	Reason      Reason        // why not, or what is amiss though it is up
-	Message     string        // the same for people, with the remedy, see Text; empty when well
+	Reason      Reason        // why not, or the impairment of a source that is up
+	Message     string        // the same as a sentence, with the remedy, see Text; empty without a reason
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
-	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
+	HungSince   clock.Instant // start of the oldest read that has not returned; zero: none
 	Queue       Queue         // of a source that is watched
 }
 
-// Queue is what a watch has delivered and what has not been processed yet.
+// Queue is the events that a watch has delivered and that are not processed yet.
 type Queue struct {
 	Watched bool          // false: the source has none
 	Events  int           // received and not yet processed
-	Lag     time.Duration // since the oldest was received, or what was made of it
+	Lag     time.Duration // since the oldest was received, or its result computed
 }
 
-// Failure is an error that knows its Reason.
+// Failure is an error with its Reason.
 type Failure struct {
 	Reason Reason
 	Err    error
@@ -62,8 +62,8 @@ func (f *Failure) Error() string { return f.Err.Error() }
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ReasonOf finds the reason in an error: a Failure's own, or the one that a
-// well-known error of the standard library stands for.
+// ReasonOf returns the reason of an error: that of a Failure, or of an error of the
+// standard library.
 func ReasonOf(err error) Reason {
 	var failure *Failure
 	switch {
@@ -82,13 +82,12 @@ func ReasonOf(err error) Reason {
 	}
 }
 
-// NeverFound reports whether what the source is read through has not been
-// there so far.
+// NeverFound reports whether the source's library has never been found.
 func (s Status) NeverFound() bool {
 	return s.Reason == ReasonLibraryMissing && s.LastSuccess.IsZero()
 }
 
-// HungFor is how long the status' oldest read has not come back.
+// HungFor is how long the oldest read has not returned.
 func (s Status) HungFor(now clock.Instant) time.Duration {
 	if s.HungSince.IsZero() {
 		return 0

@@ -8,37 +8,36 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Tracker keeps the Status of one source and logs when it changes, not at
-// every tick, and not each time where it comes and goes. It is safe for
-// concurrent use.
+// Tracker keeps the Status of one source and logs when it changes, and not each
+// time if it flaps. It is safe for concurrent use.
 type Tracker struct {
 	now     clock.Clock
 	observe func(seconds float64)
 
-	mu     sync.Mutex
-	status Status
-	diary  diary
+	mu      sync.Mutex
+	status  Status
+	changes changeLog
 }
 
-// NewTracker returns the tracker of the named source. observe, which may be
-// nil, is told how long each finished attempt took, in seconds.
+// NewTracker returns the tracker of the named source. observe, which may be nil,
+// gets the duration of each finished attempt, in seconds.
 func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(seconds float64)) *Tracker {
 	if observe == nil {
 		observe = func(float64) {}
 	}
-	return &Tracker{now: now, observe: observe, status: Status{Name: name}, diary: newDiary(log.With("component", name))}
+	return &Tracker{now: now, observe: observe, status: Status{Name: name}, changes: newChangeLog(log.With("component", name))}
 }
 
-// Optional says that the source may well not exist here: that its library was
-// never found is then no reason for a warning.
+// Optional declares that the source may not exist on this machine: if its library
+// was never found, no warning is logged.
 func (t *Tracker) Optional() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.diary.optional = true
+	t.changes.optional = true
 }
 
-// Begin notes the start of an attempt and returns what ends it. The end may
-// come late: it then still counts, as the failure or success that it is.
+// Begin records the start of an attempt and returns the function that ends it. It
+// counts as a success or failure also after Late.
 func (t *Tracker) Begin() (end func(error)) {
 	began := t.now()
 	return func(err error) {
@@ -47,20 +46,20 @@ func (t *Tracker) Begin() (end func(error)) {
 	}
 }
 
-// Report notes the outcome of an attempt whose duration means nothing, such
-// as a watch that broke.
+// Report records the result of an attempt without a meaningful duration, such as a
+// watch that broke.
 func (t *Tracker) Report(err error) {
 	t.conclude(err == nil, err)
 }
 
-// Impair notes that the source works but not wholly: one of its devices
-// fails, say. It counts as a success with a reason, and as an error.
+// Impair records that the source works in part: for example, one of its devices
+// fails. It counts as a success with a reason, and as an error.
 func (t *Tracker) Impair(err error) {
 	t.conclude(true, err)
 }
 
-// Late notes that an attempt which began at an instant has not ended when it
-// should have. The source is down, and what ends the attempt counts.
+// Late records that an attempt which began at an instant has not ended in time.
+// The source is down until the attempt ends.
 func (t *Tracker) Late(began clock.Instant, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,10 +67,10 @@ func (t *Tracker) Late(began clock.Instant, err error) {
 	if t.status.HungSince.IsZero() {
 		t.status.HungSince = began
 	}
-	t.diary.note(t.status, t.now())
+	t.changes.observe(t.status, t.now())
 }
 
-// conclude notes how an attempt ended and what went wrong in it.
+// conclude records the result of an attempt.
 func (t *Tracker) conclude(up bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,53 +83,53 @@ func (t *Tracker) conclude(up bool, err error) {
 	if up {
 		t.status.LastSuccess = now
 	}
-	t.diary.note(t.status, now)
+	t.changes.observe(t.status, now)
 }
 
-// Hang notes since when a read has not come back; the zero instant: none.
+// Hang records since when a read has not returned; the zero instant: none.
 func (t *Tracker) Hang(since clock.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.status.HungSince = since
 }
 
-// Status returns the present status. Where nothing is reported as long as
-// nothing changes, it is what finds out that the source has settled.
+// Status returns the present status. It also logs a flapping source that has
+// settled, because sources may report changes only.
 func (t *Tracker) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.diary.unsettled() {
-		t.diary.note(t.status, t.now())
+	if t.changes.unlogged() {
+		t.changes.observe(t.status, t.now())
 	}
 	return t.status
 }
 
-// steady is how long a source must stay as it is before the log says so, once
-// it comes and goes.
-const steady = 30 * time.Second
+// settleTime is how long a flapping source must stay in a state before that is
+// logged.
+const settleTime = 30 * time.Second
 
-// diary tells the log how a source is, when that changes. A source that fails
-// again for the reason that it has just recovered from comes and goes: that is
-// said once, and then nothing before it has stayed the same for some time. So
-// a device that fails now and then does not fill the log.
-type diary struct {
+// changeLog logs the changes of a source's status. A source that fails again for
+// the reason that it has just recovered from is flapping: that is logged once, and
+// then nothing before it has stayed in a state for settleTime. So a device that
+// fails now and then does not fill the log.
+type changeLog struct {
 	log      *slog.Logger
 	present  state
-	since    clock.Instant           // when that began
-	left     map[state]clock.Instant // when each state was over last
-	told     state                   // what the log has been told last
-	restless bool                    // and that the source comes and goes
-	optional bool                    // the source may well not exist here
+	since    clock.Instant           // start of the present state
+	leftAt   map[state]clock.Instant // the newest end of each state
+	logged   state                   // the state that was logged last
+	flapping bool                    // logged as flapping
+	optional bool                    // the source may not exist on this machine
 	meanings meanings                // of the present state
 }
 
-// maxMeanings is how many meanings of one state are logged as soon as they
-// appear. Each further one is logged once it has lasted.
+// maxMeanings is how many meanings of one state are logged when they appear. Each
+// further one is logged after settleTime.
 const maxMeanings = 8
 
-// meanings are what the texts of one state have said, as kinds of text: a
-// reason such as resource_exhausted stands for several. A meaning is logged when
-// it appears, and one that returns when it has lasted.
+// meanings are the kinds of text of one state: a reason such as
+// resource_exhausted has several. A meaning is logged when it appears, and one
+// that returns after settleTime.
 type meanings struct {
 	present string
 	since   clock.Instant
@@ -138,84 +137,84 @@ type meanings struct {
 	seen    map[string]bool
 }
 
-// note takes in the text of a state that goes on, and reports whether it
-// belongs into the log.
-func (m *meanings) note(text string, now clock.Instant) bool {
+// observe records the text of a state that continues, and reports whether it must
+// be logged.
+func (m *meanings) observe(text string, now clock.Instant) bool {
 	if kind := kindOf(text); kind != m.present {
 		m.present, m.since = kind, now
 	}
 	isNew := !m.seen[m.present] && len(m.seen) < maxMeanings
-	return m.present != m.logged && (isNew || now.Since(m.since) >= steady)
+	return m.present != m.logged && (isNew || now.Since(m.since) >= settleTime)
 }
 
-// tell notes that the present meaning is logged.
-func (m *meanings) tell() {
+// markLogged records that the present meaning is logged.
+func (m *meanings) markLogged() {
 	m.logged = m.present
 	if len(m.seen) < maxMeanings {
 		m.seen[m.present] = true
 	}
 }
 
-// begin starts again with the first text of a state.
+// begin begins with the first text of a state.
 func (m *meanings) begin(text string, now clock.Instant) {
 	*m = meanings{present: kindOf(text), since: now, seen: make(map[string]bool)}
-	m.tell()
+	m.markLogged()
 }
 
-// state is what the log tells apart.
+// state is the part of a status whose changes are logged.
 type state struct {
 	up     bool
 	reason Reason
 }
 
-func (s state) well() bool { return s.reason == ReasonNone }
+func (s state) ok() bool { return s.reason == ReasonNone }
 
-func newDiary(log *slog.Logger) diary {
-	return diary{log: log, left: make(map[state]clock.Instant)}
+func newChangeLog(log *slog.Logger) changeLog {
+	return changeLog{log: log, leftAt: make(map[state]clock.Instant)}
 }
 
-// note takes in how the source is now.
-func (d *diary) note(status Status, now clock.Instant) {
+// observe records the present status, and logs it if necessary.
+func (d *changeLog) observe(status Status, now clock.Instant) {
 	if s := (state{status.Up, status.Reason}); s == d.present {
-		if !d.unsettled() && !s.well() && d.meanings.note(status.Message, now) {
-			d.meanings.tell()
-			d.tell(status)
+		if !d.unlogged() && !s.ok() && d.meanings.observe(status.Message, now) {
+			d.meanings.markLogged()
+			d.report(status)
 		}
 	} else {
 		d.meanings.begin(status.Message, now)
-		left, known := d.left[s]
-		d.left[d.present], d.present, d.since = now, s, now
-		switch back := known && now.Since(left) < steady; {
-		case d.restless:
-		case s.well() || !back:
-			d.tell(status)
-		case d.told.well():
-			d.restless, d.told = true, s
+		left, known := d.leftAt[s]
+		d.leftAt[d.present], d.present, d.since = now, s, now
+		switch back := known && now.Since(left) < settleTime; {
+		case d.flapping:
+		case s.ok() || !back:
+			d.report(status)
+		case d.logged.ok():
+			d.flapping, d.logged = true, s
 			d.log.Warn("source comes and goes", "reason", string(status.Reason), "error", status.Message)
 		}
 	}
-	if d.unsettled() && now.Since(d.since) >= steady {
-		d.restless = false
+	if d.unlogged() && now.Since(d.since) >= settleTime {
+		d.flapping = false
 		d.meanings.begin(status.Message, now)
-		d.tell(status)
+		d.report(status)
 	}
 }
 
-// unsettled reports whether the log has not been told of the present state.
-func (d *diary) unsettled() bool { return d.restless || d.told != d.present }
+// unlogged reports whether the present state has not been logged.
+func (d *changeLog) unlogged() bool { return d.flapping || d.logged != d.present }
 
-// tell tells the log. That a source is well is news only where it was not.
-func (d *diary) tell(status Status) {
-	before := d.told
-	d.told = d.present
+// report logs the status. A recovery is logged only after a failure.
+func (d *changeLog) report(status Status) {
+	before := d.logged
+	d.logged = d.present
 	switch {
 	case d.optional && status.NeverFound():
 		d.log.Info("source is not here", "reason", string(status.Reason), "error", status.Message)
-	case !d.present.well() && status.Up:
+	case !d.present.ok() && status.Up:
 		d.log.Warn("source is impaired", "reason", string(status.Reason), "error", status.Message)
-	case !d.present.well():
+	case !d.present.ok():
 		d.log.Warn("source is down", "reason", string(status.Reason), "error", status.Message)
-	case !before.well():
+	case !before.ok():
 		d.log.Info("source is up again")
 	}
 }

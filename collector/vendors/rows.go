@@ -8,13 +8,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Vendor is one row: a vendor and its DRA driver. What a vendor does not have
-// is empty or nil.
+// Vendor is one row: a vendor and its DRA driver. Fields that do not apply to a
+// vendor are empty or nil.
 type Vendor struct {
 	Driver string // name of the DRA driver
 
-	// DecodeName decodes the name of a device. Names that say nothing of a
-	// partition give no profile and dra.PlacementUnknown.
+	// DecodeName decodes the name of a device. Names without a partition have no
+	// profile and dra.PlacementUnknown.
 	DecodeName func(name string) (profile string, placement int)
 
 	// WholeProfile begins, in lower case, the profiles of devices that are not
@@ -52,9 +52,9 @@ func nvidia() Vendor {
 //
 //	gpu-<minor>-mig-<profile without dots>-<giProfileID>-<placementStart>
 //
-// which is all that is published of where on the GPU an on-demand MIG device
-// is. The profile is returned with its dots: 1g10gb is 1g.10gb. A name of
-// another form gives no profile and dra.PlacementUnknown.
+// which is the only published information about the placement of an on-demand MIG
+// device. The profile is returned with its dots: 1g10gb is 1g.10gb. A name of
+// another form has no profile and dra.PlacementUnknown.
 func decodeMIGName(name string) (profile string, placement int) {
 	rest, found := strings.CutPrefix(name, "gpu-")
 	if !found {
@@ -100,8 +100,8 @@ func dotted(slices string, features []string) string {
 	return b.String()
 }
 
-// decodeSharing reads the strategy in {"sharing":{"strategy":"TimeSlicing"}}.
-// What is not JSON, or has another shape, has none.
+// decodeSharing decodes the strategy in {"sharing":{"strategy":"TimeSlicing"}}. JSON
+// of another format, and other text, has none.
 func decodeSharing(parameters []byte) string {
 	var shape struct {
 		Sharing struct {

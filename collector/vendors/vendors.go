@@ -1,7 +1,6 @@
-// Package vendors is what is known of the vendors of devices and of their DRA
-// drivers: how a driver names devices and partitions, under which attributes
-// it publishes what identifies hardware, how its opaque configuration is
-// shaped. There is one row for each vendor. The package knows neither Kubernetes'
+// Package vendors describes the vendors of devices and their DRA drivers: how a
+// driver names devices and partitions, under which attributes it publishes what
+// identifies hardware, and the format of its opaque configuration. There is one row for each vendor. The package knows neither Kubernetes'
 // API types nor the libraries that read hardware.
 package vendors
 
@@ -13,7 +12,7 @@ import (
 // whether there is one. A name without a domain is one of the driver's own.
 type Lookup func(name string) (text string, found bool)
 
-// first returns the first of the named attributes that there is.
+// first returns the first of the named attributes that exists.
 func (l Lookup) first(names ...string) string {
 	for _, name := range names {
 		if text, found := l(name); found {
@@ -44,9 +43,8 @@ func (l Lookup) firstAddress(names ...string) string {
 // UUID returns the device's UUID as the driver spells it.
 func (l Lookup) UUID() string { return l.first("uuid") }
 
-// Identify returns the published device with what its attributes and its name
-// say of the hardware. Drivers that are not in a row are read by the same
-// rules.
+// Identify returns the published device with the facts about its hardware from its
+// attributes and its name. Drivers without a row are decoded by the same rules.
 func Identify(device dra.PublishedDevice, attributes Lookup) dra.PublishedDevice {
 	kind := attributes.first("type")
 	device.Passthrough = kind == "vfio"
@@ -76,9 +74,9 @@ func Identify(device dra.PublishedDevice, attributes Lookup) dra.PublishedDevice
 	return device
 }
 
-// SharingStrategy returns how opaque parameters tell a driver to share devices:
-// time_slicing, mps, or empty. The shape of any vendor is understood of any
-// driver.
+// SharingStrategy returns the strategy in opaque parameters by which a driver shares
+// devices: time_slicing, mps, or empty. The format of any vendor is accepted for
+// any driver.
 func SharingStrategy(parameters []byte) string {
 	for _, vendor := range All() {
 		if vendor.DecodeSharing == nil {

@@ -14,80 +14,76 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// How long an answer of the API server holds. An answer whose renewal fails is
-// used for outage longer, so that an outage of the API server does not end the
-// monitoring of it.
 const (
-	answerTTL = time.Minute
-	outage    = 10 * time.Minute
-)
-
-const (
+	// reviewTTL is how long the result of a review is used. One whose renewal fails
+	// is used for outageTTL longer, so that an outage of the API server does not
+	// end its monitoring.
+	reviewTTL = time.Minute
+	outageTTL = 10 * time.Minute
 	// reviewTimeout bounds one review, with its wait for others to end, so that
 	// a scrape's usual ten seconds are enough for both of its own.
 	reviewTimeout = 3 * time.Second
-	// retryAfter is how long a failed review is not tried again, where there
-	// is an older answer.
+	// retryAfter is how long a failed review is not retried if there is an older
+	// result.
 	retryAfter = 10 * time.Second
-	// concurrentReviews bounds those in flight, once for what was never
-	// answered and once for what was answered before: requests with made-up
-	// tokens wait for each other, and for nobody else.
+	// concurrentReviews bounds those in flight, separately for first reviews and
+	// renewals: requests with invalid tokens delay only each other.
 	concurrentReviews = 16
 )
 
-// memory holds answers of the API server, and asks for those that it does not
-// have: once for all that want the same one. It is bounded and safe for
-// concurrent use. Keys are kept as a keyed digest alone.
-type memory[V any] struct {
-	clock clock.Clock
-	good  func(V) bool
-	salt  [sha256.Size]byte
+// reviewCache caches results of reviews, and requests those that it does not have:
+// once for concurrent callers with the same key. It is bounded and safe for
+// concurrent use. It stores keys only as a keyed digest.
+type reviewCache[V any] struct {
+	clock   clock.Clock
+	accepts func(V) bool
+	salt    [sha256.Size]byte
 
-	known, refused *cache.LRUExpireCache
-	asking         singleflight.Group
-	first, renewed chan struct{}
+	accepted, denied *cache.LRUExpireCache
+	inFlight         singleflight.Group
+	first, renewals  chan struct{}
 }
 
-// answer is what the API server has said, and since when asking again fails.
-type answer[V any] struct {
+// cached is the result of a review.
+type cached[V any] struct {
 	value  V
 	at     clock.Instant
-	failed clock.Instant // zero: it does not
+	failed clock.Instant // the newest failed renewal; zero: none
 }
 
-// newMemory makes one that holds size good answers, and as many others as refused
-// says: made-up tokens evict none that are good.
-func newMemory[V any](now clock.Clock, size, refused int, good func(V) bool) (*memory[V], error) {
-	m := &memory[V]{
-		clock: now, good: good,
-		known: cache.NewLRUExpireCacheWithClock(size, wall{now}), refused: cache.NewLRUExpireCacheWithClock(refused, wall{now}),
-		first: make(chan struct{}, concurrentReviews), renewed: make(chan struct{}, concurrentReviews),
+// newReviewCache returns a cache of size accepted results, and separately of denied
+// ones, so that invalid tokens evict no valid ones.
+func newReviewCache[V any](now clock.Clock, size, denied int, accepts func(V) bool) (*reviewCache[V], error) {
+	c := &reviewCache[V]{
+		clock: now, accepts: accepts,
+		accepted: cache.NewLRUExpireCacheWithClock(size, wall{now}), denied: cache.NewLRUExpireCacheWithClock(denied, wall{now}),
+		first: make(chan struct{}, concurrentReviews), renewals: make(chan struct{}, concurrentReviews),
 	}
-	if _, err := rand.Read(m.salt[:]); err != nil {
+	if _, err := rand.Read(c.salt[:]); err != nil {
 		return nil, fmt.Errorf("make a key for remembered tokens: %w", err)
 	}
-	return m, nil
+	return c, nil
 }
 
-// wall is a clock in the form of the cache's library.
+// wall adapts the clock to the cache's library.
 type wall struct{ clock clock.Clock }
 
-// Now returns a time that only differences are taken of: the wall clock may jump.
+// Now is monotonic; only differences of its times are used.
 func (w wall) Now() time.Time { return time.Unix(0, 0).Add(w.clock().Elapsed) }
 
-// get returns the answer for the key, asked for with ask where none is known or
-// it has become too old.
-func (m *memory[V]) get(ctx context.Context, key string, ask func(context.Context) (V, error)) (V, error) {
-	digest := m.digest(key)
-	old, known := m.lookUp(digest)
-	if known && m.usable(old) {
+// get returns the result for the key, and calls review if there is none or it has
+// expired.
+func (c *reviewCache[V]) get(ctx context.Context, key string, review func(context.Context) (V, error)) (V, error) {
+	digest := c.digest(key)
+	old, known := c.lookup(digest)
+	if known && c.usable(old) {
 		return old.value, nil
 	}
-	result := m.asking.DoChan(digest, func() (any, error) {
-		if current, found := m.lookUp(digest); found && m.usable(current) {
-			return current.value, nil // another request has just asked
+	result := c.inFlight.DoChan(digest, func() (any, error) {
+		if current, found := c.lookup(digest); found && c.usable(current) {
+			return current.value, nil // another request has just renewed it
 		}
-		return m.ask(digest, old, known, ask)
+		return c.renew(digest, old, known, review)
 	})
 	var none V
 	select {
@@ -101,43 +97,42 @@ func (m *memory[V]) get(ctx context.Context, key string, ask func(context.Contex
 	}
 }
 
-// lookUp finds an answer that is young enough to be used, if only in an outage.
-func (m *memory[V]) lookUp(digest string) (answer[V], bool) {
-	for _, cache := range []*cache.LRUExpireCache{m.known, m.refused} {
-		if found, ok := cache.Get(digest); ok {
-			return found.(answer[V]), true
+// lookup finds a result that can be used, at least in an outage.
+func (c *reviewCache[V]) lookup(digest string) (cached[V], bool) {
+	for _, known := range []*cache.LRUExpireCache{c.accepted, c.denied} {
+		if found, ok := known.Get(digest); ok {
+			return found.(cached[V]), true
 		}
 	}
-	return answer[V]{}, false
+	return cached[V]{}, false
 }
 
-// usable reports whether an answer needs no renewal now.
-func (m *memory[V]) usable(a answer[V]) bool {
-	now := m.clock()
-	return now.Since(a.at) < answerTTL || !a.failed.IsZero() && now.Since(a.failed) < retryAfter
+// usable reports whether a result needs no renewal now.
+func (c *reviewCache[V]) usable(a cached[V]) bool {
+	now := c.clock()
+	return now.Since(a.at) < reviewTTL || !a.failed.IsZero() && now.Since(a.failed) < retryAfter
 }
 
-// ask asks the API server. Where it does not answer, a good answer of before
-// stays in use.
-func (m *memory[V]) ask(digest string, old answer[V], known bool, ask func(context.Context) (V, error)) (V, error) {
+// renew calls review. If that fails, an older accepted result stays in use.
+func (c *reviewCache[V]) renew(digest string, old cached[V], known bool, review func(context.Context) (V, error)) (V, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
 	defer cancel()
-	slots := m.first
+	slots := c.first
 	if known {
-		slots = m.renewed
+		slots = c.renewals
 	}
-	value, err := inSlot(ctx, slots, ask)
-	now := m.clock()
+	value, err := inSlot(ctx, slots, review)
+	now := c.clock()
 	switch {
-	case err == nil && m.good(value):
-		m.refused.Remove(digest)
-		m.known.Add(digest, answer[V]{value: value, at: now}, answerTTL+outage)
+	case err == nil && c.accepts(value):
+		c.denied.Remove(digest)
+		c.accepted.Add(digest, cached[V]{value: value, at: now}, reviewTTL+outageTTL)
 	case err == nil:
-		m.known.Remove(digest)
-		m.refused.Add(digest, answer[V]{value: value, at: now}, answerTTL)
-	case known && m.good(old.value):
+		c.accepted.Remove(digest)
+		c.denied.Add(digest, cached[V]{value: value, at: now}, reviewTTL)
+	case known && c.accepts(old.value):
 		old.failed = now
-		m.known.Add(digest, old, answerTTL+outage-now.Since(old.at))
+		c.accepted.Add(digest, old, reviewTTL+outageTTL-now.Since(old.at))
 		return old.value, nil
 	default:
 		return value, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -145,19 +140,19 @@ func (m *memory[V]) ask(digest string, old answer[V], known bool, ask func(conte
 	return value, nil
 }
 
-func inSlot[V any](ctx context.Context, slots chan struct{}, ask func(context.Context) (V, error)) (V, error) {
+func inSlot[V any](ctx context.Context, slots chan struct{}, review func(context.Context) (V, error)) (V, error) {
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
-		return ask(ctx)
+		return review(ctx)
 	case <-ctx.Done():
 		var none V
 		return none, errBusy
 	}
 }
 
-func (m *memory[V]) digest(key string) string {
-	mac := hmac.New(sha256.New, m.salt[:])
+func (c *reviewCache[V]) digest(key string) string {
+	mac := hmac.New(sha256.New, c.salt[:])
 	mac.Write([]byte(key))
 	return string(mac.Sum(nil))
 }

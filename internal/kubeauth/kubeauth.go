@@ -23,7 +23,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Options say whom to ask and how.
+// Options configure a Guard.
 type Options struct {
 	Config    *rest.Config           // of the API server; its identity may create both kinds of reviews
 	Audiences []string               // that tokens must be for; empty: those of the API server
@@ -41,18 +41,18 @@ type Guard struct {
 	options  Options
 	reviewer *reviewer
 
-	tokens    *memory[*User]
-	decisions *memory[bool]
+	tokens    *reviewCache[*User]
+	decisions *reviewCache[bool]
 	failing   atomic.Bool // the last review had no answer
 }
 
-// Sizes of what is remembered.
+// Sizes of the caches.
 const (
 	maxTokens    = 1024
 	maxDecisions = 16384
 )
 
-// New returns a Guard that has asked nothing yet.
+// New returns a Guard with empty caches.
 func New(options Options) (*Guard, error) {
 	reviewer, err := newReviewer(options.Config, options.Audiences)
 	if err != nil {
@@ -62,16 +62,16 @@ func New(options Options) (*Guard, error) {
 		options.Observe = func(string, string) {}
 	}
 	g := &Guard{options: options, reviewer: reviewer}
-	if g.tokens, err = newMemory[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
+	if g.tokens, err = newReviewCache[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
 		return nil, err
 	}
-	g.decisions, err = newMemory[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
+	g.decisions, err = newReviewCache[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
 	return g, err
 }
 
 // Handler admits requests of users that may get the non-resource URL of the
-// path, and to the pages all users that the API server knows: what they see
-// there is asked for with Namespaces.
+// path, and to the pages all users that the API server knows: Namespaces decides
+// what they see there.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, err := g.user(r)
@@ -88,8 +88,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 
 type userKey struct{}
 
-// refuse answers as Kubernetes' components do: 401 without a valid token, 403
-// without the right, 503 where that cannot be known.
+// refuse responds as Kubernetes' components do: 401 without a valid token, 403
+// without the permission, 503 if that is unknown.
 func refuse(w http.ResponseWriter, err error) {
 	status, message := Answer(err)
 	switch status {
@@ -101,8 +101,8 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, message, status)
 }
 
-// Answer is the HTTP status of an error of this package and what to say to the
-// client, who need not know what ails the API server: that is in the log.
+// Answer is the HTTP status of an error of this package and the message for the
+// client. Failures of the API server are in the log, not in the message.
 func Answer(err error) (status int, message string) {
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
@@ -117,7 +117,7 @@ func Answer(err error) (status int, message string) {
 // maxTokenBytes is more than any token of Kubernetes has.
 const maxTokenBytes = 16 << 10
 
-// bearer is the token of a request, empty if there is none.
+// bearer returns the token of a request, empty if there is none.
 func bearer(r *http.Request) string {
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -146,8 +146,7 @@ func (g *Guard) user(r *http.Request) (*User, error) {
 	return user, nil
 }
 
-// observe counts a review, and logs when the API server stops and begins again to
-// answer them.
+// observe counts a review, and logs when reviews begin to fail and succeed again.
 func (g *Guard) observe(review string, allowed bool, err error) {
 	outcome := "denied"
 	switch {
@@ -166,9 +165,9 @@ func (g *Guard) observe(review string, allowed bool, err error) {
 }
 
 const (
-	// maxNamespaces is how many namespaces one request may ask about.
+	// maxNamespaces is the most namespaces that one request may need reviews of.
 	maxNamespaces = 500
-	// concurrentNamespaces is how many of them are asked about at once.
+	// concurrentNamespaces is how many of them are reviewed concurrently.
 	concurrentNamespaces = 8
 )
 
@@ -183,9 +182,9 @@ func (g *Guard) mayGet(ctx context.Context, user *User, path string) error {
 	return err
 }
 
-// Namespaces are those of the given ones in which the user of the request may get
-// ResourceClaims; all reports that the user may do so in every namespace. The
-// request has come through Handler.
+// Namespaces returns those of the given ones in which the user of the request may
+// get ResourceClaims; all reports that the user may do so in every namespace. The
+// request must have passed Handler.
 func (g *Guard) Namespaces(r *http.Request, given []string) (visible map[string]bool, all bool, err error) {
 	user, _ := r.Context().Value(userKey{}).(*User)
 	if user == nil {
@@ -198,16 +197,16 @@ func (g *Guard) Namespaces(r *http.Request, given []string) (visible map[string]
 		return nil, false, fmt.Errorf("%w: user %q may not get resourceclaims of all namespaces, and there are %d: name yours in the query, as in ?namespace=NAME", ErrForbidden, user.Name, len(given))
 	}
 	allowed := make([]atomic.Bool, len(given))
-	asking, ctx := errgroup.WithContext(r.Context())
-	asking.SetLimit(concurrentNamespaces)
+	reviews, ctx := errgroup.WithContext(r.Context())
+	reviews.SetLimit(concurrentNamespaces)
 	for i, namespace := range given {
-		asking.Go(func() error {
+		reviews.Go(func() error {
 			may, err := g.mayGetClaims(ctx, user, namespace)
 			allowed[i].Store(may)
 			return err
 		})
 	}
-	if err := asking.Wait(); err != nil {
+	if err := reviews.Wait(); err != nil {
 		return nil, false, err
 	}
 	visible = make(map[string]bool, len(given))
