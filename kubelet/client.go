@@ -1,7 +1,7 @@
-// Package kubelet asks the kubelet which devices it gave to which container,
+// Package kubelet lists the devices that the kubelet assigned to each container,
 // over the PodResources API (k8s.io/kubelet/pkg/apis/podresources/v1) on its
-// unix socket, and decodes the answers into dra values. Where it is wanted, it
-// follows the node's pods by the kubelet's Pods API too (PodWatcher).
+// unix socket, and decodes the responses into dra values. Optionally it watches
+// the node's pods with the kubelet's Pods API (PodWatcher).
 package kubelet
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// SourceName is how the client calls itself in its Status.
+// SourceName is the name of the client's Status.
 const SourceName = "podresources"
 
-// What applies where Options leave a field zero.
+// The defaults of Options.
 const (
 	DefaultSocket   = "/var/lib/kubelet/pod-resources/kubelet.sock"
 	DefaultInterval = 10 * time.Second
@@ -34,30 +34,30 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// maxDebounce bounds how late after a change of a pod a List may come.
+// maxDebounce bounds the delay from a change of a pod to its List.
 const maxDebounce = 250 * time.Millisecond
 
-// Options configure a Client. Zero fields take the defaults above.
+// Options configure a Client. Zero fields have the defaults above.
 type Options struct {
 	Socket   string        // path of the kubelet's PodResources socket
-	Interval time.Duration // between Lists when nothing happens
+	Interval time.Duration // between Lists without a Poke
 	Debounce time.Duration // from a Poke to its List, 250 ms at most
-	Timeout  time.Duration // after which a List that has no answer is given up
+	Timeout  time.Duration // of one List
 
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long each List took; may be nil
+	Observe func(seconds float64) // gets the duration of each List; may be nil
 }
 
-// Listing is one answer of the kubelet. Its slices are shared by everyone
-// who asks for it and are never written again.
+// Listing is one response of the kubelet. Callers share its slices and must not
+// change them.
 type Listing struct {
 	Resources dra.PodResources
-	At        clock.Instant // when the answer came
+	At        clock.Instant // time of the response
 	Sequence  uint64        // how many Lists had succeeded by then, this one included
 }
 
-// Client keeps the kubelet's latest answer. All methods but Run may be called
+// Client keeps the kubelet's latest response. All methods except Run may be called
 // from any goroutine at any time and never wait for the kubelet.
 type Client struct {
 	socket  string
@@ -66,7 +66,7 @@ type Client struct {
 	tracker *source.Tracker
 	pace    pace
 
-	poked   chan struct{}
+	pokes   chan struct{}
 	changed chan struct{}
 	latest  atomic.Pointer[Listing]
 
@@ -84,7 +84,7 @@ func New(options Options) *Client {
 		now:     options.Clock,
 		tracker: source.NewTracker(SourceName, options.Log, options.Clock, options.Observe),
 		pace:    newPace(options.Interval, options.Debounce),
-		poked:   make(chan struct{}, 1),
+		pokes:   make(chan struct{}, 1),
 		changed: make(chan struct{}, 1),
 	}
 }
@@ -116,15 +116,15 @@ func (o Options) complete() Options {
 // time, until ctx ends. It is called once.
 func (c *Client) Run(ctx context.Context) {
 	defer c.disconnect()
-	c.pace.run(ctx, c.poked, c.list)
+	c.pace.run(ctx, c.pokes, c.list)
 }
 
-// Poke says that a pod on this node has changed: a List follows within
-// 250 ms, unless one is still under way or the kubelet asked for patience.
-// However many pokes come in that time, they make one List.
-func (c *Client) Poke() { signal(c.poked) }
+// Poke requests a List because a pod on this node has changed. It follows within
+// 250 ms, unless one is running or the kubelet limits the rate of requests.
+// Several pokes in that time result in one List.
+func (c *Client) Poke() { signal(c.pokes) }
 
-// Latest returns the last successful answer, and false before the first.
+// Latest returns the last successful response, and false before the first.
 func (c *Client) Latest() (Listing, bool) {
 	latest := c.latest.Load()
 	if latest == nil {
@@ -134,11 +134,11 @@ func (c *Client) Latest() (Listing, bool) {
 }
 
 // Changed receives after each List that succeeded or changed the Status. It
-// holds one signal: a slow receiver misses signals, never the last one.
+// buffers one signal: a slow receiver misses signals, but never the last one.
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
-// Status says how the source is. HungSince is set from the first List that
-// had no answer in time until the kubelet answers anything again.
+// Status returns the status of the source. HungSince is set from the first List
+// that timed out until the kubelet responds again.
 func (c *Client) Status() source.Status { return c.tracker.Status() }
 
 func signal(to chan<- struct{}) {
@@ -148,21 +148,21 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// list asks the kubelet once and notes the outcome. Its error tells the pace;
-// an error because ctx ended is no failure of the kubelet's.
+// list calls List once and records the result. Its error determines the next delay;
+// an error because ctx ended is no failure of the kubelet.
 func (c *Client) list(ctx context.Context) error {
 	before := c.tracker.Status()
 	began, end := c.now(), c.tracker.Begin()
-	answered := c.expectWithin(c.timeout/2, began)
+	stopReport := c.reportLate(c.timeout/2, began)
 	answer, err := c.fetch(ctx)
-	answered()
+	stopReport()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err == nil {
 		c.keep(answer)
 	}
-	c.noteHang(began, err)
+	c.recordHang(began, err)
 	end(err)
 	after := c.tracker.Status()
 	if err == nil || after.Up != before.Up || after.Reason != before.Reason || after.HungSince != before.HungSince {
@@ -171,9 +171,10 @@ func (c *Client) list(ctx context.Context) error {
 	return err
 }
 
-// expectWithin notes after a time that a List is late, unless the function that it returns is called
-// before: a kubelet that hangs should not look well until the List is given up.
-func (c *Client) expectWithin(patience time.Duration, began clock.Instant) (answered func()) {
+// reportLate reports a List as late after that time, unless the function that it
+// returns is called before: the status of a kubelet that hangs must not be up until
+// the timeout.
+func (c *Client) reportLate(patience time.Duration, began clock.Instant) (stop func()) {
 	var mu sync.Mutex
 	done := false
 	late := time.AfterFunc(patience, func() {
@@ -201,10 +202,9 @@ func (c *Client) keep(answer *podresourcesv1.ListPodResourcesResponse) {
 	c.latest.Store(&listing)
 }
 
-// noteHang keeps the start of the first of several Lists that were not
-// answered in time: giving one up after its deadline does not mean that the
-// kubelet is less hung.
-func (c *Client) noteHang(began clock.Instant, err error) {
+// recordHang keeps the start of the first of several Lists that timed out: the
+// timeout of one does not mean that the kubelet has recovered.
+func (c *Client) recordHang(began clock.Instant, err error) {
 	switch {
 	case source.ReasonOf(err) != source.ReasonTimeout:
 		c.hungSince = clock.Instant{}
@@ -214,14 +214,14 @@ func (c *Client) noteHang(began clock.Instant, err error) {
 	c.tracker.Hang(c.hungSince)
 }
 
-// fetch makes one List within the timeout. After a failure the next one
-// connects anew, so that neither a dead connection nor gRPC's own waiting
-// times come between a kubelet that is back and its first answer.
+// fetch calls List within the timeout. After a failure the next call opens a new
+// connection, so that neither a dead connection nor gRPC's own backoff delays the
+// first response of a kubelet that has returned.
 func (c *Client) fetch(ctx context.Context) (*podresourcesv1.ListPodResourcesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if c.connection == nil {
-		connection, err := connect(c.socket, 2*c.timeout, c.visibility.note)
+		connection, err := connect(c.socket, 2*c.timeout, c.visibility.observe)
 		if err != nil {
 			return nil, err
 		}
@@ -245,20 +245,19 @@ func (c *Client) disconnect() {
 	}
 }
 
-// connection is a gRPC channel to the kubelet's socket that remembers why the
-// socket could not be reached: gRPC itself keeps only the text of that error.
+// connection is a gRPC channel to the kubelet's socket that keeps the error of the
+// last dial: gRPC itself keeps only its text.
 type connection struct {
 	channel   *grpc.ClientConn
-	connected func(net.Conn) // told of each connection that is made
+	connected func(net.Conn) // called with each new connection
 
 	mu     sync.Mutex
 	failed error
 }
 
-// connect prepares a connection; the socket is reached with the first call.
-// patience is how long a server may take for its part of the handshake. It
-// must be longer than a call's deadline, so that a kubelet which accepts and
-// says nothing is seen as one that hangs.
+// connect prepares a connection; the first call dials the socket. patience bounds
+// the server's part of the handshake. It must be longer than a call's deadline, so
+// that a kubelet which accepts and sends nothing is reported as one that hangs.
 func connect(socket string, patience time.Duration, connected func(net.Conn)) (*connection, error) {
 	c := &connection{connected: connected}
 	channel, err := grpc.NewClient("passthrough:///localhost",
@@ -294,8 +293,8 @@ func (c *connection) dialFailure() error {
 // of this program. It is safe for concurrent use.
 type visibility struct{ known atomic.Pointer[bool] }
 
-// note learns it from a connection to the kubelet's socket.
-func (v *visibility) note(connection net.Conn) {
+// observe determines it from a connection to the kubelet's socket.
+func (v *visibility) observe(connection net.Conn) {
 	pid, err := peer(connection)
 	if err != nil {
 		v.known.Store(nil)
@@ -305,13 +304,13 @@ func (v *visibility) note(connection net.Conn) {
 	v.known.Store(&visible)
 }
 
-// Visible reports whether the kubelet's process can be seen from here, which
-// is to say that this program shares the node's pid namespace, or that of an
-// ancestor: elsewhere nothing can be told of the node's processes. It is
-// known after the first connection to the socket, and renewed with each.
+// Visible reports whether the kubelet's process is visible, that is, whether this
+// program shares the node's pid namespace or that of an ancestor: otherwise the
+// node's processes are not visible. It is known after the first connection to the
+// socket, and updated with each.
 func (c *Client) Visible() (visible, known bool) {
-	if told := c.visibility.known.Load(); told != nil {
-		return *told, true
+	if visible := c.visibility.known.Load(); visible != nil {
+		return *visible, true
 	}
 	return false, false
 }

@@ -179,20 +179,20 @@ func TestHangingKubeletIsReportedBeforeTheTimeout(t *testing.T) {
 	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), Traps: []simulated.Trap{simulated.Hang}})
 	client := New(Options{Socket: socket, Timeout: time.Hour})
 	began := client.now()
-	answered := client.expectWithin(50*time.Millisecond, began)
+	stopReport := client.reportLate(50*time.Millisecond, began)
 	eventually(t, "the source is down", func() bool { return !client.Status().Up && client.Status().Reason == source.ReasonTimeout })
 	status := client.Status()
 	if status.HungSince != began || status.Errors != 0 || !strings.Contains(status.Message, "no answer within 50ms") {
 		t.Errorf("%+v", status)
 	}
-	answered()
+	stopReport()
 	must(t, kubelet.Calm(simulated.Hang))
 	must(t, client.list(t.Context()))
 	defer client.disconnect()
 	if status := client.Status(); !status.Up || !status.HungSince.IsZero() {
 		t.Errorf("once it answers: %+v", status)
 	}
-	client.expectWithin(time.Millisecond, began)()
+	client.reportLate(time.Millisecond, began)()
 	time.Sleep(20 * time.Millisecond)
 	if status := client.Status(); !status.Up {
 		t.Errorf("after an answer in time: %+v", status)

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxAnswer is how large an answer may be, in bytes: what Kubernetes' own node
-// tests allow. gRPC's default of 4 MiB is too small for a full node.
+// maxAnswer is the largest response, in bytes: what Kubernetes' own node tests
+// allow. gRPC's default of 4 MiB is too small for a full node.
 const maxAnswer = 16 << 20
 
-// What an answer may consist of. An entry that is empty takes two bytes on the
-// wire and a hundred times that once it is decoded. A full node with 1,000 pods
+// Limits of a response. An empty entry takes two bytes on the wire and a hundred
+// times that decoded. A full node with 1,000 pods
 // has some 25,000 entries.
 const (
 	maxPods    = 10_000
@@ -24,8 +24,8 @@ const (
 	maxValues  = 1_000_000 // ids of devices and of CPUs
 )
 
-// countingCodec is gRPC's codec for protobuf, but that answers with more entries
-// than there may be are refused before they are decoded.
+// countingCodec is gRPC's codec for protobuf that refuses responses with too many
+// entries before it decodes them.
 type countingCodec struct{ encoding.CodecV2 }
 
 func newCountingCodec() countingCodec { return countingCodec{encoding.GetCodecV2(proto.Name)} }
@@ -45,14 +45,14 @@ func (c countingCodec) Unmarshal(data mem.BufferSlice, into any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, into)
 }
 
-// entries are what a message consists of.
+// entries counts the parts of a message.
 type entries struct{ pods, all, values int }
 
-// maxDepth is that of PodResources' deepest message, and some.
+// maxDepth is more than the depth of PodResources' messages.
 const maxDepth = 10
 
 // add counts the messages within one, and the values of its repeated fields.
-// What is no protobuf is left to the decoder to refuse.
+// The decoder refuses what is no protobuf.
 func (e *entries) add(kind protoreflect.MessageDescriptor, raw []byte, depth int) error {
 	for len(raw) > 0 && depth < maxDepth {
 		number, wire, n := protowire.ConsumeTag(raw)
@@ -75,7 +75,7 @@ func (e *entries) add(kind protoreflect.MessageDescriptor, raw []byte, depth int
 func (e *entries) addField(field protoreflect.FieldDescriptor, wire protowire.Type, value []byte, depth int) error {
 	switch {
 	case field == nil:
-		return nil // unknown fields are kept as the bytes that they are
+		return nil // unknown fields are kept as bytes
 	case field.Message() == nil && field.IsList():
 		e.values++
 		if field.IsPacked() && wire == protowire.BytesType {
@@ -94,8 +94,8 @@ func (e *entries) addField(field protoreflect.FieldDescriptor, wire protowire.Ty
 	return e.check()
 }
 
-// check refuses with a text by which diagnose knows it: gRPC keeps nothing else
-// of what a codec says.
+// check returns an error whose text diagnose recognizes: gRPC keeps only the text
+// of a codec's error.
 func (e *entries) check() error {
 	switch {
 	case e.pods > maxPods:

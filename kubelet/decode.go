@@ -10,17 +10,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Decode turns the kubelet's answer into values of ours. It accepts whatever
-// the wire can carry, and puts right what kubelets are known to get wrong:
+// Decode decodes the kubelet's response. It accepts any message, and corrects known
+// faults of kubelets:
 //
 //   - A device that is listed twice, as kubelets before 1.37.1 do after a
 //     retried prepare and after their own restart, is kept once. The same
-//     device under two share ids is two shares and stays both.
+//     device under two share ids is two shares; both are kept.
 //   - cdi_devices of an entry also holds those of the entries of the same
 //     driver before it (GetDynamicResources in the kubelet appends to one
 //     slice); each Assignment keeps what the entry adds.
 //   - Strings are made valid UTF-8. Pods, claims and devices that lack what
-//     names them are left out: nothing can be joined to them.
+//     names them are omitted: nothing can be joined to them.
 //
 // The result is sorted, since the kubelet lists pods and drivers in the order
 // of its maps, which changes from List to List.

@@ -21,9 +21,8 @@ var (
 	errTooMany  = fmt.Errorf("the watch tells of more than %d pods", maxPods)
 )
 
-// explain makes of a failed List an error that names its reason, the socket
-// and what to do. dialFailure is why the socket could not be reached, nil if
-// it could.
+// explain adds the reason, the socket and a remedy to the error of a List.
+// dialFailure is the error of the connection, if there is one.
 func explain(err, dialFailure error, socket string, timeout time.Duration) error {
 	reason, remedy := diagnose(status.Convert(err), timeout)
 	if dialFailure != nil && status.Code(err) == codes.Unavailable {
@@ -36,7 +35,7 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
 }
 
-// lateAnswer is the failure of a List that has had no answer for some time.
+// lateAnswer is the failure of a List without a response after that time.
 func lateAnswer(socket string, after time.Duration) error {
 	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("list pod resources over %s: %s", socket, noAnswer(after))}
 }
@@ -45,7 +44,7 @@ func noAnswer(after time.Duration) string {
 	return fmt.Sprintf("no answer within %s; see in its log whether the kubelet hangs", after)
 }
 
-// diagnose tells what the kubelet's, or gRPC's, refusal means.
+// diagnose returns the reason and the remedy of an error of the kubelet or gRPC.
 func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, string) {
 	switch refusal.Code() {
 	case codes.DeadlineExceeded:
@@ -69,8 +68,8 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	}
 }
 
-// exhausted tells apart the two meanings of ResourceExhausted, for which
-// gRPC's message sizes and the kubelet's rate limiter share the one code.
+// exhausted distinguishes the two causes of ResourceExhausted: gRPC's limit of
+// message sizes and the kubelet's rate limiter.
 func exhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
 		return fmt.Sprintf("the answer is larger than the %d MiB that are accepted; "+
@@ -80,7 +79,7 @@ func exhausted(message string) string {
 		"asking less often by itself now, but look for another client of this socket that asks too often"
 }
 
-// diagnoseDial tells why the socket could not be reached.
+// diagnoseDial returns the reason and the remedy of an error of the connection.
 func diagnoseDial(failure error) (source.Reason, string) {
 	switch {
 	case errors.Is(failure, fs.ErrNotExist):
@@ -98,9 +97,8 @@ func diagnoseDial(failure error) (source.Reason, string) {
 	}
 }
 
-// explainPods makes of the end of a watch an error that names its reason, the
-// socket and what to do. dialFailure is why the socket could not be reached,
-// nil if it could.
+// explainPods adds the reason, the socket and a remedy to the error of a watch.
+// dialFailure is the error of the connection, if there is one.
 func explainPods(err, dialFailure error, socket string, patience time.Duration) error {
 	reason, remedy := diagnosePods(err, patience)
 	if dialFailure != nil && (status.Code(err) == codes.Unavailable || errors.Is(err, errPatience)) {
@@ -110,7 +108,7 @@ func explainPods(err, dialFailure error, socket string, patience time.Duration) 
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("watch the kubelet's pods over %s: %s: %w", socket, remedy, err)}
 }
 
-// diagnosePods tells what the end of a watch means.
+// diagnosePods returns the reason and the remedy of the error of a watch.
 func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	switch {
 	case errors.Is(err, errPatience):
@@ -139,11 +137,11 @@ func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
 	}
 }
 
-// podsRemedy is what to do where there is no Pods API.
+// podsRemedy is the remedy if there is no Pods API.
 const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI not turned off, and --kubelet.pods-api must name the kubelet's own socket; " +
 	"without it, leave that flag out and let the agent list and watch pods of the API server"
 
-// podsExhausted tells apart what the one code stands for.
+// podsExhausted distinguishes the causes of ResourceExhausted.
 func podsExhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
 		return fmt.Sprintf("a pod is larger than the %d MiB that are accepted", maxAnswer>>20)
@@ -152,7 +150,7 @@ func podsExhausted(message string) string {
 		"it is opened anew, but give the agent more processor time if that goes on"
 }
 
-// diagnosePodsDial tells why the socket could not be reached.
+// diagnosePodsDial is diagnoseDial for the Pods API.
 func diagnosePodsDial(failure error) (source.Reason, string) {
 	if errors.Is(failure, fs.ErrNotExist) {
 		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; it is tried again"

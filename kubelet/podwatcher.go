@@ -17,56 +17,55 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// PodsSourceName is the source that the pods are, whoever tells of them.
+// PodsSourceName is the source of pods, also if it is the API server.
 const PodsSourceName = "pods"
 
 // DefaultPodsSocket is where a kubelet with the usual root directory serves
 // its Pods API, from Kubernetes 1.37 on (pkg/kubelet/kubeletconfig).
 const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
 
-// What applies where PodsOptions leave a field zero.
+// The defaults of PodsOptions.
 const (
 	defaultPatience = 10 * time.Second
 	defaultRenewal  = time.Minute
 )
 
-// PodFollower takes what the kubelet tells of its pods, one call at a time.
-// What it is given is its own.
+// PodFollower receives the pods of the kubelet, one call at a time. It may keep and
+// change them.
 type PodFollower interface {
-	// Begin says that the pods named until Synced are all that there are.
+	// Begin begins a complete list of pods, which ends with Synced.
 	Begin()
-	// Pod tells of a pod that is there, or has changed.
+	// Pod is called with a pod that exists or has changed.
 	Pod(pod *corev1.Pod)
-	// Ended says that a pod's containers have ended for good.
+	// Ended is called when a pod's containers have ended permanently.
 	Ended(uid string)
-	// Synced says that all pods have been named. From then on the follower
-	// is told of each change.
+	// Synced ends the list. From then on each change is reported.
 	Synced()
-	// Lost says that changes are not told any more.
+	// Lost is called when changes are no longer reported.
 	Lost()
 }
 
 // PodsOptions configure a PodWatcher. Only To is needed.
 type PodsOptions struct {
 	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
-	Patience time.Duration // within which all pods have to be named; zero: 10 s
-	Renewal  time.Duration // after which the watch is opened anew; zero: 1 min
+	Patience time.Duration // within which the list must be complete; zero: 10 s
+	Renewal  time.Duration // after which the watch is reopened; zero: 1 min
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // told how long it took until all pods were named; may be nil
+	Observe func(seconds float64) // gets the time until the list was complete; may be nil
 }
 
 // PodWatcher follows the pods of the node by the kubelet's Pods API
 // (k8s.io/kubelet/pkg/apis/pods/v1alpha1, WatchPods).
 //
-// The watch is opened anew now and then, because the kubelet tells less than
-// there is to know (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes
-// 1.37): of a change of labels it says nothing before the pod's status changes
-// too, of a pod that it has refused to run it does not say that it is gone,
-// and where its own queue is full it drops events without a word. The same
-// finds a kubelet that hangs, of which an open watch shows nothing.
+// The watch is reopened regularly, because the kubelet does not report every change
+// (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes 1.37): a change of
+// labels is not reported before the pod's status changes too, the deletion of a pod
+// that it has refused to run is not reported, and if its own queue is full it drops
+// events silently. Reopening also detects a kubelet that hangs, which an open watch
+// does not show.
 type PodWatcher struct {
 	socket            string
 	patience, renewal time.Duration
@@ -79,7 +78,7 @@ type PodWatcher struct {
 	held       map[string]bool // Run's alone: pods that the follower may have, by UID, at most maxPods
 
 	mu    sync.Mutex
-	alive bool // all pods have been named, and changes are told
+	alive bool // the list is complete, and changes are reported
 }
 
 // NewPodWatcher returns a watcher that does nothing until Run.
@@ -100,8 +99,8 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	}
 }
 
-// Run follows the pods until ctx ends. It is called once. A watch that breaks
-// is opened anew at once, then ever later, up to 2 s.
+// Run watches the pods until ctx ends. It is called once. A watch that breaks is
+// reopened immediately, then with increasing delays, up to 2 s.
 func (w *PodWatcher) Run(ctx context.Context) {
 	defer w.disconnect()
 	retries := newPace(latestRetry, 0)
@@ -118,9 +117,8 @@ func (w *PodWatcher) Run(ctx context.Context) {
 	}
 }
 
-// Status says how the source is, with a last success of now while changes are
-// told: no news is the news that nothing has changed. It may be called from
-// any goroutine at any time.
+// Status returns the status of the source. Its last success is now while changes are
+// reported. It may be called from any goroutine at any time.
 func (w *PodWatcher) Status() source.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +129,8 @@ func (w *PodWatcher) Status() source.Status {
 	return status
 }
 
-// turn notes whether changes are told, and tells the follower.
-func (w *PodWatcher) turn(alive bool) {
+// setAlive records whether changes are reported, and informs the follower.
+func (w *PodWatcher) setAlive(alive bool) {
 	w.mu.Lock()
 	w.alive = alive
 	w.mu.Unlock()
@@ -143,7 +141,7 @@ func (w *PodWatcher) turn(alive bool) {
 	}
 }
 
-// fail notes that a watch broke, or never came to be.
+// fail records that a watch broke, or could not be opened.
 func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	switch {
 	case source.ReasonOf(err) != source.ReasonTimeout:
@@ -153,12 +151,12 @@ func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	}
 	w.tracker.Hang(w.hungSince)
 	note(err)
-	w.turn(false)
+	w.setAlive(false)
 	w.disconnect()
 }
 
-// drop takes a pod from the follower.
-func (w *PodWatcher) drop(uid string) {
+// remove removes a pod from the follower.
+func (w *PodWatcher) remove(uid string) {
 	delete(w.held, uid)
 	w.to.Ended(uid)
 }
@@ -175,18 +173,18 @@ func (w *PodWatcher) disconnect() {
 type podStream struct {
 	watcher *PodWatcher
 	began   clock.Instant
-	end     func(error) // of the attempt to have all pods named; nil once they are
-	faults  int         // pods that could not be read
+	end     func(error) // of the attempt to complete the list; nil once it is complete
+	faults  int         // pods that could not be decoded
 	fault   error       // the first of them
 
-	// named are the pods that this watch has told of, by UID, at most maxPods,
-	// and whether the kubelet has said that they have ended. It sends from
-	// several goroutines, so that an older word may come after that one.
+	// named are the pods that this watch has reported, by UID, at most maxPods, and
+	// whether the kubelet has reported their end. It sends from several goroutines,
+	// so that an older event may come after that.
 	named map[string]bool
 }
 
-// follow opens a watch and hands on what it tells, until it is time to open
-// another (nil), ctx ends or the watch fails.
+// follow opens a watch and applies its events, until it must be reopened (nil), ctx
+// ends or the watch fails.
 func (w *PodWatcher) follow(ctx context.Context) error {
 	watch, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -215,7 +213,7 @@ func (w *PodWatcher) follow(ctx context.Context) error {
 	return err
 }
 
-// read hands on event after event; its error is never nil.
+// read applies the events; its error is never nil.
 func (s *podStream) read(ctx context.Context, synced func()) error {
 	w := s.watcher
 	if w.connection == nil {
@@ -242,20 +240,20 @@ func (s *podStream) read(ctx context.Context, synced func()) error {
 			}
 			continue
 		}
-		if err := s.take(event); err != nil {
+		if err := s.apply(event); err != nil {
 			return err
 		}
 	}
 }
 
-// take hands one event on. Its error ends the watch.
-func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
+// apply applies one event. Its error ends the watch.
+func (s *podStream) apply(event *podsv1alpha1.WatchPodsEvent) error {
 	kind, pod, err := decodeEvent(event)
 	if err != nil {
-		s.leaveOut(err)
+		s.omit(err)
 		return nil
 	}
-	if kind == podNothing {
+	if kind == podUnknown {
 		return nil
 	}
 	uid := string(pod.UID)
@@ -266,7 +264,7 @@ func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
 	switch {
 	case kind == podEnded:
 		s.named[uid] = true
-		s.watcher.drop(uid)
+		s.watcher.remove(uid)
 	case !ended || isStatic(pod):
 		s.named[uid] = ended
 		s.hold(uid)
@@ -275,22 +273,22 @@ func (s *podStream) take(event *podsv1alpha1.WatchPodsEvent) error {
 	return nil
 }
 
-// hold notes that the follower has a pod. What earlier watches have told that
-// broke off makes room, if there is no other.
+// hold records that the follower has a pod. At the limit it removes pods that only
+// earlier, broken watches have reported.
 func (s *podStream) hold(uid string) {
 	w := s.watcher
 	if !w.held[uid] && len(w.held) >= maxPods {
 		for other := range w.held {
 			if _, named := s.named[other]; !named {
-				w.drop(other)
+				w.remove(other)
 			}
 		}
 	}
 	w.held[uid] = true
 }
 
-// leaveOut notes a pod that could not be read.
-func (s *podStream) leaveOut(fault error) {
+// omit records a pod that could not be decoded.
+func (s *podStream) omit(fault error) {
 	s.faults++
 	if s.fault == nil {
 		s.fault = fault
@@ -300,7 +298,7 @@ func (s *podStream) leaveOut(fault error) {
 	}
 }
 
-// sync notes that all pods have been named.
+// sync completes the list.
 func (s *podStream) sync() {
 	w := s.watcher
 	w.hungSince = clock.Instant{}
@@ -314,10 +312,10 @@ func (s *podStream) sync() {
 	if s.faults > 0 {
 		s.impair()
 	}
-	w.turn(true)
+	w.setAlive(true)
 }
 
-// impair says that the pods are told of, but not all could be read.
+// impair records that not all pods could be decoded.
 func (s *podStream) impair() {
 	reason, remedy := source.ReasonInvalid, "is this a kubelet newer than 1.37?"
 	if source.ReasonOf(s.fault) == source.ReasonResourceExhausted {

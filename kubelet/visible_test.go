@@ -113,7 +113,7 @@ func TestVisibleOfNoSocket(t *testing.T) {
 	defer other.Close()
 	visible := true
 	client.visibility.known.Store(&visible)
-	client.visibility.note(one)
+	client.visibility.observe(one)
 	if visible, known := client.Visible(); visible || known {
 		t.Errorf("visible %v, known %v", visible, known)
 	}

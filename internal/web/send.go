@@ -67,15 +67,15 @@ func (p *rendered) nextBlock() int {
 	return blockSize
 }
 
-// errBusy is why a request is answered with 503.
+// errBusy is the error of a request that gets 503.
 var errBusy = errors.New("too many requests in flight, try again later")
 
-// writes bounds the pages that are being written: their number, and the bytes
-// that they keep in memory, where a page that is written to several clients
-// counts once. Beyond a bound, a new write ends another one, so that clients
-// which do not read keep nobody from an answer: one of the client address with
-// the most bytes to come; of these first one of a connection that has never
-// taken a whole page; of these the one that has taken nothing for longest.
+// writes bounds the pages that are being written: their number and their bytes in
+// memory; a page that is written to several clients counts once. Beyond a bound, a
+// new write ends another one, so that clients that do not read exclude nobody: one
+// of the client address with the most bytes left; of these first one on a connection
+// that has never received a whole page; of these the one without progress for
+// longest.
 type writes struct {
 	most             int // writes
 	mostOfConnection int // of HTTP/2
@@ -89,8 +89,8 @@ type writes struct {
 	bytes        int
 }
 
-// pagesKept is how many different pages of the size of the newest may be being
-// written, however large they are.
+// pagesKept is how many different pages of the size of the newest may be written
+// concurrently, however large they are.
 const pagesKept = 4
 
 func newWrites(most, mostOfConnection, mostBytes int) *writes {
@@ -100,16 +100,16 @@ func newWrites(most, mostOfConnection, mostBytes int) *writes {
 	}
 }
 
-// write is one page on its way to one client.
+// write is the transfer of one page to one client.
 type write struct {
 	page       *rendered
 	connection *connection // nil: it cannot be ended early, and is not counted
-	proven     bool        // the connection has taken a whole page before
-	took       time.Time   // when the client last took a block; guarded by writes.mu
+	proven     bool        // the connection has received a whole page before
+	took       time.Time   // when the client last received a block; guarded by writes.mu
 }
 
-// send writes the page to the client. A client that takes nothing for
-// stallTimeout, or does not have it all after sendTimeout, is cut off.
+// send writes the page to the client. A client without progress for stallTimeout, or
+// without the whole page after sendTimeout, is disconnected.
 func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	started := now()
 	one, err := s.start(page, connectionOf(r.Context()), started)
@@ -133,7 +133,7 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	}
 	for _, block := range page.blocks {
 		if _, err := w.Write(block); err != nil {
-			return // the client has left, or was cut off
+			return // the client has left, or was disconnected
 		}
 		at := now()
 		s.progressed(one, at)
@@ -160,7 +160,7 @@ func (s *writes) start(page *rendered, connection *connection, now time.Time) (*
 		return nil, errBusy
 	}
 	s.add(one)
-	ended := s.makeRoom(one)
+	ended := s.evict(one)
 	s.mu.Unlock()
 	for _, other := range ended {
 		_ = other.connection.Close() // its write fails at once, and ends
@@ -177,7 +177,7 @@ func (s *writes) add(one *write) {
 	}
 }
 
-// remove is without effect where the write was ended early.
+// remove has no effect if the write was ended early.
 func (s *writes) remove(one *write) {
 	if _, open := s.open[one]; !open {
 		return
@@ -195,11 +195,11 @@ func (s *writes) remove(one *write) {
 	}
 }
 
-// makeRoom takes out the writes that are to be ended.
-func (s *writes) makeRoom(newest *write) []*write {
+// evict removes the writes that are to be ended.
+func (s *writes) evict(newest *write) []*write {
 	var ended []*write
 	for len(s.open) > s.most || s.bytes > max(s.mostBytes, pagesKept*newest.page.size) {
-		least := s.leastWorth(newest)
+		least := s.evictable(newest)
 		if least == nil {
 			break
 		}
@@ -209,7 +209,7 @@ func (s *writes) makeRoom(newest *write) []*write {
 	return ended
 }
 
-func (s *writes) leastWorth(newest *write) *write {
+func (s *writes) evictable(newest *write) *write {
 	var least *write
 	for one := range s.open {
 		if one != newest && (least == nil || s.before(one, least)) {
@@ -243,7 +243,7 @@ func (s *writes) end(one *write) {
 	s.mu.Unlock()
 }
 
-// refuse answers that the server is busy.
+// refuse responds that the server is busy.
 func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)

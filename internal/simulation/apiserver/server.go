@@ -29,16 +29,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options of a server; the zero value is a good one.
+// Options of a server; all may be zero.
 type Options struct {
 	Port          int           // 0: any that is free
-	History       int           // changes that watches can go back by; 0: 1000
+	History       int           // changes that are kept for watches; 0: 1000
 	BookmarkEvery time.Duration // 0: a minute, as in Kubernetes
 
-	// Intercept is asked before each request and may refuse it with an
-	// HTTP status; 0 lets it pass. A plain 404 is what a server answers
-	// that does not serve the resource at all. It is called by several
-	// goroutines at once.
+	// Intercept is called before each request and may refuse it with an HTTP
+	// status; 0 accepts it. 404 is the response of a server that does not serve the
+	// resource at all. It is called concurrently.
 	Intercept func(Request) int
 }
 
@@ -84,15 +83,15 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return s, nil
 }
 
-// Config is how to connect to the server, running or not.
+// Config returns how to connect to the server, running or not.
 func (s *Server) Config() *rest.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &rest.Config{Host: "http://" + s.address}
 }
 
-// Put adds objects, or puts them in the place of those of the same kind and
-// name. The server keeps copies.
+// Put adds objects, or replaces those of the same kind and name. The server keeps
+// copies.
 func (s *Server) Put(objects ...Object) error {
 	for _, given := range objects {
 		k, err := s.kindOf(given)
@@ -106,8 +105,7 @@ func (s *Server) Put(objects ...Object) error {
 	return nil
 }
 
-// Delete removes objects by kind and name; those that are not there are
-// passed over.
+// Delete removes objects by kind and name; it ignores those that do not exist.
 func (s *Server) Delete(objects ...Object) error {
 	for _, given := range objects {
 		k, err := s.kindOf(given)
@@ -128,11 +126,11 @@ func (s *Server) kindOf(given Object) (kind, error) {
 	return kind{}, fmt.Errorf("find the collection of %T: there is none", given)
 }
 
-// Expire forgets all changes that were made, so that watches and lists of
-// earlier versions are answered with 410 Gone.
+// Expire clears the history, so that watches and lists of earlier versions fail
+// with 410 Gone.
 func (s *Server) Expire() { s.store.expire() }
 
-// EndWatches ends all watches in the way that their time running out does.
+// EndWatches ends all watches as their timeout would.
 func (s *Server) EndWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +155,7 @@ func (s *Server) Stop() {
 		return
 	}
 	s.end()
-	_ = s.serving.Close() // nothing is left to save
+	_ = s.serving.Close() // nothing to save
 	<-s.finished
 	s.serving = nil
 }
@@ -196,7 +194,7 @@ type Request struct {
 	Resource        string // pods, resourceclaims …
 	Namespace, Name string
 	FieldSelector   string
-	ResourceVersion string // as asked for
+	ResourceVersion string // of the query
 }
 
 // routes adds the paths of one kind.
@@ -212,7 +210,7 @@ func (s *Server) routes(mux *http.ServeMux, k kind) {
 	mux.HandleFunc(base+"/{name}", func(w http.ResponseWriter, r *http.Request) { s.single(w, r, k) })
 }
 
-// single answers a get.
+// single handles a get.
 func (s *Server) single(w http.ResponseWriter, r *http.Request, k kind) {
 	request := Request{
 		Verb: "get", Resource: k.resource, Namespace: r.PathValue("namespace"), Name: r.PathValue("name"),
@@ -229,7 +227,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, k kind) {
 	accepted(r, s.encodings).write(w, http.StatusOK, found)
 }
 
-// collection answers a list or a watch.
+// collection handles a list or a watch.
 func (s *Server) collection(w http.ResponseWriter, r *http.Request, k kind, namespace string) {
 	query := r.URL.Query()
 	request := Request{
@@ -274,8 +272,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, k kind, fits func(
 	accepted(r, s.encodings).write(w, http.StatusOK, list)
 }
 
-// selection is the request's namespace and field selector as a function. A
-// field that the kind does not select by is an error, as it is in Kubernetes.
+// selection is the request's namespace and field selector as a function. A field
+// that the kind cannot be selected by is an error, as in Kubernetes.
 func selection(k kind, request Request) (func(Object) bool, error) {
 	selector, err := fields.ParseSelector(request.FieldSelector)
 	if err != nil {
@@ -292,7 +290,7 @@ func selection(k kind, request Request) (func(Object) bool, error) {
 	}, nil
 }
 
-// refused answers a request that the interceptor does not let pass.
+// refused responds to a request that the interceptor refuses.
 func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request, k kind) bool {
 	status := 0
 	if s.options.Intercept != nil {
@@ -313,8 +311,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request
 	return true
 }
 
-// unserved is what a server answers that knows the group and not the
-// collection: it names nothing.
+// unserved is the response of a server that serves the group and not the
+// collection: it has no details.
 func unserved() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
@@ -341,19 +339,18 @@ func groupResource(k kind) schema.GroupResource {
 	return schema.GroupResource{Group: k.group.Group, Resource: k.resource}
 }
 
-// watching is one watch that goes on.
+// watching is a running watch.
 type watching struct {
 	kind    kind
 	fits    func(Object) bool
-	version uint64 // told up to here
+	version uint64 // of the newest event
 	out     http.ResponseWriter
 	as      encoding
 }
 
-// watch answers a watch until its time is over, the client leaves, or the
-// server ends all watches. It tells changes after the version asked for; an
-// empty version, or 0, or one with sendInitialEvents, begins with all there
-// is.
+// watch sends events until the timeout, the client leaves, or the server ends all
+// watches. They are the changes after the requested version; without one, or with 0
+// or sendInitialEvents, they begin with all objects.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func(Object) bool) {
 	query := r.URL.Query()
 	version, initial, err := beginning(query)
@@ -370,7 +367,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func
 	on := &watching{kind: k, fits: fits, version: version, out: w, as: accepted(r, s.encodings)}
 	w.Header().Set("Content-Type", on.as.info.MediaType+streamed(on.as))
 	w.WriteHeader(http.StatusOK)
-	if initial && s.tellAll(on, query.Get("sendInitialEvents") == "true") != nil {
+	if initial && s.sendAll(on, query.Get("sendInitialEvents") == "true") != nil {
 		return
 	}
 	s.follow(ctx, on)
@@ -393,8 +390,8 @@ func beginning(query url.Values) (version uint64, initial bool, err error) {
 	return version, version == 0 || query.Get("sendInitialEvents") == "true", nil
 }
 
-// watchContext ends with the request, the time that the client set, the
-// server, or the next call of EndWatches.
+// watchContext ends with the request, the client's timeout, the server, or the next
+// call of EndWatches.
 func (s *Server) watchContext(ctx context.Context, query url.Values) (context.Context, context.CancelFunc) {
 	ended := s.watchesEnd()
 	limit := time.Hour
@@ -406,12 +403,12 @@ func (s *Server) watchContext(ctx context.Context, query url.Values) (context.Co
 	return ctx, func() { stop(); cancel() }
 }
 
-// tellAll tells all there is as added, and then, if asked to, that this was
-// the beginning.
-func (s *Server) tellAll(on *watching, marked bool) error {
+// sendAll sends all objects as added, and then, if requested, the bookmark that ends
+// the initial events.
+func (s *Server) sendAll(on *watching, marked bool) error {
 	found, version := s.store.list(on.kind, on.fits)
 	for _, o := range found {
-		if err := on.tell(event{watch.Added, o}); err != nil {
+		if err := on.send(event{watch.Added, o}); err != nil {
 			return err
 		}
 	}
@@ -428,11 +425,11 @@ func (s *Server) follow(ctx context.Context, on *watching) {
 	for {
 		events, reached, more, known := s.store.since(on.kind, on.version, on.fits)
 		if !known {
-			_ = on.tell(event{watch.Error, statusOf(expired())}) // the watch is over either way
+			_ = on.send(event{watch.Error, statusOf(expired())}) // the watch is over either way
 			return
 		}
-		for _, told := range events {
-			if on.tell(told) != nil {
+		for _, next := range events {
+			if on.send(next) != nil {
 				return
 			}
 		}
@@ -452,9 +449,9 @@ func (s *Server) follow(ctx context.Context, on *watching) {
 	}
 }
 
-func (on *watching) tell(told event) error { return on.as.frame(on.out, told) }
+func (on *watching) send(next event) error { return on.as.frame(on.out, next) }
 
-// bookmark tells the version reached in an otherwise empty object.
+// bookmark sends the version in an otherwise empty object.
 func (on *watching) bookmark(initialEnd bool) error {
 	empty := on.kind.empty()
 	empty.GetObjectKind().SetGroupVersionKind(on.kind.group.WithKind(on.kind.name))
@@ -462,7 +459,7 @@ func (on *watching) bookmark(initialEnd bool) error {
 	if initialEnd {
 		empty.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	if err := on.tell(event{watch.Bookmark, empty}); err != nil {
+	if err := on.send(event{watch.Bookmark, empty}); err != nil {
 		return err
 	}
 	return flush(on.out)
