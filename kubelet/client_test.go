@@ -98,8 +98,8 @@ func TestChangedTellsOnlyOfChanges(t *testing.T) {
 	}
 }
 
-// TestFaults provokes each fault and checks the client's state, that it keeps
-// its last answer, logs once and recovers without help.
+// TestFaults provokes each fault, sees what the client makes of it, that it
+// keeps its last answer and logs once, and that it recovers by itself.
 func TestFaults(t *testing.T) {
 	for _, fault := range []struct {
 		trap    simulated.Trap
@@ -139,8 +139,8 @@ func TestFaults(t *testing.T) {
 			if latest, ok := client.Latest(); !ok || len(latest.Resources.Pods) != 1 {
 				t.Errorf("the last answer is lost: %v", latest)
 			}
-			// A broken connection may be reported before the error that follows
-			// from it.
+			// A connection that breaks may come before what it cannot be
+			// replaced for.
 			if got := client.log.count("source is down") - logged; got < 1 || got > 2 {
 				t.Errorf("logged %d times:\n%s", got, client.log)
 			}
@@ -168,31 +168,31 @@ func TestHungSinceIsTheFirst(t *testing.T) {
 	if got := client.Status().HungSince; got != first || got.IsZero() {
 		t.Errorf("hung since %v, then since %v", first, got)
 	}
-	must(t, kubelet.Provoke(simulated.RateLimited)) // Hang takes precedence
+	must(t, kubelet.Provoke(simulated.RateLimited)) // Hang goes before it
 	must(t, kubelet.Calm(simulated.Hang))
 	eventually(t, "an answer, if only a refusal", func() bool { return client.Status().HungSince.IsZero() })
 }
 
-// TestHangingKubeletIsReportedBeforeTheTimeout has a List with a timeout of an
-// hour, and one that is answered late.
+// TestHangingKubeletIsReportedBeforeTheTimeout has a List that is given up only
+// after an hour, and one that is answered late.
 func TestHangingKubeletIsReportedBeforeTheTimeout(t *testing.T) {
 	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), Traps: []simulated.Trap{simulated.Hang}})
 	client := New(Options{Socket: socket, Timeout: time.Hour})
 	began := client.now()
-	answered := client.expectWithin(50*time.Millisecond, began)
+	stopReport := client.reportLate(50*time.Millisecond, began)
 	eventually(t, "the source is down", func() bool { return !client.Status().Up && client.Status().Reason == source.ReasonTimeout })
 	status := client.Status()
 	if status.HungSince != began || status.Errors != 0 || !strings.Contains(status.Message, "no answer within 50ms") {
 		t.Errorf("%+v", status)
 	}
-	answered()
+	stopReport()
 	must(t, kubelet.Calm(simulated.Hang))
 	must(t, client.list(t.Context()))
 	defer client.disconnect()
 	if status := client.Status(); !status.Up || !status.HungSince.IsZero() {
 		t.Errorf("once it answers: %+v", status)
 	}
-	client.expectWithin(time.Millisecond, began)()
+	client.reportLate(time.Millisecond, began)()
 	time.Sleep(20 * time.Millisecond)
 	if status := client.Status(); !status.Up {
 		t.Errorf("after an answer in time: %+v", status)
@@ -226,8 +226,8 @@ func TestKubeletRestarts(t *testing.T) {
 	}
 }
 
-// TestBackAtOnce restarts the kubelet right after a failed List: the next List
-// must not wait for gRPC's own backoff.
+// TestBackAtOnce has the kubelet come back right after a failed List: the
+// next one must not meet gRPC's own backoff.
 func TestBackAtOnce(t *testing.T) {
 	socket := freshSocket(t)
 	client := New(Options{Socket: socket})
@@ -243,8 +243,8 @@ func TestBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestDeafForLong waits longer than gRPC's shortest connection timeout with a
-// server that sends nothing: the kubelet counts as hung, not as absent.
+// TestDeafForLong waits longer than gRPC's shortest patience with a server
+// that says nothing: it still is a kubelet that hangs, not one that is gone.
 func TestDeafForLong(t *testing.T) {
 	_, socket := start(t, simulated.Options{Traps: []simulated.Trap{simulated.Deaf}})
 	client := New(Options{Socket: socket, Timeout: 1500 * time.Millisecond})

@@ -11,16 +11,20 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Limits of an answer. An empty entry takes two bytes on the wire and a hundred
-// times that once it is decoded. A full node with 1,000 pods has some 25,000
-// entries.
+// maxAnswer is the largest response, in bytes: what Kubernetes' own node tests
+// allow. gRPC's default of 4 MiB is too small for a full node.
+const maxAnswer = 16 << 20
+
+// Limits of a response. An empty entry takes two bytes on the wire and a hundred
+// times that decoded. A full node with 1,000 pods
+// has some 25,000 entries.
 const (
 	maxPods    = 10_000
 	maxEntries = 200_000   // of all kinds: pods, containers, devices and what those consist of
 	maxValues  = 1_000_000 // ids of devices and of CPUs
 )
 
-// countingCodec is gRPC's codec for protobuf that refuses answers with too many
+// countingCodec is gRPC's codec for protobuf that refuses responses with too many
 // entries before it decodes them.
 type countingCodec struct{ encoding.CodecV2 }
 
@@ -41,14 +45,14 @@ func (c countingCodec) Unmarshal(data mem.BufferSlice, into any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, into)
 }
 
-// entries counts what a message consists of.
+// entries counts the parts of a message.
 type entries struct{ pods, all, values int }
 
-// maxDepth is that of PodResources' deepest message, and some.
+// maxDepth is more than the depth of PodResources' messages.
 const maxDepth = 10
 
 // add counts the messages within one, and the values of its repeated fields.
-// Invalid protobuf is refused later, by the decoder.
+// The decoder refuses what is no protobuf.
 func (e *entries) add(kind protoreflect.MessageDescriptor, raw []byte, depth int) error {
 	for len(raw) > 0 && depth < maxDepth {
 		number, wire, n := protowire.ConsumeTag(raw)
@@ -71,7 +75,7 @@ func (e *entries) add(kind protoreflect.MessageDescriptor, raw []byte, depth int
 func (e *entries) addField(field protoreflect.FieldDescriptor, wire protowire.Type, value []byte, depth int) error {
 	switch {
 	case field == nil:
-		return nil // unknown fields are kept as the bytes that they are
+		return nil // unknown fields are kept as bytes
 	case field.Message() == nil && field.IsList():
 		e.values++
 		if field.IsPacked() && wire == protowire.BytesType {
@@ -90,8 +94,8 @@ func (e *entries) addField(field protoreflect.FieldDescriptor, wire protowire.Ty
 	return e.check()
 }
 
-// check returns an error whose text diagnose recognizes: gRPC keeps only the
-// text of a codec's error.
+// check returns an error whose text diagnose recognizes: gRPC keeps only the text
+// of a codec's error.
 func (e *entries) check() error {
 	switch {
 	case e.pods > maxPods:

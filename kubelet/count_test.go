@@ -24,7 +24,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 
-// answering serves one answer to every call.
+// answering serves one answer to every call, whatever it is.
 func answering(t *testing.T, answer []byte) (socket string) {
 	t.Helper()
 	socket = freshSocket(t)

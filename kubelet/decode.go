@@ -10,17 +10,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Decode converts the kubelet's answer to dra values. It accepts any message,
-// and corrects known errors of kubelets:
+// Decode decodes the kubelet's response. It accepts any message, and corrects known
+// faults of kubelets:
 //
 //   - A device that is listed twice, as kubelets before 1.37.1 do after a
 //     retried prepare and after their own restart, is kept once. The same
-//     device under two share ids is two shares and stays both.
+//     device under two share ids is two shares; both are kept.
 //   - cdi_devices of an entry also holds those of the entries of the same
 //     driver before it (GetDynamicResources in the kubelet appends to one
 //     slice); each Assignment keeps what the entry adds.
 //   - Strings are made valid UTF-8. Pods, claims and devices that lack what
-//     names them are left out: nothing can be joined to them.
+//     names them are omitted: nothing can be joined to them.
 //
 // The result is sorted, since the kubelet lists pods and drivers in the order
 // of its maps, which changes from List to List.
@@ -87,9 +87,9 @@ func appendDevices(to []dra.Assignment, template dra.Assignment, listed []*podre
 	return to
 }
 
-// ownCDIDevices returns the CDI devices of the entry that are not in the entry
-// before it. If its list does not continue the list before, as with a kubelet
-// that does not accumulate, it returns the whole list.
+// ownCDIDevices returns what the entry adds to the CDI devices of the entry
+// before it. Where its list does not go on from there, as in an answer of a
+// kubelet that does not accumulate, the whole list is the entry's own.
 func ownCDIDevices(before, entry *podresourcesv1.ClaimResource) []*podresourcesv1.CDIDevice {
 	all, earlier := entry.GetCdiDevices(), before.GetCdiDevices()
 	if before.GetDriverName() != entry.GetDriverName() || len(earlier) > len(all) {
@@ -113,9 +113,9 @@ func cdiNames(devices []*podresourcesv1.CDIDevice) []string {
 	return names
 }
 
-// mergePlugins merges the entries of a container and resource into one
-// assignment: the kubelet lists one for each NUMA node, and a device of two
-// nodes in both.
+// mergePlugins makes one assignment of the entries of a container and
+// resource: the kubelet lists one for each NUMA node, and a device that
+// belongs to two of them in both.
 func mergePlugins(listed []dra.PluginAssignment) []dra.PluginAssignment {
 	slices.SortStableFunc(listed, comparePlugins)
 	var merged []dra.PluginAssignment

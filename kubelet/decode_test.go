@@ -70,7 +70,7 @@ func TestDecodeMakesStringsValid(t *testing.T) {
 	}
 }
 
-// oneDevice returns an answer in which every string is s.
+// oneDevice is an answer in which every string is s.
 func oneDevice(s string) *podresourcesv1.ListPodResourcesResponse {
 	return &podresourcesv1.ListPodResourcesResponse{PodResources: []*podresourcesv1.PodResources{{Namespace: s, Name: s,
 		Containers: []*podresourcesv1.ContainerResources{{Name: s,
@@ -98,8 +98,8 @@ func TestDecodeSurvivesNil(t *testing.T) {
 	}
 }
 
-// TestOwnCDIDevices checks what a device adds, for the lists of several devices
-// of one claim in the order of the answer.
+// TestOwnCDIDevices tells what a device adds, for the lists of several
+// devices of one claim in the order of the answer.
 func TestOwnCDIDevices(t *testing.T) {
 	type listed struct {
 		driver string

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -14,9 +15,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// explain returns the error of a failed List, with its reason, the socket and
-// the remedy. dialFailure is why the socket could not be reached, nil if it
-// could.
+var (
+	errRenewal  = errors.New("the watch is reopened")
+	errPatience = errors.New("not all pods were reported in time")
+	errTooMany  = fmt.Errorf("the watch has more than %d pods", maxPods)
+)
+
+// explain adds the reason, the socket and a remedy to the error of a List.
+// dialFailure is the error of the connection, if there is one.
 func explain(err, dialFailure error, socket string, timeout time.Duration) error {
 	reason, remedy := diagnose(status.Convert(err), timeout)
 	if dialFailure != nil && status.Code(err) == codes.Unavailable {
@@ -24,12 +30,12 @@ func explain(err, dialFailure error, socket string, timeout time.Duration) error
 		reason, remedy = diagnoseDial(dialFailure)
 	}
 	if reason == source.ReasonTimeout {
-		return lateAnswer(socket, timeout) // gRPC has several errors for this
+		return lateAnswer(socket, timeout) // gRPC says the same in several ways
 	}
 	return &source.Failure{Reason: reason, Err: fmt.Errorf("list pod resources over %s: %s: %w", socket, remedy, err)}
 }
 
-// lateAnswer is the failure of a List that has had no answer for some time.
+// lateAnswer is the failure of a List without a response after that time.
 func lateAnswer(socket string, after time.Duration) error {
 	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("list pod resources over %s: %s", socket, noAnswer(after))}
 }
@@ -38,8 +44,7 @@ func noAnswer(after time.Duration) string {
 	return fmt.Sprintf("no answer within %s; check in its log whether the kubelet hangs", after)
 }
 
-// diagnose returns the reason and the text of the kubelet's, or gRPC's,
-// refusal.
+// diagnose returns the reason and the remedy of an error of the kubelet or gRPC.
 func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, string) {
 	switch refusal.Code() {
 	case codes.DeadlineExceeded:
@@ -63,8 +68,8 @@ func diagnose(refusal *status.Status, timeout time.Duration) (source.Reason, str
 	}
 }
 
-// exhausted distinguishes the two meanings of ResourceExhausted, for which
-// gRPC's message sizes and the kubelet's rate limiter share the one code.
+// exhausted distinguishes the two causes of ResourceExhausted: gRPC's limit of
+// message sizes and the kubelet's rate limiter.
 func exhausted(message string) string {
 	if strings.Contains(message, "larger than max") {
 		return fmt.Sprintf("the answer is larger than the %d MiB that are accepted; "+
@@ -74,7 +79,7 @@ func exhausted(message string) string {
 		"the exporter sends fewer requests now; look for another client of this socket that sends too many"
 }
 
-// diagnoseDial returns why the socket could not be reached.
+// diagnoseDial returns the reason and the remedy of an error of the connection.
 func diagnoseDial(failure error) (source.Reason, string) {
 	switch {
 	case errors.Is(failure, fs.ErrNotExist):
@@ -90,4 +95,65 @@ func diagnoseDial(failure error) (source.Reason, string) {
 		return source.ReasonUnavailable, "no answer on the socket; " +
 			"start the kubelet; the exporter retries"
 	}
+}
+
+// explainPods adds the reason, the socket and a remedy to the error of a watch.
+// dialFailure is the error of the connection, if there is one.
+func explainPods(err, dialFailure error, socket string, patience time.Duration) error {
+	reason, remedy := diagnosePods(err, patience)
+	if dialFailure != nil && (status.Code(err) == codes.Unavailable || errors.Is(err, errPatience)) {
+		err = dialFailure
+		reason, remedy = diagnosePodsDial(dialFailure)
+	}
+	return &source.Failure{Reason: reason, Err: fmt.Errorf("watch the kubelet's pods over %s: %s: %w", socket, remedy, err)}
+}
+
+// diagnosePods returns the reason and the remedy of the error of a watch.
+func diagnosePods(err error, patience time.Duration) (source.Reason, string) {
+	switch {
+	case errors.Is(err, errPatience):
+		return source.ReasonTimeout, fmt.Sprintf("no complete answer within %s; check in its log whether the kubelet hangs", patience)
+	case errors.Is(err, errTooMany):
+		return source.ReasonResourceExhausted, "it is reopened, and the previous state is kept"
+	case errors.Is(err, io.EOF):
+		return source.ReasonUnavailable, "the kubelet ended the watch; it is reopened"
+	}
+	refusal := status.Convert(err)
+	switch refusal.Code() {
+	case codes.FailedPrecondition:
+		return source.ReasonUnavailable, "the kubelet is starting and has not loaded its pods yet; the exporter retries"
+	case codes.Unimplemented:
+		return source.ReasonUnsupported, "the server on the socket does not serve the Pods API v1alpha1; " + podsRemedy
+	case codes.ResourceExhausted:
+		return source.ReasonResourceExhausted, podsExhausted(refusal.Message())
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return source.ReasonPermission, "the kubelet refuses this client"
+	case codes.Unavailable, codes.Canceled:
+		return source.ReasonUnavailable, "the connection broke; the exporter retries"
+	case codes.Internal:
+		return source.ReasonInvalid, "the answer cannot be read; the exporter retries"
+	default:
+		return source.ReasonOther, "the kubelet could not answer; see its log"
+	}
+}
+
+// podsRemedy is the remedy if there is no Pods API.
+const podsRemedy = "Kubernetes 1.37 or newer is needed on the node, with the feature gate PodsAPI enabled, and --kubelet.pods-api must name the kubelet's own socket; " +
+	"otherwise remove that flag, so that the agent lists and watches pods of the API server"
+
+// podsExhausted distinguishes the causes of ResourceExhausted.
+func podsExhausted(message string) string {
+	if strings.Contains(message, "larger than max") {
+		return fmt.Sprintf("a pod is larger than the %d MiB that are accepted", maxAnswer>>20)
+	}
+	return "the kubelet ended the watch, because events were not read fast enough; " +
+		"it is reopened; if this persists, give the agent more CPU time"
+}
+
+// diagnosePodsDial is diagnoseDial for the Pods API.
+func diagnosePodsDial(failure error) (source.Reason, string) {
+	if errors.Is(failure, fs.ErrNotExist) {
+		return source.ReasonNotFound, "there is no such socket; mount the kubelet's pods-api directory: " + podsRemedy + "; the exporter retries"
+	}
+	return diagnoseDial(failure)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// render formats an answer: each pod, and below it the devices of its
-// containers.
+// render writes an answer as a page to read: each pod, and under it what its
+// containers were given.
 func render(resources dra.PodResources) string {
 	var page strings.Builder
 	for _, pod := range resources.Pods {
@@ -30,7 +30,7 @@ func render(resources dra.PodResources) string {
 	return page.String()
 }
 
-// golden compares with a file under testdata. UPDATE_GOLDEN=1 writes the file.
+// golden compares with a file under testdata. UPDATE_GOLDEN=1 writes it anew.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

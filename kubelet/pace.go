@@ -8,9 +8,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// First and last delay before a failed List is retried. A missing socket costs
-// nothing to try, and a kubelet that is back should be found soon; an
-// overloaded kubelet needs a longer delay.
+// The first and the longest delay before a failed List is retried. A missing socket
+// costs nothing to try, and a kubelet that returns should be found soon; an
+// overloaded kubelet needs longer delays.
 const (
 	firstRetry     = 250 * time.Millisecond
 	latestRetry    = 2 * time.Second
@@ -19,7 +19,7 @@ const (
 	jitterFraction = 0.5
 )
 
-// pace decides when to list.
+// pace schedules Lists.
 type pace struct {
 	interval time.Duration
 	debounce time.Duration
@@ -31,12 +31,12 @@ func newPace(interval, debounce time.Duration) pace {
 	return pace{interval: interval, debounce: debounce, random: rand.Float64}
 }
 
-// run calls list at once and again whenever it is due, until ctx ends.
-func (p *pace) run(ctx context.Context, poked chan struct{}, list func(context.Context) error) {
+// run calls list immediately and whenever it is due, until ctx ends.
+func (p *pace) run(ctx context.Context, pokes chan struct{}, list func(context.Context) error) {
 	for {
-		// This List covers all earlier pokes.
+		// This List covers earlier pokes.
 		select {
-		case <-poked:
+		case <-pokes:
 		default:
 		}
 		err := list(ctx)
@@ -45,16 +45,16 @@ func (p *pace) run(ctx context.Context, poked chan struct{}, list func(context.C
 		} else {
 			p.failures = 0
 		}
-		if !p.wait(ctx, poked, err) {
+		if !p.wait(ctx, pokes, err) {
 			return
 		}
 	}
 }
 
 // wait returns true when the next List is due, and false when ctx has ended.
-func (p *pace) wait(ctx context.Context, poked <-chan struct{}, err error) bool {
+func (p *pace) wait(ctx context.Context, pokes <-chan struct{}, err error) bool {
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
-		poked = nil // the kubelet limits the rate: no poke
+		pokes = nil // the kubelet limits the rate: pokes do not shorten the delay
 	}
 	timer := time.NewTimer(p.delay(err))
 	defer timer.Stop()
@@ -63,7 +63,7 @@ func (p *pace) wait(ctx context.Context, poked <-chan struct{}, err error) bool 
 		return false
 	case <-timer.C:
 		return ctx.Err() == nil
-	case <-poked:
+	case <-pokes:
 		return sleep(ctx, p.debounce)
 	}
 }
@@ -80,8 +80,8 @@ func (p *pace) delay(err error) time.Duration {
 	}
 }
 
-// backoff doubles from first with every failure up to latest, minus a random
-// part, so that the agents of a cluster do not synchronize.
+// backoff doubles from first with every failure up to latest, and takes a
+// random part off, so that the agents of a cluster are not synchronized.
 func (p *pace) backoff(first, latest time.Duration) time.Duration {
 	d := first
 	for i := 1; i < p.failures && d < latest; i++ {

@@ -11,9 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// lists runs a pace while script runs and returns the times of its Lists, from
-// the start. Each List takes 1 ms and has the next of outcomes; the last of
-// them repeats.
+// lists runs a pace for as long as script takes and returns when it listed,
+// from the start. Each List takes 1 ms and ends with the next of outcomes,
+// and with the last of them from then on.
 func lists(t *testing.T, outcomes []error, script func(poke func())) []time.Duration {
 	var at []time.Duration
 	synctest.Test(t, func(t *testing.T) {

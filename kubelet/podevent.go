@@ -15,26 +15,25 @@ import (
 type podEvent int
 
 const (
-	podNothing podEvent = iota // of a kind that is not known here
+	podUnknown podEvent = iota
 	podPresent
 	podEnded
 )
 
-// sourceAnnotation is the annotation with where the kubelet has a pod from; all
-// but "api" are static (pkg/kubelet/types, ConfigSourceAnnotationKey).
+// sourceAnnotation is the source of a pod of the kubelet; all except "api" are
+// static (pkg/kubelet/types, ConfigSourceAnnotationKey).
 const sourceAnnotation = "kubernetes.io/config.source"
 
-// Limits in bytes of a pod's namespace and name, and of its UID: more than the
-// API server accepts, and than the kubelet generates.
+// The most bytes of a pod's namespace and name, and of its UID: more than the API
+// server accepts and the kubelet generates.
 const (
 	maxName = 253
 	maxUID  = 128
 )
 
-// decodeEvent decodes an event. Its pod is the bytes of a v1.Pod; of one that
-// has ended they have only namespace, name and UID. A pod without a name or a
-// UID is an error: it cannot be identified. One with more fields than an object
-// may have is not decoded.
+// decodeEvent decodes an event. Its pod is an encoded v1.Pod; one that has ended has
+// only namespace, name and UID. A pod without a name or a UID, or with more fields
+// than an object may have, is an error.
 func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, error) {
 	var kind podEvent
 	switch event.GetType() {
@@ -43,20 +42,20 @@ func decodeEvent(event *podsv1alpha1.WatchPodsEvent) (podEvent, *corev1.Pod, err
 	case podsv1alpha1.EventType_DELETED:
 		kind = podEnded
 	default:
-		return podNothing, nil, nil
+		return podUnknown, nil, nil
 	}
 	if objectfields.Count(event.GetPod(), objectfields.Max+1) > objectfields.Max {
-		return podNothing, nil, tooLarge("it has more than %d fields", objectfields.Max)
+		return podUnknown, nil, tooLarge("it has more than %d fields", objectfields.Max)
 	}
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(event.GetPod()); err != nil {
-		return podNothing, nil, fmt.Errorf("decode the bytes of a pod: %w", err)
+		return podUnknown, nil, fmt.Errorf("decode the bytes of a pod: %w", err)
 	}
 	if pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
-		return podNothing, nil, errors.New("decode the bytes of a pod: it has no namespace, no name or no UID")
+		return podUnknown, nil, errors.New("decode the bytes of a pod: it has no namespace, no name or no UID")
 	}
 	if len(pod.Namespace) > maxName || len(pod.Name) > maxName || len(pod.UID) > maxUID {
-		return podNothing, nil, tooLarge("its names have more than %d bytes or its UID more than %d bytes", maxName, maxUID)
+		return podUnknown, nil, tooLarge("its names have more than %d bytes or its UID more than %d bytes", maxName, maxUID)
 	}
 	return kind, pod, nil
 }
@@ -65,9 +64,10 @@ func tooLarge(text string, limits ...any) error {
 	return &source.Failure{Reason: source.ReasonResourceExhausted, Err: fmt.Errorf("decode the bytes of a pod: "+text, limits...)}
 }
 
-// isStatic reports whether the kubelet has the pod from a file or a URL. The
-// UID of such a pod is a hash of its manifest, and returns with it.
+// isStatic reports whether the kubelet has the pod from a file or a URL. The UID of
+// such a pod is a hash of its text: a pod that is removed and added again has the
+// same one.
 func isStatic(pod *corev1.Pod) bool {
-	from, told := pod.Annotations[sourceAnnotation]
-	return told && from != "api"
+	from, found := pod.Annotations[sourceAnnotation]
+	return found && from != "api"
 }

@@ -21,14 +21,14 @@ func TestDecodeEvent(t *testing.T) {
 		{podsv1alpha1.EventType_ADDED, whole, podPresent, false},
 		{podsv1alpha1.EventType_MODIFIED, whole, podPresent, false},
 		{podsv1alpha1.EventType_DELETED, whole, podEnded, false},
-		{podsv1alpha1.EventType_UNSPECIFIED, whole, podNothing, false},
-		{99, []byte{0xff}, podNothing, false},
-		{podsv1alpha1.EventType_ADDED, nil, podNothing, true},
-		{podsv1alpha1.EventType_ADDED, nameless, podNothing, true},
-		{podsv1alpha1.EventType_DELETED, whole[:len(whole)-1], podNothing, true},
+		{podsv1alpha1.EventType_UNSPECIFIED, whole, podUnknown, false},
+		{99, []byte{0xff}, podUnknown, false},
+		{podsv1alpha1.EventType_ADDED, nil, podUnknown, true},
+		{podsv1alpha1.EventType_ADDED, nameless, podUnknown, true},
+		{podsv1alpha1.EventType_DELETED, whole[:len(whole)-1], podUnknown, true},
 	} {
 		got, pod, err := decodeEvent(&podsv1alpha1.WatchPodsEvent{Type: test.kind, Pod: test.bytes})
-		if got != test.want || (err != nil) != test.fails || (got != podNothing) != (pod != nil) {
+		if got != test.want || (err != nil) != test.fails || (got != podUnknown) != (pod != nil) {
 			t.Errorf("%v of %q: %v, %v, %v", test.kind, test.bytes, got, pod, err)
 		}
 	}
@@ -48,9 +48,9 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind int32, bytes []byte) {
 		got, pod, err := decodeEvent(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType(kind), Pod: bytes})
 		switch {
-		case got == podNothing && pod != nil, err != nil && got != podNothing:
+		case got == podUnknown && pod != nil, err != nil && got != podUnknown:
 			t.Errorf("nothing, and yet %v (%v)", pod, err)
-		case got != podNothing && (pod.Namespace == "" || pod.Name == "" || pod.UID == ""):
+		case got != podUnknown && (pod.Namespace == "" || pod.Name == "" || pod.UID == ""):
 			t.Errorf("a pod without a name: %v", pod)
 		case pod != nil:
 			isStatic(pod)

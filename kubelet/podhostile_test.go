@@ -16,15 +16,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// telling is a kubelet whose Pods API sends what a function sends, one watch
+// scriptedPods is a kubelet whose Pods API sends the events of a function, one watch
 // after another.
-type telling struct {
+type scriptedPods struct {
 	podsv1alpha1.UnimplementedPodsServer
-	tell atomic.Pointer[func(tell func(kind podsv1alpha1.EventType, pod []byte) bool)]
+	send atomic.Pointer[func(send func(kind podsv1alpha1.EventType, pod []byte) bool)]
 }
 
-func (s *telling) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
-	(*s.tell.Load())(func(kind podsv1alpha1.EventType, pod []byte) bool {
+func (s *scriptedPods) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
+	(*s.send.Load())(func(kind podsv1alpha1.EventType, pod []byte) bool {
 		return stream.Send(&podsv1alpha1.WatchPodsEvent{Type: kind, Pod: pod}) == nil
 	})
 	<-stream.Context().Done()
@@ -38,14 +38,14 @@ const (
 	synced   = podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE
 )
 
-// startTelling serves on a socket until the test ends.
-func startTelling(t *testing.T, tell func(func(podsv1alpha1.EventType, []byte) bool)) (s *telling, socket string) {
+// startScripted serves on a socket until the test ends.
+func startScripted(t *testing.T, send func(func(podsv1alpha1.EventType, []byte) bool)) (s *scriptedPods, socket string) {
 	t.Helper()
 	socket = freshSocket(t)
 	listener, err := net.Listen("unix", socket)
 	must(t, err)
-	s = &telling{}
-	s.tell.Store(&tell)
+	s = &scriptedPods{}
+	s.send.Store(&send)
 	server := grpc.NewServer(grpc.MaxSendMsgSize(64 << 20))
 	podsv1alpha1.RegisterPodsServer(server, s)
 	go func() { _ = server.Serve(listener) }()
@@ -61,17 +61,17 @@ func podBytes(t *testing.T, uid string) []byte {
 }
 
 // A pod that would take gigabytes once it is decoded is left out, with the
-// limit in the message. The others are reported.
+// limit in the message, and the others are followed.
 func TestPodOfEmptyEntries(t *testing.T) {
-	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
-		tell(added, append(podBytes(t, "1"), field(2, bytes.Repeat(field(2, nil), 15<<19))...))
-		tell(added, podBytes(t, "2"))
-		tell(synced, nil)
+	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
+		send(added, append(podBytes(t, "1"), field(2, bytes.Repeat(field(2, nil), 15<<19))...))
+		send(added, podBytes(t, "2"))
+		send(synced, nil)
 	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	w, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "2=pod-2 Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "2=pod-2 Running")
 	runtime.ReadMemStats(&after)
 	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
 	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "250000 fields") {
@@ -84,9 +84,9 @@ func TestPodOfEmptyEntries(t *testing.T) {
 
 // An event of more bytes than are accepted ends the watch.
 func TestPodLargerThanAMessage(t *testing.T) {
-	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
-		tell(added, append(podBytes(t, "1"), field(2, make([]byte, 17<<20))...))
-		tell(synced, nil)
+	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
+		send(added, append(podBytes(t, "1"), field(2, make([]byte, 17<<20))...))
+		send(synced, nil)
 	})
 	w, _ := watchPods(t, PodsOptions{Socket: socket})
 	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
@@ -95,39 +95,39 @@ func TestPodLargerThanAMessage(t *testing.T) {
 	}
 }
 
-// An endless list of pods is read up to the limit, however often the watch is
-// reopened, and later pods have room again.
+// Pods without end are taken up to the limit, however often the watch is
+// reopened, and later pods replace them.
 func TestPodsWithoutEnd(t *testing.T) {
 	kinds := map[string]podsv1alpha1.EventType{"of a list": added, "that come": modified, "that end": deleted}
 	for what, kind := range kinds {
 		t.Run(what, func(t *testing.T) {
 			var named atomic.Int64
-			flood := func(tell func(podsv1alpha1.EventType, []byte) bool) {
-				if kind != added && !tell(synced, nil) {
+			flood := func(send func(podsv1alpha1.EventType, []byte) bool) {
+				if kind != added && !send(synced, nil) {
 					return
 				}
-				for tell(kind, podBytes(t, fmt.Sprint(named.Add(1)))) {
+				for send(kind, podBytes(t, fmt.Sprint(named.Add(1)))) {
 				}
 			}
-			server, socket := startTelling(t, flood)
-			w, told := watchPods(t, PodsOptions{Socket: socket})
+			server, socket := startScripted(t, flood)
+			w, followed := watchPods(t, PodsOptions{Socket: socket})
 			eventually(t, "three watches are ended", func() bool {
-				told.mu.Lock()
-				defer told.mu.Unlock()
-				if len(told.pods) > maxPods {
-					t.Fatalf("%d pods are known", len(told.pods))
+				followed.mu.Lock()
+				defer followed.mu.Unlock()
+				if len(followed.pods) > maxPods {
+					t.Fatalf("%d pods are known", len(followed.pods))
 				}
 				return w.Status().Errors >= 3
 			})
 			if s := w.Status(); s.Up || s.Reason != source.ReasonResourceExhausted || !strings.Contains(s.Message, "10000 pods") {
 				t.Errorf("status %+v", s)
 			}
-			honest := func(tell func(podsv1alpha1.EventType, []byte) bool) {
-				tell(added, podBytes(t, "honest"))
-				tell(synced, nil)
+			honest := func(send func(podsv1alpha1.EventType, []byte) bool) {
+				send(added, podBytes(t, "honest"))
+				send(synced, nil)
 			}
-			server.tell.Store(&honest)
-			becomes(t, told, "honest=pod-honest Running")
+			server.send.Store(&honest)
+			becomes(t, followed, "honest=pod-honest Running")
 		})
 	}
 }
@@ -135,24 +135,24 @@ func TestPodsWithoutEnd(t *testing.T) {
 // What a pod is known by is limited, so that what is kept of ten thousand is.
 func TestPodsWithLongNames(t *testing.T) {
 	long := strings.Repeat("long-", 1<<18)
-	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
-		tell(added, podBytes(t, long))
-		tell(deleted, podBytes(t, long))
-		tell(added, podBytes(t, "1"))
-		tell(synced, nil)
+	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
+		send(added, podBytes(t, long))
+		send(deleted, podBytes(t, long))
+		send(added, podBytes(t, "1"))
+		send(synced, nil)
 	})
-	w, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "1=pod-1 Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "1=pod-1 Running")
 	eventually(t, "it is said", func() bool { return w.Status().Reason == source.ReasonResourceExhausted })
 	if s := w.Status(); !s.Up || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, "128 bytes") {
 		t.Errorf("status %+v", s)
 	}
 }
 
-// An endless list is abandoned.
+// A list that goes on and on without an end is given up, however much comes.
 func TestListOfPodsThatDoesNotEnd(t *testing.T) {
-	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
-		for tell(added, podBytes(t, "1")) {
+	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
+		for send(added, podBytes(t, "1")) {
 			time.Sleep(time.Millisecond)
 		}
 	})
@@ -160,18 +160,17 @@ func TestListOfPodsThatDoesNotEnd(t *testing.T) {
 	eventually(t, "a timeout", func() bool { return w.Status().Reason == source.ReasonTimeout })
 }
 
-// Endless changes of one pod are applied as they arrive and use no additional
-// memory.
+// Changes without end of one pod are taken in as they come and keep nothing.
 func TestChangesWithoutEnd(t *testing.T) {
 	var sent atomic.Int64
-	_, socket := startTelling(t, func(tell func(podsv1alpha1.EventType, []byte) bool) {
-		tell(synced, nil)
-		for tell(modified, podBytes(t, "1")) {
+	_, socket := startScripted(t, func(send func(podsv1alpha1.EventType, []byte) bool) {
+		send(synced, nil)
+		for send(modified, podBytes(t, "1")) {
 			sent.Add(1)
 		}
 	})
-	w, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "1=pod-1 Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "1=pod-1 Running")
 	use := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

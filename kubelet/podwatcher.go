@@ -2,65 +2,70 @@ package kubelet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"net"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// PodsSourceName is the name of the source of pods, whatever it is.
+// PodsSourceName is the source of pods, also if it is the API server.
 const PodsSourceName = "pods"
 
 // DefaultPodsSocket is where a kubelet with the usual root directory serves
 // its Pods API, from Kubernetes 1.37 on (pkg/kubelet/kubeletconfig).
 const DefaultPodsSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
 
-// Defaults of PodsOptions.
+// The defaults of PodsOptions.
 const (
 	defaultPatience = 10 * time.Second
 	defaultRenewal  = time.Minute
 )
 
-// PodFollower receives the kubelet's pods, one call at a time. It owns its
-// arguments.
+// PodFollower receives the pods of the kubelet, one call at a time. It may keep and
+// change them.
 type PodFollower interface {
-	// Begin starts a list: the pods until Synced are all that exist.
+	// Begin begins a complete list of pods, which ends with Synced.
 	Begin()
-	// Pod is called with a pod that was added or modified.
+	// Pod is called with a pod that exists or has changed.
 	Pod(pod *corev1.Pod)
-	// Ended reports that a pod's containers have terminated for good.
+	// Ended is called when a pod's containers have ended permanently.
 	Ended(uid string)
 	// Synced ends the list. From then on each change is reported.
 	Synced()
-	// Lost reports that changes are no longer received.
+	// Lost is called when changes are no longer reported.
 	Lost()
 }
 
 // PodsOptions configure a PodWatcher. Only To is needed.
 type PodsOptions struct {
 	Socket   string        // path of the kubelet's Pods API socket; empty: DefaultPodsSocket
-	Patience time.Duration // within which all pods have to be named; zero: 10 s
+	Patience time.Duration // within which the list must be complete; zero: 10 s
 	Renewal  time.Duration // after which the watch is reopened; zero: 1 min
 
 	To      PodFollower
 	Log     *slog.Logger          // nil: no log
 	Clock   clock.Clock           // nil: the system's
-	Observe func(seconds float64) // called with the duration until all pods were listed; may be nil
+	Observe func(seconds float64) // gets the time until the list was complete; may be nil
 }
 
 // PodWatcher follows the pods of the node by the kubelet's Pods API
 // (k8s.io/kubelet/pkg/apis/pods/v1alpha1, WatchPods).
 //
-// The watch is reopened periodically, because the kubelet does not report
-// everything (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes 1.37):
-// it reports a change of labels only with the next change of status, it does
-// not report the deletion of a pod that it refused to run, and it drops events
-// if its own queue is full. Reopening also detects a kubelet that hangs, which
-// an open watch does not show.
+// The watch is reopened regularly, because the kubelet does not report every change
+// (pkg/kubelet/apis/pods and pkg/kubelet/status of Kubernetes 1.37): a change of
+// labels is not reported before the pod's status changes too, the deletion of a pod
+// that it has refused to run is not reported, and if its own queue is full it drops
+// events silently. Reopening also detects a kubelet that hangs, which an open watch
+// does not show.
 type PodWatcher struct {
 	socket            string
 	patience, renewal time.Duration
@@ -68,12 +73,12 @@ type PodWatcher struct {
 	now               clock.Clock
 	tracker           *source.Tracker
 
-	connection *connection     // used by Run only; nil until needed
-	hungSince  clock.Instant   // used by Run only
-	held       map[string]bool // used by Run only: pods that the follower
+	connection *connection     // Run's alone; nil until needed and after a failure
+	hungSince  clock.Instant   // Run's alone
+	held       map[string]bool // Run's alone: pods that the follower may have, by UID, at most maxPods
 
 	mu    sync.Mutex
-	alive bool // all pods have been listed, and changes are received
+	alive bool // the list is complete, and changes are reported
 }
 
 // NewPodWatcher returns a watcher that does nothing until Run.
@@ -94,8 +99,8 @@ func NewPodWatcher(options PodsOptions) *PodWatcher {
 	}
 }
 
-// Run watches the pods until ctx ends. It is called once. A broken watch is
-// reopened at once, then with a backoff of up to 2 s.
+// Run watches the pods until ctx ends. It is called once. A watch that breaks is
+// reopened immediately, then with increasing delays, up to 2 s.
 func (w *PodWatcher) Run(ctx context.Context) {
 	defer w.disconnect()
 	retries := newPace(latestRetry, 0)
@@ -112,8 +117,8 @@ func (w *PodWatcher) Run(ctx context.Context) {
 	}
 }
 
-// Status returns the state of the source, with a last success of now while the
-// watch is open. It is safe for concurrent use.
+// Status returns the status of the source. Its last success is now while changes are
+// reported. It may be called from any goroutine at any time.
 func (w *PodWatcher) Status() source.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +129,8 @@ func (w *PodWatcher) Status() source.Status {
 	return status
 }
 
-// turn records whether changes are received, and informs the follower.
-func (w *PodWatcher) turn(alive bool) {
+// setAlive records whether changes are reported, and informs the follower.
+func (w *PodWatcher) setAlive(alive bool) {
 	w.mu.Lock()
 	w.alive = alive
 	w.mu.Unlock()
@@ -136,7 +141,7 @@ func (w *PodWatcher) turn(alive bool) {
 	}
 }
 
-// fail records that a watch broke or could not be opened.
+// fail records that a watch broke, or could not be opened.
 func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	switch {
 	case source.ReasonOf(err) != source.ReasonTimeout:
@@ -146,12 +151,12 @@ func (w *PodWatcher) fail(began clock.Instant, err error, note func(error)) {
 	}
 	w.tracker.Hang(w.hungSince)
 	note(err)
-	w.turn(false)
+	w.setAlive(false)
 	w.disconnect()
 }
 
-// drop removes a pod from the follower.
-func (w *PodWatcher) drop(uid string) {
+// remove removes a pod from the follower.
+func (w *PodWatcher) remove(uid string) {
 	delete(w.held, uid)
 	w.to.Ended(uid)
 }
@@ -162,4 +167,167 @@ func (w *PodWatcher) disconnect() {
 		_ = w.connection.channel.Close()
 		w.connection = nil
 	}
+}
+
+// podStream is one watch.
+type podStream struct {
+	watcher *PodWatcher
+	began   clock.Instant
+	end     func(error) // of the attempt to complete the list; nil once it is complete
+	faults  int         // pods that could not be decoded
+	fault   error       // the first of them
+
+	// named are the pods that this watch has reported, by UID, at most maxPods, and
+	// whether the kubelet has reported their end. It sends from several goroutines,
+	// so that an older event may come after that.
+	named map[string]bool
+}
+
+// follow opens a watch and applies its events, until it must be reopened (nil), ctx
+// ends or the watch fails.
+func (w *PodWatcher) follow(ctx context.Context) error {
+	watch, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	late := time.AfterFunc(w.patience, func() { stop(errPatience) })
+	defer late.Stop()
+	s := &podStream{watcher: w, began: w.now(), end: w.tracker.Begin(), named: make(map[string]bool)}
+	err := s.read(watch, func() {
+		late.Stop()
+		renewal := time.AfterFunc(w.renewal, func() { stop(errRenewal) })
+		context.AfterFunc(watch, func() { renewal.Stop() })
+	})
+	switch cause := context.Cause(watch); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(cause, errRenewal):
+		return nil
+	case errors.Is(cause, errPatience):
+		err = cause
+	}
+	err = explainPods(err, w.dialFailure(), w.socket, w.patience)
+	note := w.tracker.Report
+	if s.end != nil {
+		note = s.end
+	}
+	w.fail(s.began, err, note)
+	return err
+}
+
+// read applies the events; its error is never nil.
+func (s *podStream) read(ctx context.Context, synced func()) error {
+	w := s.watcher
+	if w.connection == nil {
+		connection, err := connect(w.socket, 2*w.patience, func(net.Conn) {})
+		if err != nil {
+			return err
+		}
+		w.connection = connection
+	}
+	stream, err := podsv1alpha1.NewPodsClient(w.connection.channel).WatchPods(ctx, &podsv1alpha1.WatchPodsRequest{})
+	if err != nil {
+		return err
+	}
+	w.to.Begin()
+	for {
+		event, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if event.GetType() == podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE {
+			if s.end != nil {
+				s.sync()
+				synced()
+			}
+			continue
+		}
+		if err := s.apply(event); err != nil {
+			return err
+		}
+	}
+}
+
+// apply applies one event. Its error ends the watch.
+func (s *podStream) apply(event *podsv1alpha1.WatchPodsEvent) error {
+	kind, pod, err := decodeEvent(event)
+	if err != nil {
+		s.omit(err)
+		return nil
+	}
+	if kind == podUnknown {
+		return nil
+	}
+	uid := string(pod.UID)
+	ended, named := s.named[uid]
+	if !named && len(s.named) >= maxPods {
+		return errTooMany
+	}
+	switch {
+	case kind == podEnded:
+		s.named[uid] = true
+		s.watcher.remove(uid)
+	case !ended || isStatic(pod):
+		s.named[uid] = ended
+		s.hold(uid)
+		s.watcher.to.Pod(pod)
+	}
+	return nil
+}
+
+// hold records that the follower has a pod. At the limit it removes pods that only
+// earlier, broken watches have reported.
+func (s *podStream) hold(uid string) {
+	w := s.watcher
+	if !w.held[uid] && len(w.held) >= maxPods {
+		for other := range w.held {
+			if _, named := s.named[other]; !named {
+				w.remove(other)
+			}
+		}
+	}
+	w.held[uid] = true
+}
+
+// omit records a pod that could not be decoded.
+func (s *podStream) omit(fault error) {
+	s.faults++
+	if s.fault == nil {
+		s.fault = fault
+	}
+	if s.end == nil {
+		s.impair()
+	}
+}
+
+// sync completes the list.
+func (s *podStream) sync() {
+	w := s.watcher
+	w.hungSince = clock.Instant{}
+	w.tracker.Hang(w.hungSince)
+	maps.DeleteFunc(w.held, func(uid string, _ bool) bool {
+		_, named := s.named[uid]
+		return !named
+	})
+	s.end(nil)
+	s.end = nil
+	if s.faults > 0 {
+		s.impair()
+	}
+	w.setAlive(true)
+}
+
+// impair records that not all pods could be decoded.
+func (s *podStream) impair() {
+	reason, remedy := source.ReasonInvalid, "is this a kubelet newer than 1.37?"
+	if source.ReasonOf(s.fault) == source.ReasonResourceExhausted {
+		reason, remedy = source.ReasonResourceExhausted, "the first:"
+	}
+	s.watcher.tracker.Impair(&source.Failure{Reason: reason, Err: fmt.Errorf(
+		"read %d pods that the kubelet reported through %s: they are ignored; %s %w", s.faults, s.watcher.socket, remedy, s.fault)})
+}
+
+func (w *PodWatcher) dialFailure() error {
+	if w.connection == nil {
+		return nil
+	}
+	return w.connection.dialFailure()
 }

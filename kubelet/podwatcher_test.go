@@ -21,8 +21,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// roll is a follower that records its calls.
-type roll struct {
+// followedPods is a follower that records its calls.
+type followedPods struct {
 	mu    sync.Mutex
 	pods  map[string]string // by UID: name and phase
 	seen  map[string]bool
@@ -30,9 +30,9 @@ type roll struct {
 	lost  int
 }
 
-func (r *roll) Begin() { r.mu.Lock(); r.seen = map[string]bool{}; r.mu.Unlock() }
+func (r *followedPods) Begin() { r.mu.Lock(); r.seen = map[string]bool{}; r.mu.Unlock() }
 
-func (r *roll) Pod(pod *corev1.Pod) {
+func (r *followedPods) Pod(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen != nil {
@@ -41,9 +41,9 @@ func (r *roll) Pod(pod *corev1.Pod) {
 	r.pods[string(pod.UID)] = strings.TrimRight(fmt.Sprintf("%s %s", pod.Name, pod.Status.Phase), " ")
 }
 
-func (r *roll) Ended(uid string) { r.mu.Lock(); delete(r.pods, uid); r.mu.Unlock() }
+func (r *followedPods) Ended(uid string) { r.mu.Lock(); delete(r.pods, uid); r.mu.Unlock() }
 
-func (r *roll) Synced() {
+func (r *followedPods) Synced() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid := range r.pods {
@@ -54,9 +54,9 @@ func (r *roll) Synced() {
 	r.seen, r.fresh = nil, true
 }
 
-func (r *roll) Lost() { r.mu.Lock(); r.fresh, r.lost = false, r.lost+1; r.mu.Unlock() }
+func (r *followedPods) Lost() { r.mu.Lock(); r.fresh, r.lost = false, r.lost+1; r.mu.Unlock() }
 
-func (r *roll) String() string {
+func (r *followedPods) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
@@ -71,10 +71,10 @@ func (r *roll) String() string {
 }
 
 // watchPods runs a watcher of the socket for the time of the test.
-func watchPods(t *testing.T, options PodsOptions) (*PodWatcher, *roll) {
+func watchPods(t *testing.T, options PodsOptions) (*PodWatcher, *followedPods) {
 	t.Helper()
-	told := &roll{pods: map[string]string{}}
-	options.To = told
+	followed := &followedPods{pods: map[string]string{}}
+	options.To = followed
 	if options.Renewal == 0 {
 		options.Renewal = time.Hour
 	}
@@ -83,7 +83,7 @@ func watchPods(t *testing.T, options PodsOptions) (*PodWatcher, *roll) {
 	done := make(chan struct{})
 	go func() { w.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
-	return w, told
+	return w, followed
 }
 
 func podsServer(t *testing.T, pods ...*corev1.Pod) (*simulated.Pods, string) {
@@ -99,67 +99,67 @@ func aPod(uid, name string, phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID(uid)}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func becomes(t *testing.T, told *roll, want string) {
+func becomes(t *testing.T, followed *followedPods, want string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%q, it is %q", want, told), func() bool { return told.String() == want })
+	eventually(t, fmt.Sprintf("%q, it is %q", want, followed), func() bool { return followed.String() == want })
 }
 
 func TestPodWatcherFollowsTheKubelet(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
 	observed := make(chan float64, 8)
-	w, told := watchPods(t, PodsOptions{Socket: socket, Observe: func(s float64) { observed <- s }})
-	becomes(t, told, "1=train Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket, Observe: func(s float64) { observed <- s }})
+	becomes(t, followed, "1=train Running")
 	server.Put(aPod("2", "infer", "Pending"))
 	server.Put(aPod("2", "infer", "Running"), aPod("1", "train", "Succeeded"))
-	becomes(t, told, "1=train Succeeded, 2=infer Running")
+	becomes(t, followed, "1=train Succeeded, 2=infer Running")
 	server.Finish(aPod("1", "train", ""))
-	becomes(t, told, "2=infer Running")
+	becomes(t, followed, "2=infer Running")
 	before := w.Status()
 	if !before.Up || before.Reason != source.ReasonNone || before.Name != "pods" || before.Errors != 0 || len(observed) != 1 || <-observed <= 0 {
 		t.Errorf("status %+v", before)
 	}
 	if after := w.Status(); after.LastSuccess.Elapsed <= before.LastSuccess.Elapsed {
-		t.Error("no news do not count as good news")
+		t.Error("a watch without events does not count as a success")
 	}
 }
 
-// TestPodWatcherDoesNotWakeTheDead: the kubelet sends from several goroutines.
-func TestPodWatcherDoesNotWakeTheDead(t *testing.T) {
+// TestPodWatcherKeepsEndedPodsEnded: the kubelet sends from several goroutines.
+func TestPodWatcherKeepsEndedPodsEnded(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
 	static := aPod("s", "etcd", "Running")
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	_, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "1=train Running")
+	_, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "1=train Running")
 	server.Put(static)
 	server.Finish(static)
 	server.Finish(aPod("1", "train", ""))
 	server.Recall(aPod("1", "train", "Running"))
 	server.Recall(static)
-	becomes(t, told, "s=etcd Running")
+	becomes(t, followed, "s=etcd Running")
 }
 
-func TestPodWatcherIsToldAllAnewNowAndThen(t *testing.T) {
+func TestPodWatcherReopens(t *testing.T) {
 	rejected := aPod("2", "rejected", "Failed")
 	server, socket := podsServer(t, aPod("1", "train", "Running"), rejected)
-	_, told := watchPods(t, PodsOptions{Socket: socket, Renewal: 50 * time.Millisecond})
-	becomes(t, told, "1=train Running, 2=rejected Failed")
+	_, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 50 * time.Millisecond})
+	becomes(t, followed, "1=train Running, 2=rejected Failed")
 	server.Forget(rejected)
 	server.Change(aPod("1", "renamed", "Running"))
-	becomes(t, told, "1=renamed Running")
+	becomes(t, followed, "1=renamed Running")
 	eventually(t, "one watch", func() bool { open, opened := server.Watches(); return open == 1 && opened > 3 })
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	if told.lost != 0 {
-		t.Errorf("the pods were lost %d times", told.lost)
+	followed.mu.Lock()
+	defer followed.mu.Unlock()
+	if followed.lost != 0 {
+		t.Errorf("the pods were lost %d times", followed.lost)
 	}
 }
 
 func TestPodWatcherOverARestart(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "infer", "Running"))
-	w, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "1=train Running, 2=infer Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "1=train Running, 2=infer Running")
 	server.Stop()
-	becomes(t, told, "1=train Running, 2=infer Running, (lost)")
+	becomes(t, followed, "1=train Running, 2=infer Running, (lost)")
 	eventually(t, "no socket", func() bool { return w.Status().Reason == source.ReasonNotFound })
 	server.Forget(aPod("2", "", ""))
 	server.Starting(true)
@@ -167,9 +167,9 @@ func TestPodWatcherOverARestart(t *testing.T) {
 	eventually(t, "a kubelet that starts", func() bool {
 		return w.Status().Reason == source.ReasonUnavailable && strings.Contains(w.Status().Message, "is starting")
 	})
-	becomes(t, told, "1=train Running, 2=infer Running, (lost)")
+	becomes(t, followed, "1=train Running, 2=infer Running, (lost)")
 	server.Starting(false)
-	becomes(t, told, "1=train Running")
+	becomes(t, followed, "1=train Running")
 	if !w.Status().Up {
 		t.Errorf("status %+v", w.Status())
 	}
@@ -177,22 +177,22 @@ func TestPodWatcherOverARestart(t *testing.T) {
 
 func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
-	w, told := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, Patience: 200 * time.Millisecond})
-	becomes(t, told, "1=train Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket, Renewal: 30 * time.Millisecond, Patience: 200 * time.Millisecond})
+	becomes(t, followed, "1=train Running")
 	server.Mute(true)
-	becomes(t, told, "1=train Running, (lost)")
+	becomes(t, followed, "1=train Running, (lost)")
 	status := w.Status()
 	if status.Up || status.Reason != source.ReasonTimeout || status.HungSince.IsZero() || !strings.Contains(status.Message, "within 200ms") {
 		t.Errorf("status %+v", status)
 	}
 	server.Mute(false)
-	becomes(t, told, "1=train Running")
+	becomes(t, followed, "1=train Running")
 	if status := w.Status(); !status.HungSince.IsZero() || !status.Up {
 		t.Errorf("status %+v", status)
 	}
 }
 
-// TestPodWatcherOfSomebodyDeaf connects to a socket that sends nothing.
+// TestPodWatcherOfSomebodyDeaf connects to a socket on which nobody speaks.
 func TestPodWatcherOfSomebodyDeaf(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "pods-api.sock")
 	deaf, err := net.Listen("unix", socket)
@@ -204,13 +204,13 @@ func TestPodWatcherOfSomebodyDeaf(t *testing.T) {
 
 func TestPodWatcherLeavesOutWhatIsNoPod(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"), aPod("2", "", "Running"))
-	w, told := watchPods(t, PodsOptions{Socket: socket})
-	becomes(t, told, "1=train Running")
+	w, followed := watchPods(t, PodsOptions{Socket: socket})
+	becomes(t, followed, "1=train Running")
 	impaired := func() bool { s := w.Status(); return s.Up && s.Reason == source.ReasonInvalid }
 	eventually(t, "it is said", impaired)
 	server.Garble()
 	server.Put(aPod("3", "infer", "Running"))
-	becomes(t, told, "1=train Running, 3=infer Running")
+	becomes(t, followed, "1=train Running, 3=infer Running")
 	if s := w.Status(); !impaired() || !strings.Contains(s.Message, "2 pods") || !strings.Contains(s.Message, socket) {
 		t.Errorf("status %+v", s)
 	}
@@ -219,27 +219,26 @@ func TestPodWatcherLeavesOutWhatIsNoPod(t *testing.T) {
 // TestPodWatcherWithoutAPodsAPI: a kubelet before 1.37 has no socket, and the
 // one of PodResources serves no pods.
 func TestPodWatcherWithoutAPodsAPI(t *testing.T) {
-	w, told := watchPods(t, PodsOptions{Socket: freshSocket(t)})
+	w, followed := watchPods(t, PodsOptions{Socket: freshSocket(t)})
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonNotFound })
 	for _, part := range []string{"1.37", "feature gate PodsAPI", "--kubelet.pods-api", "remove that flag", "lists and watches pods", "mount"} {
 		if !strings.Contains(w.Status().Message, part) {
 			t.Errorf("%q does not say %q", w.Status().Message, part)
 		}
 	}
-	if told.String() != "(lost)" {
-		t.Errorf("told %s", told)
+	if followed.String() != "(lost)" {
+		t.Errorf("followed %s", followed)
 	}
 	_, socket := start(t, simulated.Options{})
 	w, _ = watchPods(t, PodsOptions{Socket: socket})
 	eventually(t, "an error", func() bool { return w.Status().Reason == source.ReasonUnsupported })
 }
 
-// TestPodWatcherThatLags: the kubelet ends a watch that lags; a new one lists
-// all pods.
+// TestPodWatcherThatLags is ended by the kubelet, and reopened.
 func TestPodWatcherThatLags(t *testing.T) {
 	server, socket := podsServer(t, aPod("1", "train", "Running"))
-	told := &slowRoll{roll: roll{pods: map[string]string{}}, gate: make(chan struct{})}
-	w := NewPodWatcher(PodsOptions{Socket: socket, To: told})
+	followed := &slowFollower{followedPods: followedPods{pods: map[string]string{}}, gate: make(chan struct{})}
+	w := NewPodWatcher(PodsOptions{Socket: socket, To: followed})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { w.Run(ctx); close(done) }()
@@ -254,24 +253,24 @@ func TestPodWatcherThatLags(t *testing.T) {
 		open, _ := server.Watches()
 		return open == 0
 	})
-	close(told.gate)
-	eventually(t, "all anew", func() bool { return told.String() == "1=train Running, 2=large Running" && w.Status().Errors > 0 })
+	close(followed.gate)
+	eventually(t, "all pods", func() bool { return followed.String() == "1=train Running, 2=large Running" && w.Status().Errors > 0 })
 }
 
-// slowRoll accepts pods only while its gate is closed, except for the first.
-type slowRoll struct {
-	roll
+// slowFollower takes pods only while its gate is closed, but for the first.
+type slowFollower struct {
+	followedPods
 	first sync.Once
 	gate  chan struct{}
 }
 
-func (r *slowRoll) Pod(pod *corev1.Pod) {
+func (r *slowFollower) Pod(pod *corev1.Pod) {
 	first := false
 	r.first.Do(func() { first = true })
 	if !first {
 		<-r.gate
 	}
-	r.roll.Pod(pod)
+	r.followedPods.Pod(pod)
 }
 
 func TestExplainPods(t *testing.T) {

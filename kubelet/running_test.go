@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// patience is how long tests wait for an expected event.
+// patience is how long tests wait for what must come in the end.
 const patience = 30 * time.Second
 
 // journal is a log that tests can read while it is written.

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// trappedNode returns pods to which every trap applies.
+// trappedNode has something in it for every trap.
 func trappedNode() []simulated.Pod {
 	gpu := func(request, name string) simulated.Device {
 		return simulated.Device{Request: request, Driver: "gpu.nvidia.com", Pool: "node-a", Name: name,
@@ -43,9 +43,9 @@ func trappedNode() []simulated.Pod {
 	}
 }
 
-// TestTraps lists the same node with each trap. "undone" are the traps that
-// Decode corrects completely; the goldens of the others show the remaining
-// errors.
+// TestTraps lists the same node with each trap. "undone" are those of which
+// Decode leaves no trace; the others' goldens show what is left to whoever
+// knows the pods and claims themselves.
 func TestTraps(t *testing.T) {
 	for name, test := range map[string]struct {
 		traps  []simulated.Trap
@@ -82,8 +82,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestEmptyAfterRestart: the empty answer is a success; only the pods of the
-// API server show that it is wrong.
+// TestEmptyAfterRestart shows the empty answer as the success that it is:
+// only the pods' own API can tell that it is wrong.
 func TestEmptyAfterRestart(t *testing.T) {
 	kubelet, socket := start(t, simulated.Options{Pods: onePod("train"), EmptyFor: patience,
 		Traps: []simulated.Trap{simulated.EmptyAfterRestart}})

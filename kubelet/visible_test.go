@@ -16,11 +16,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// asker is the variable that makes a process of this test list once over the
-// socket in its value and print whether the kubelet is visible.
+// asker is the variable that makes a process of this test one that lists once
+// over the socket it names, and says what it has learned.
 const asker = "KUBELET_TEST_ASKER"
 
-// TestAsker runs as that process, and does nothing otherwise.
+// TestAsker is such a process, and nothing otherwise.
 func TestAsker(*testing.T) {
 	if os.Getenv(asker) == "" {
 		return
@@ -33,7 +33,7 @@ func TestAsker(*testing.T) {
 	os.Exit(0)
 }
 
-// asked returns the output of that process, in its own pid namespaces or not.
+// asked is what such a process says, in pid namespaces of its own or not.
 func asked(t *testing.T, socket string, namespaces uintptr) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -67,8 +67,8 @@ func TestNotVisibleFromAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestVisibleIsRenewed: visibility is unknown before the first connection, and
-// kept while there is none.
+// TestVisibleIsRenewed is not known before there is a connection, and stays
+// what it was while there is none.
 func TestVisibleIsRenewed(t *testing.T) {
 	socket := freshSocket(t)
 	client := New(Options{Socket: socket})
@@ -105,7 +105,7 @@ func TestVisibleIsRenewed(t *testing.T) {
 	wants("connected anew", true, true)
 }
 
-// TestVisibleOfNoSocket: without a socket visibility is unknown.
+// TestVisibleOfNoSocket cannot be told.
 func TestVisibleOfNoSocket(t *testing.T) {
 	client := New(Options{})
 	one, other := net.Pipe()
@@ -113,7 +113,7 @@ func TestVisibleOfNoSocket(t *testing.T) {
 	defer other.Close()
 	visible := true
 	client.visibility.known.Store(&visible)
-	client.visibility.note(one)
+	client.visibility.observe(one)
 	if visible, known := client.Visible(); visible || known {
 		t.Errorf("visible %v, known %v", visible, known)
 	}

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is how many bytes of an error's text are kept, the mark of what was
-// cut included.
+// maxText is how many bytes of an error's text are kept, including the mark of a
+// truncation.
 const maxText = 1 << 10
 
 const cutMark = "…"
 
-// Text makes an error's text fit to be logged and shown: at most 1 KiB of
+// Text makes an error's text safe to log and show: at most 1 KiB of
 // valid UTF-8. Lines become clauses; other control characters, and those that
 // change the direction of text, are written as escapes. It costs no more for a
 // text of any length than for one of 1 KiB.
@@ -39,7 +39,7 @@ func Text(text string) string {
 	return b.String()
 }
 
-// shown is how one character, which is given as its bytes too, is written.
+// shown is the text of one character, whose bytes are raw.
 func shown(r rune, raw string) string {
 	switch {
 	case r == '\n':
@@ -67,9 +67,9 @@ func escaped(r rune) string {
 	return `\u` + string(digits[r>>12&15]) + string(digits[r>>8&15]) + string(digits[r>>4&15]) + string(digits[r&15])
 }
 
-// kindOf is what is the same of two texts that say the same of other objects,
-// amounts and times: the words that are letters alone. Clauses that say the same
-// count once, however many objects there are.
+// kindOf is the part of a text that does not depend on objects, amounts and times:
+// the words of letters alone. Equal clauses count once, however many objects there
+// are.
 func kindOf(text string) string {
 	var kinds []string
 	for clause := range strings.SplitSeq(text, "; ") {

@@ -11,30 +11,19 @@ package kubeauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Outcomes of a request that is refused.
-var (
-	// ErrUnauthenticated: there is no bearer token, or the API server does not
-	// know it.
-	ErrUnauthenticated = errors.New("a valid bearer token is needed")
-	// ErrForbidden: the user may not read this.
-	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable: the API server could not be asked, and what it answered
-	// last is too old, or there are too many requests with unknown tokens.
-	ErrUnavailable = errors.New("the API server cannot review the token")
-)
-
-// Options say whom to ask and how.
+// Options configure a Guard.
 type Options struct {
 	Config    *rest.Config           // of the API server; its identity may create both kinds of reviews
 	Audiences []string               // that tokens must be for; empty: those of the API server
@@ -52,36 +41,18 @@ type Guard struct {
 	options  Options
 	reviewer *reviewer
 
-	tokens    *memory[*User]
-	decisions *memory[bool]
+	tokens    *reviewCache[*User]
+	decisions *reviewCache[bool]
 	failing   atomic.Bool // the last review had no answer
 }
 
-// User is who sent a request, as the API server says.
-type User struct {
-	Name   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
-
-	key string // tells users apart whose rights may differ
-}
-
-// How long an answer of the API server holds. An answer whose renewal fails is
-// used for outage longer, so that an outage of the API server does not end the
-// monitoring of it.
-const (
-	answerTTL = time.Minute
-	outage    = 10 * time.Minute
-)
-
-// Sizes of what is remembered.
+// Sizes of the caches.
 const (
 	maxTokens    = 1024
 	maxDecisions = 16384
 )
 
-// New returns a Guard that has asked nothing yet.
+// New returns a Guard with empty caches.
 func New(options Options) (*Guard, error) {
 	reviewer, err := newReviewer(options.Config, options.Audiences)
 	if err != nil {
@@ -91,16 +62,16 @@ func New(options Options) (*Guard, error) {
 		options.Observe = func(string, string) {}
 	}
 	g := &Guard{options: options, reviewer: reviewer}
-	if g.tokens, err = newMemory[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
+	if g.tokens, err = newReviewCache[*User](options.Clock, maxTokens, maxTokens, func(u *User) bool { return u != nil }); err != nil {
 		return nil, err
 	}
-	g.decisions, err = newMemory[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
+	g.decisions, err = newReviewCache[bool](options.Clock, maxDecisions, maxDecisions, func(allowed bool) bool { return allowed })
 	return g, err
 }
 
 // Handler admits requests of users that may get the non-resource URL of the
-// path, and to the pages all users that the API server knows: what they see
-// there is asked for with Namespaces.
+// path, and to the pages all users that the API server knows: Namespaces decides
+// what they see there.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, err := g.user(r)
@@ -117,8 +88,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 
 type userKey struct{}
 
-// refuse answers as Kubernetes' components do: 401 without a valid token, 403
-// without the right, 503 where that cannot be known.
+// refuse responds as Kubernetes' components do: 401 without a valid token, 403
+// without the permission, 503 if that is unknown.
 func refuse(w http.ResponseWriter, err error) {
 	status, message := Answer(err)
 	switch status {
@@ -130,8 +101,8 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, message, status)
 }
 
-// Answer is the HTTP status of an error of this package and what to say to the
-// client, who need not know what ails the API server: that is in the log.
+// Answer is the HTTP status of an error of this package and the message for the
+// client. Failures of the API server are in the log, not in the message.
 func Answer(err error) (status int, message string) {
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
@@ -146,7 +117,7 @@ func Answer(err error) (status int, message string) {
 // maxTokenBytes is more than any token of Kubernetes has.
 const maxTokenBytes = 16 << 10
 
-// bearer is the token of a request, empty if there is none.
+// bearer returns the token of a request, empty if there is none.
 func bearer(r *http.Request) string {
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -175,8 +146,7 @@ func (g *Guard) user(r *http.Request) (*User, error) {
 	return user, nil
 }
 
-// observe counts a review, and logs when the API server stops and begins again to
-// answer them.
+// observe counts a review, and logs when reviews begin to fail and succeed again.
 func (g *Guard) observe(review string, allowed bool, err error) {
 	outcome := "denied"
 	switch {
@@ -192,4 +162,74 @@ func (g *Guard) observe(review string, allowed bool, err error) {
 	case err == nil && failed:
 		g.options.Log.Info("the API server answers access reviews again")
 	}
+}
+
+const (
+	// maxNamespaces is the most namespaces that one request may need reviews of.
+	maxNamespaces = 500
+	// concurrentNamespaces is how many of them are reviewed concurrently.
+	concurrentNamespaces = 8
+)
+
+// mayGet returns ErrForbidden unless the user may get the non-resource URL.
+func (g *Guard) mayGet(ctx context.Context, user *User, path string) error {
+	allowed, err := g.decide(ctx, user, "path", path, func(ctx context.Context) (bool, error) {
+		return g.reviewer.path(ctx, user, path)
+	})
+	if err == nil && !allowed {
+		err = fmt.Errorf("%w: user %q may not get the path %s", ErrForbidden, user.Name, path)
+	}
+	return err
+}
+
+// Namespaces returns those of the given ones in which the user of the request may
+// get ResourceClaims; all reports that the user may do so in every namespace. The
+// request must have passed Handler.
+func (g *Guard) Namespaces(r *http.Request, given []string) (visible map[string]bool, all bool, err error) {
+	user, _ := r.Context().Value(userKey{}).(*User)
+	if user == nil {
+		return nil, false, ErrUnauthenticated
+	}
+	if all, err = g.mayGetClaims(r.Context(), user, ""); err != nil || all {
+		return nil, all, err
+	}
+	if len(given) > maxNamespaces {
+		return nil, false, fmt.Errorf("%w: user %q may not get resourceclaims of all namespaces, and there are %d: select yours in the query, as in ?namespace=NAME", ErrForbidden, user.Name, len(given))
+	}
+	allowed := make([]atomic.Bool, len(given))
+	reviews, ctx := errgroup.WithContext(r.Context())
+	reviews.SetLimit(concurrentNamespaces)
+	for i, namespace := range given {
+		reviews.Go(func() error {
+			may, err := g.mayGetClaims(ctx, user, namespace)
+			allowed[i].Store(may)
+			return err
+		})
+	}
+	if err := reviews.Wait(); err != nil {
+		return nil, false, err
+	}
+	visible = make(map[string]bool, len(given))
+	for i, namespace := range given {
+		if allowed[i].Load() {
+			visible[namespace] = true
+		}
+	}
+	return visible, false, nil
+}
+
+// mayGetClaims reports whether the user may get ResourceClaims of the namespace,
+// empty: of all.
+func (g *Guard) mayGetClaims(ctx context.Context, user *User, namespace string) (bool, error) {
+	return g.decide(ctx, user, "namespace", namespace, func(ctx context.Context) (bool, error) {
+		return g.reviewer.claims(ctx, user, namespace)
+	})
+}
+
+func (g *Guard) decide(ctx context.Context, user *User, review, object string, ask func(context.Context) (bool, error)) (bool, error) {
+	return g.decisions.get(ctx, user.key+"\x00"+review+"\x00"+object, func(ctx context.Context) (bool, error) {
+		allowed, err := ask(ctx)
+		g.observe(review, allowed, err)
+		return allowed, err
+	})
 }

@@ -216,7 +216,7 @@ func TestAnswersHoldForAMinute(t *testing.T) {
 		t.Errorf("%d reviews for 50 requests", asked)
 	}
 	api.paths = nil
-	g.clock.turn(answerTTL - time.Second)
+	g.clock.turn(reviewTTL - time.Second)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 200 {
 		t.Error("an answer does not hold", answer.Code)
 	}
@@ -225,7 +225,7 @@ func TestAnswersHoldForAMinute(t *testing.T) {
 		t.Error("a right was taken away, and the answer is", answer.Code)
 	}
 	api.users = nil
-	g.clock.turn(answerTTL)
+	g.clock.turn(reviewTTL)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 401 {
 		t.Error("the token has ended, and the answer is", answer.Code)
 	}
@@ -238,7 +238,7 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	g := guardOf(t, api)
 	g.get("/metrics", "Bearer prom")
 	api.failing.Store(true)
-	g.clock.turn(answerTTL)
+	g.clock.turn(reviewTTL)
 	before := api.asked.Load()
 	for range 20 {
 		if answer := g.get("/metrics", "Bearer prom"); answer.Code == 401 || answer.Code == 403 {
@@ -255,9 +255,9 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	if answer.Code != 503 || answer.Header().Get("Retry-After") == "" || strings.Contains(answer.Body.String(), "tokenreviews") {
 		t.Errorf("an unknown token gives %d %s", answer.Code, answer.Body)
 	}
-	g.clock.turn(outage)
+	g.clock.turn(outageTTL)
 	if answer := g.get("/metrics", "Bearer prom"); answer.Code != 503 {
-		t.Errorf("after %s of outage the answer is %d", outage, answer.Code)
+		t.Errorf("after %s of outage the answer is %d", outageTTL, answer.Code)
 	}
 	if lines := strings.Count(g.log.String(), "\n"); lines != 1 || !strings.Contains(g.log.String(), "cannot create resource tokenreviews") {
 		t.Errorf("the log has %d lines:\n%s", lines, g.log)
@@ -296,9 +296,9 @@ func TestMadeUpTokens(t *testing.T) {
 		t.Errorf("%d reviews of guesses at once", most)
 	}
 	for i := range 2 * maxTokens {
-		g.guard.tokens.refused.Add(fmt.Sprint(i), answer[*User]{}, time.Minute)
+		g.guard.tokens.denied.Add(fmt.Sprint(i), cached[*User]{}, time.Minute)
 	}
-	if kept := len(g.guard.tokens.refused.Keys()); kept > maxTokens {
+	if kept := len(g.guard.tokens.denied.Keys()); kept > maxTokens {
 		t.Errorf("%d refused tokens are kept", kept)
 	}
 	before := api.asked.Load()

@@ -16,8 +16,29 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Outcomes of a request that is refused.
+var (
+	// ErrUnauthenticated: there is no bearer token, or it is not valid.
+	ErrUnauthenticated = errors.New("a valid bearer token is needed")
+	// ErrForbidden: the user may not read this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnavailable: the API server does not complete reviews and there is no
+	// usable result, or there are too many requests with unknown tokens.
+	ErrUnavailable = errors.New("the API server cannot review the token")
+)
+
 // errBusy: too many reviews are in flight.
 var errBusy = errors.New("too many requests with unknown tokens")
+
+// User is the user of a request, as reported by the API server.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+
+	key string // tells users apart whose rights may differ
+}
 
 // reviewer creates reviews at the API server.
 type reviewer struct {
@@ -29,10 +50,10 @@ func newReviewer(config *rest.Config, audiences []string) (*reviewer, error) {
 	own := rest.CopyConfig(config)
 	own.GroupVersion, own.APIPath = &schema.GroupVersion{}, "/"
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the words of a refusal
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // to decode errors
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	own.WarningHandler = rest.NoWarnings{}
-	own.QPS = -1 // what is in flight is bounded by memory
+	own.QPS = -1 // reviewCache bounds reviews in flight
 	client, err := rest.UnversionedRESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("prepare reviews by the API server: %w", err)
@@ -49,7 +70,7 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", &review); err != nil {
 		return nil, err
 	}
-	if !review.Status.Authenticated || !r.meant(review.Status.Audiences) {
+	if !review.Status.Authenticated || !r.isOurs(review.Status.Audiences) {
 		return nil, nil
 	}
 	from := review.Status.User
@@ -65,9 +86,9 @@ func (r *reviewer) token(ctx context.Context, token string) (*User, error) {
 	return user, nil
 }
 
-// meant reports whether a token is for us: an authenticator that does not know
-// audiences answers without any, and then the token is for the API server.
-func (r *reviewer) meant(audiences []string) bool {
+// isOurs reports whether a token is for the exporter: an authenticator without
+// support for audiences returns none, and then the token is for the API server.
+func (r *reviewer) isOurs(audiences []string) bool {
 	if len(r.audiences) == 0 {
 		return true
 	}
@@ -114,7 +135,7 @@ func (r *reviewer) access(ctx context.Context, user *User, spec authorizationv1.
 	return review.Status.Allowed && !review.Status.Denied, nil
 }
 
-// create has the API server complete a review.
+// create creates a review at the API server, which completes it.
 func (r *reviewer) create(ctx context.Context, path string, review any) error {
 	body, err := json.Marshal(review)
 	if err != nil {

@@ -97,7 +97,7 @@ func benchmarkPush(b *testing.B, naming, protocol, compression, endpoint string)
 	}
 	reader := pusher.newReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(pusher.resource), sdkmetric.WithReader(reader))
-	pusher.push(b.Context(), reader) // connects, and fills what is remembered
+	pusher.push(b.Context(), reader) // connects, and fills the caches
 	kept := heap() - before
 	sent, used := pointsSent(b, options), processorTime(b)
 	b.ReportAllocs()

@@ -39,9 +39,9 @@ func TestForeignTextIsMadeUTF8(t *testing.T) {
 	}
 }
 
-// TestExporterForgetsAndEnds: what two pushes have not had is forgotten, and
-// after its end the exporter says that it has ended.
-func TestExporterForgetsAndEnds(t *testing.T) {
+// TestExporterEvictsAndShutsDown: attributes that two pushes did not use are
+// evicted, and after Shutdown the exporter returns an error.
+func TestExporterEvictsAndShutsDown(t *testing.T) {
 	collector := startCollector(t, simulated.Options{})
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		exporter, err := newMetricExporter(settings.Settings{Metrics: settings.Signal{Protocol: protocol, Endpoint: collector.Address(protocol),
@@ -57,14 +57,14 @@ func TestExporterForgetsAndEnds(t *testing.T) {
 				t.Error(err)
 			}
 			if got := exporter.encoder.attributes.Len(); got != want {
-				t.Errorf("%d sets are remembered %d pushes later, want %d", got, push+1, want)
+				t.Errorf("%d sets are left %d pushes later, want %d", got, push+1, want)
 			}
 		}
 		if err := exporter.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if exporter.Shutdown(t.Context()) == nil || exporter.Export(t.Context(), oneGauge()) == nil {
-			t.Errorf("%s: it goes on after its end", protocol)
+			t.Errorf("%s: it works after Shutdown", protocol)
 		}
 	}
 }

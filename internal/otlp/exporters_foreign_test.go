@@ -35,8 +35,8 @@ func exportBoth(t *testing.T, s settings.Settings) (metrics, spans error) {
 	return metricExporter.Export(t.Context(), oneGauge()), spanExporter.ExportSpans(t.Context(), oneSpan())
 }
 
-// A login page or a web server that answers everything with its first page has
-// taken nothing.
+// A login page, or a web server that answers everything with its first page, has
+// accepted nothing.
 func TestWebPageIsNoSuccess(t *testing.T) {
 	body := "<html>log in</html>"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -77,7 +77,7 @@ func TestHeadersAreBounded(t *testing.T) {
 }
 
 // A collector that closes a connection because it was idle, just as it is used
-// again, is asked again at once: nothing has failed.
+// again, gets the request again: nothing has failed.
 func TestIdleConnectionIsClosed(t *testing.T) {
 	address := answeringTo(t, func(connection net.Conn, request int) bool {
 		if request > 1 {
@@ -117,7 +117,7 @@ func answeringTo(t *testing.T, answer func(connection net.Conn, request int) boo
 				return
 			}
 			if request.Header.Values("Idempotency-Key") != nil {
-				t.Error("a word for the transport alone has been sent")
+				t.Error("a header for the transport alone has been sent")
 			}
 			if _, err := io.Copy(io.Discard, request.Body); err != nil || !answer(connection, n) {
 				return
@@ -136,7 +136,7 @@ func answeringTo(t *testing.T, answer func(connection net.Conn, request int) boo
 	return listener.Addr().String()
 }
 
-// However little time a collector asks for, it is not asked all the time.
+// However short the delay that a collector asks for, it is not called constantly.
 func TestRetriesAreNotAFlood(t *testing.T) {
 	collector := startCollector(t, simulated.Options{})
 	collector.Answer(simulated.Always(simulated.Answer{Code: codes.ResourceExhausted, RetryAfter: time.Nanosecond}))
@@ -149,12 +149,12 @@ func TestRetriesAreNotAFlood(t *testing.T) {
 	if err := exporter.Export(t.Context(), oneGauge()); err == nil {
 		t.Error("the collector refuses, and the export does not say so")
 	}
-	if asked := collector.Counts().Requests; asked < 2 || asked > 4 {
-		t.Errorf("the collector was asked %d times in 2.5 s", asked)
+	if requests := collector.Counts().Requests; requests < 2 || requests > 4 {
+		t.Errorf("the collector had %d requests in 2.5 s", requests)
 	}
 }
 
-// How long an export has waited is said of what waited, and as it was.
+// The error of a timeout has the timeout that applied.
 func TestSaysHowLongItHasWaited(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		collector := startCollector(t, simulated.Options{})
@@ -180,8 +180,7 @@ func TestSaysHowLongItHasWaited(t *testing.T) {
 	})
 }
 
-// What a collector thought of our certificate explains no failure after an
-// export that it took.
+// A request for a certificate explains no failure after a successful export.
 func TestCertificateIsNotBlamedForEver(t *testing.T) {
 	c := connection{signal: settings.Signal{Timeout: time.Minute}}
 	c.certificateRequested.Store(true)
@@ -207,8 +206,7 @@ func TestTargetsAreHosts(t *testing.T) {
 	}
 }
 
-// A collector without a pipeline for a signal says so in words that help
-// nobody by themselves.
+// The error of a collector without a pipeline for a signal gets advice.
 func TestSaysHowToSwitchASignalOff(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		collector := startCollector(t, simulated.Options{})

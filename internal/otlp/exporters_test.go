@@ -96,8 +96,8 @@ func export(t *testing.T, s settings.Settings) error {
 	return failed
 }
 
-// ways are the two requests that the collector got: one of each signal.
-func ways(t *testing.T, collector *simulated.Collector) (metrics, traces simulated.Request) {
+// bothRequests returns the two requests that the collector got: one of each signal.
+func bothRequests(t *testing.T, collector *simulated.Collector) (metrics, traces simulated.Request) {
 	t.Helper()
 	requests := collector.Requests()
 	if len(requests) != 2 {
@@ -126,7 +126,7 @@ func TestExports(t *testing.T) {
 				if err := export(t, settings); err != nil {
 					t.Fatal(err)
 				}
-				metrics, traces := ways(t, collector)
+				metrics, traces := bothRequests(t, collector)
 				for scope, request := range map[string]simulated.Request{"all of it": metrics, "traces": traces} {
 					if request.Protocol != protocol || request.Compression != compression || request.Header.Get("X-Scope") != scope ||
 						!strings.HasPrefix(request.Header.Get("User-Agent"), "dra-exporter/1.2.3") {
@@ -144,11 +144,11 @@ func TestExportsThroughSocket(t *testing.T) {
 	if err := export(t, load(t, settings.Flags{Endpoint: "unix://" + path})); err != nil {
 		t.Fatal(err)
 	}
-	ways(t, collector)
+	bothRequests(t, collector)
 }
 
-// hostile is an environment that says the opposite of the settings, or what
-// the SDK complains about, in every variable that its exporters read.
+// hostile is an environment that contradicts the settings, or that the SDK
+// complains about, in every variable that its exporters read.
 func hostile(t *testing.T) map[string]string {
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	variables := map[string]string{"OTEL_SDK_DISABLED": "true", "OTEL_METRIC_EXPORT_INTERVAL": "x"}
@@ -219,7 +219,7 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 	if err := export(t, settings); err != nil {
 		t.Fatal(err)
 	}
-	metrics, traces := ways(t, collector)
+	metrics, traces := bothRequests(t, collector)
 	for _, request := range []simulated.Request{metrics, traces} {
 		if request.Header.Get("X-Ours") != "1" || request.Header.Get("X-Env") != "" {
 			t.Errorf("headers: %v", request.Header)
@@ -238,8 +238,8 @@ func checkWins(t *testing.T, authority *simulated.Authority, bundle, protocol st
 	}
 }
 
-// The SDK says nothing of its own, neither of variables that it does not like
-// nor of secrets in them.
+// The SDK logs nothing, neither about variables that it refuses nor secrets in
+// them.
 func TestSDKIsSilent(t *testing.T) {
 	if os.Getenv("OTLP_TEST_SILENCE") != "" {
 		settings := load(t, settings.Flags{Endpoint: "http://127.0.0.1:1"})
@@ -268,8 +268,8 @@ func TestSDKIsSilent(t *testing.T) {
 	}
 }
 
-// A refusal that may pass is tried again, at the pace that the collector asks
-// for; one that asks for more time than there is ends at once.
+// A retryable error is retried, after the delay that the collector asks for; if
+// that is longer than the timeout the export ends immediately.
 func TestRetries(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestEveryObservationIsInItsBucket(t *testing.T) {
 	}
 }
 
-// TestWhichBuckets: classic ones unless others are asked for and there for all.
+// TestWhichBuckets: classic ones unless the settings prefer native ones and all have them.
 func TestWhichBuckets(t *testing.T) {
 	opts := prometheus.HistogramOpts{Name: "h", Help: "H", Buckets: []float64{1}}
 	native := opts
@@ -208,7 +208,7 @@ func TestFarBucketsArePutTogether(t *testing.T) {
 	}
 }
 
-// FuzzNativeHistogram: whatever a registry says, what is converted has the
+// FuzzNativeHistogram: whatever a registry contains, what is converted has the
 // same buckets when it is converted back, or neighbours of them together, and
 // never too many; what contradicts itself is refused.
 func FuzzNativeHistogram(f *testing.F) {

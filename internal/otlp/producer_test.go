@@ -92,8 +92,8 @@ func TestNothingBeforeTheFirstSnapshot(t *testing.T) {
 	}
 }
 
-// TestGathererThatFails: what it has gathered goes out all the same, and the
-// failure is told when it begins, not at every push.
+// TestGathererThatFails: what it has gathered is pushed, and the failure is logged
+// when it begins, not at every push.
 func TestGathererThatFails(t *testing.T) {
 	var (
 		text   bytes.Buffer
@@ -118,7 +118,7 @@ func TestGathererThatFails(t *testing.T) {
 			t.Errorf("push %d: %+v, want the time of the push and not of the snapshot", i, point)
 		}
 		if got := strings.Count(text.String(), "no procfs"); got != lines {
-			t.Errorf("push %d: told %d times, want %d\n%s", i, got, lines, text.String())
+			t.Errorf("push %d: logged %d times, want %d\n%s", i, got, lines, text.String())
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestEndsSoon(t *testing.T) {
 	})
 }
 
-// listenSilently takes connections and never says a word.
+// listenSilently accepts connections and sends nothing.
 func listenSilently(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func listenSilently(t *testing.T) (address string) {
 	return listener.Addr().String() // the kernel accepts
 }
 
-// Two thousand pushes that nobody takes leave nothing behind. What one has in
+// Two thousand pushes that are not accepted leave nothing behind. What one has in
 // its hands while it is looked varies by some MiB; a request that each left
 // would make dozens.
 func TestMemoryIsBoundedWhileTheCollectorRefuses(t *testing.T) {

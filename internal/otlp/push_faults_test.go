@@ -102,7 +102,7 @@ func TestCollectorRefuses(t *testing.T) {
 	}
 }
 
-// A collector that asks to be left alone for longer than the interval is.
+// A collector that asks for a pause longer than the interval is not called in it.
 func TestCollectorWantsToBeLeftAlone(t *testing.T) {
 	const rest = time.Second // the smallest of HTTP
 	protocols(t, func(t *testing.T, protocol string) {
@@ -279,7 +279,7 @@ func TestSomeRequestsOfAPushFail(t *testing.T) {
 	})
 }
 
-// A collector that takes every other push does not fill the log.
+// A collector that accepts every other push does not fill the log.
 func TestCollectorTakesEveryOtherPush(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		p := startPushing(t, protocol, nil)

@@ -150,7 +150,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// arrives waits until the collector has taken a push in which the counters
+// arrives waits until the collector has accepted a push in which the counters
 // stand at this value.
 func (p *pushing) arrives(t *testing.T, value float64) {
 	t.Helper()

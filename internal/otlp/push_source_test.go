@@ -14,7 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/simulated"
 )
 
-// world is a snapshot that grows: a counter of energy and a gauge of power,
+// pushSource is a snapshot that grows: a counter of energy and a gauge of power,
 // each of some devices.
 type pushSource struct {
 	energy, power *metric.Family

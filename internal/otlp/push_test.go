@@ -85,7 +85,7 @@ func TestSaysWhoPushes(t *testing.T) {
 	}
 }
 
-// A page of more points than a request may have goes out in several.
+// A page with more points than a request may have is split.
 func TestSplitsPushes(t *testing.T) {
 	const devices = mostPointsPerRequest * 5 / 4 // two points each
 	p := startPushing(t, settings.ProtocolHTTP, func(s *setting) {
@@ -129,7 +129,7 @@ func allPoints(request *metricspb.ResourceMetrics) int {
 	return points
 }
 
-// What is pushed about pushing is what the registry says.
+// The pushed metrics about pushing are those of the registry.
 func TestPushesItsOwnMetrics(t *testing.T) {
 	p := startPushing(t, settings.ProtocolGRPC, nil)
 	until(t, "a few pushes were taken", func() bool { return p.exports(t, resultSuccess) > 3 })
@@ -175,7 +175,7 @@ func TestPushesTraces(t *testing.T) {
 			return int(sent) == len(one.Spans)
 		})
 		p.arrives(t, 1)
-		// One offered just before the end goes out with the last flush.
+		// One offered just before the end is exported by the last flush.
 		taken := len(p.collector.Spans())
 		p.Trace([]trace.Trace{lifecycle(2)})
 		p.finish()

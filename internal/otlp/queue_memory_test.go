@@ -71,7 +71,7 @@ func TestTracesLeaveNoMemoryBehind(t *testing.T) {
 	}
 }
 
-// What waits takes no more memory when whoever makes objects gives them the
+// The queue takes no more memory when objects have the
 // longest names and messages that there may be.
 func TestQueueOfLongTexts(t *testing.T) {
 	const name, message = 253, 4096
@@ -114,7 +114,7 @@ func TestQueueOfLongTexts(t *testing.T) {
 	}
 }
 
-// discard takes spans as fast as they come.
+// discard accepts all spans.
 type discard struct{}
 
 func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }

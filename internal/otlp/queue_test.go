@@ -40,7 +40,7 @@ func TestTraceQueue(t *testing.T) {
 	}
 }
 
-// A claim of many devices takes the room of several spans.
+// A claim of many devices counts as several spans.
 func TestTraceQueueWeighsDevices(t *testing.T) {
 	q := newTraceQueue(30, func(int) {})
 	large := lifecycle(0)

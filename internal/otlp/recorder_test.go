@@ -114,7 +114,7 @@ func TestSaysHowLongItFailed(t *testing.T) {
 	}
 }
 
-// Who fails for hours says so again, with the error of then.
+// A failure of hours is logged again, with the present error.
 func TestRemindsOfFailing(t *testing.T) {
 	h := newRecorderTest(t)
 	h.push(errors.New("no such host"))
@@ -152,7 +152,7 @@ func TestUpIsAllOfAPush(t *testing.T) {
 	}
 }
 
-// Whatever a collector says that it rejects, no more and no less was sent than
+// Whatever number a collector claims to reject, no more and no less was sent than
 // there was.
 func TestRejectsNonsense(t *testing.T) {
 	for rejected, want := range map[int64]float64{-5: 10, math.MinInt64: 10, 3: 7, 11: 0, math.MaxInt64: 0} {
@@ -180,14 +180,14 @@ func TestLeavesTheCollectorAlone(t *testing.T) {
 	}
 }
 
-// told is an exporter that answers as it is told.
-type told struct {
+// scripted is an exporter that returns the errors of the test.
+type scripted struct {
 	sdkmetric.Exporter
 	outcome func(context.Context) error
 	calls   int
 }
 
-func (e *told) Export(ctx context.Context, _ *metricdata.ResourceMetrics) error {
+func (e *scripted) Export(ctx context.Context, _ *metricdata.ResourceMetrics) error {
 	e.calls++
 	return e.outcome(ctx)
 }
@@ -202,7 +202,7 @@ func onePoint() *metricdata.ResourceMetrics {
 func TestGivesUpARound(t *testing.T) {
 	for status, want := range map[int]int{http.StatusServiceUnavailable: 1, http.StatusBadRequest: 3} {
 		h := newRecorderTest(t)
-		inner := &told{outcome: func(context.Context) error { return refused(status, 0) }}
+		inner := &scripted{outcome: func(context.Context) error { return refused(status, 0) }}
 		watched := &recordedMetrics{Exporter: inner, recorder: h.recorder}
 		for round := 1; round <= 2; round++ {
 			h.begin()
@@ -218,12 +218,12 @@ func TestGivesUpARound(t *testing.T) {
 	}
 }
 
-// What is cancelled at the end is neither counted nor told of, and what comes
+// What is cancelled at the end is neither counted nor logged, and what comes
 // after that is not tried.
 func TestCancelledExportsSayNothing(t *testing.T) {
 	h := newRecorderTest(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	inner := &told{outcome: func(ctx context.Context) error { cancel(); return ctx.Err() }}
+	inner := &scripted{outcome: func(ctx context.Context) error { cancel(); return ctx.Err() }}
 	watched := &recordedMetrics{Exporter: inner, recorder: h.recorder}
 	for range 2 {
 		if err := watched.Export(ctx, onePoint()); err != nil {
@@ -319,7 +319,7 @@ func TestRegistersOnce(t *testing.T) {
 	}
 }
 
-// A word of warning beside a full success rejects nothing.
+// A warning with a full success rejects nothing.
 func TestAWarningIsNoRejection(t *testing.T) {
 	h := newRecorderTest(t)
 	h.push(PartialSuccess{ErrorMessage: "an old schema"})

@@ -100,7 +100,7 @@ func TestCountersKeepStartAndExemplar(t *testing.T) {
 	}
 }
 
-// TestExemplarsWithoutUsableIDs: what is no id is not passed on, the exemplar
+// TestExemplarsWithoutUsableIDs: an invalid id is not exported, the exemplar
 // itself is.
 func TestExemplarsWithoutUsableIDs(t *testing.T) {
 	for _, test := range []struct{ name, trace, span, wantTrace, wantSpan string }{

@@ -12,7 +12,7 @@ import (
 )
 
 // What is exported is what Sampled says, whatever the sampler, and about the
-// share that was asked for.
+// ratio that is set.
 func TestTraceSampling(t *testing.T) {
 	for name, test := range map[string]struct {
 		sampler     sdktrace.Sampler

@@ -22,7 +22,7 @@ func variables() []string {
 }
 
 // Whatever stands in a variable, Load ends, an error names a flag or a
-// variable on one line, and what it takes the exporters take as well.
+// variable on one line, and the exporters accept what it accepts.
 func FuzzLoad(f *testing.F) {
 	for i := range variables() {
 		f.Add("http://c:4318", i, "x")

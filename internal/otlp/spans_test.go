@@ -32,7 +32,7 @@ func troubled() trace.Trace {
 	return t
 }
 
-// A phase that failed says so in its status, and so does the whole; an attempt
+// A phase that failed has the status Error, and so does the root; an attempt
 // has an id of its own, and what is unknown is absent.
 func TestTraceOfFailure(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {

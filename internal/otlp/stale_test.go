@@ -200,9 +200,9 @@ func TestCallingOffIsBounded(t *testing.T) {
 	}
 }
 
-// TestCalledOffHistogramsHaveASum, of nothing: who makes a series of it takes
+// TestMarkersOfHistogramsHaveASum, of nothing: who makes a series of it takes
 // that to be called off only where there is one.
-func TestCalledOffHistogramsHaveASum(t *testing.T) {
+func TestMarkersOfHistogramsHaveASum(t *testing.T) {
 	gone := pushedMetric{bounds: []float64{1, 2}, ended: map[attribute.Distinct]endedSeries{{}: {}}}
 	data := gone.join(metricdata.Histogram[float64]{}, snapshotTime()).(metricdata.Histogram[float64])
 	point := histogramPoints(data.DataPoints)[0]
@@ -213,7 +213,7 @@ func TestCalledOffHistogramsHaveASum(t *testing.T) {
 }
 
 // TestCalledOffUntilItIsTaken looks at what arrives: no value, and the flag,
-// until the collector has taken it.
+// until the collector has accepted it.
 func TestCalledOffUntilItIsTaken(t *testing.T) {
 	for _, protocol := range []string{settings.ProtocolGRPC, settings.ProtocolHTTP} {
 		t.Run(protocol, func(t *testing.T) {

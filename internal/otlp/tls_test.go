@@ -88,7 +88,7 @@ func TestCertificatesRefused(t *testing.T) {
 	}
 }
 
-// Each way in which client and collector do not agree is told to a person, and
+// Each mismatch of client and collector has an error with advice, and
 // a client certificate that was replaced is used from the next handshake on.
 func TestTLS(t *testing.T) {
 	f, other := newFiles(t), newFiles(t)
@@ -98,7 +98,7 @@ func TestTLS(t *testing.T) {
 			mutual bool
 			scheme string
 			pairs  []string
-			want   []string // empty: taken
+			want   []string // empty: accepted
 		}{
 			"plain":            {nil, false, "http", f.pairs(), nil},
 			"trusted":          {[]string{"127.0.0.1"}, false, "https", f.pairs()[:1], nil},
@@ -137,8 +137,8 @@ func serverTLS(t *testing.T, f files, mutual bool, names ...string) *tls.Config 
 	return config
 }
 
-// checkExport wants both signals taken, or spans, which are tried once,
-// refused with these words on one line.
+// checkExport wants both signals accepted, or spans, which are not retried,
+// refused with these texts on one line.
 func checkExport(t *testing.T, s settings.Settings, want []string) {
 	t.Helper()
 	if len(want) == 0 {
@@ -155,14 +155,14 @@ func checkExport(t *testing.T, s settings.Settings, want []string) {
 	if shut := exporter.Shutdown(t.Context()); err == nil || shut != nil {
 		t.Fatalf("export: %v, shutdown: %v", err, shut)
 	}
-	for _, words := range append(want, "") {
-		if !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q does not say %q on one line", err, words)
+	for _, text := range append(want, "") {
+		if !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q does not say %q on one line", err, text)
 		}
 	}
 }
 
-// Each speaks another protocol than the port.
+// The client uses another protocol than the port.
 func TestWrongPort(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestWrongPort(t *testing.T) {
 			pairs := append(f.pairs(), "OTEL_EXPORTER_OTLP_TIMEOUT=30000")
 			wrong := []string{"uses gRPC at this port"}
 			if scheme == "https" {
-				wrong = nil // a Go server says nothing to it: only the port could tell
+				wrong = nil // a Go server sends nothing: only the port could decide
 			}
 			checkExport(t, load(t, settings.Flags{Endpoint: scheme + "://" + collector.GRPC(), Protocol: "http/protobuf"}, pairs...), append(wrong, "Post"))
 			checkExport(t, load(t, settings.Flags{Endpoint: scheme + "://" + collector.HTTP(), Protocol: "grpc"}, pairs...), []string{"uses HTTP at this port"})
@@ -197,7 +197,7 @@ func TestClientCertificateRotates(t *testing.T) {
 	checkExport(t, settings, nil)
 }
 
-// Where an error is the same for several causes, the port tells.
+// If an error has several causes, the port decides.
 func TestAdviceByPort(t *testing.T) {
 	for endpoint, want := range map[string]string{"c:4317": "uses gRPC at this port", "c:4318": ""} {
 		signal := settings.Signal{Protocol: settings.ProtocolHTTP, Endpoint: endpoint}

@@ -27,7 +27,7 @@ func (r *tracing) exactly(t *testing.T, numbers ...int) {
 	}
 }
 
-// awaitRequests waits until the collector has been asked so often.
+// awaitRequests waits until the collector has had that many requests.
 func (r *tracing) awaitRequests(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), spanPatience)
@@ -88,7 +88,7 @@ func restart(t *testing.T, tracing *tracing) {
 }
 
 // What a collector refuses for now it is given again; what it refuses for good
-// is lost, counted, and in nobody's way.
+// is dropped, counted, and blocks nothing.
 func TestTracesRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer  simulated.Answer
@@ -142,8 +142,8 @@ func TestTracesRefused(t *testing.T) {
 	}
 }
 
-// A collector that takes its time is asked one thing at a time, and holds
-// nobody up. What does not fit into the queue meanwhile is counted.
+// A slow collector gets one request at a time, and blocks
+// nobody. What does not fit into the queue meanwhile is counted.
 func TestTracesWhileTheCollectorHangs(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, func(o *tracerOptions) { o.QueueSize, o.BatchSize = 30, 6 })
@@ -187,7 +187,7 @@ func TestTraceWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// What a collector takes but for a part is not given to it again.
+// A partially accepted batch is not sent again.
 func TestTracesTakenInPart(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)
@@ -200,7 +200,7 @@ func TestTracesTakenInPart(t *testing.T) {
 	})
 }
 
-// A batch that is too large is made smaller until the collector takes it; a
+// A batch that is too large is split until the collector accepts it; a
 // trace that is too large by itself is refused.
 func TestTracesTooLarge(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
@@ -289,7 +289,7 @@ func TestTracesFromManySides(t *testing.T) {
 	tracing.lost(t, nil)
 }
 
-// A collector that asks to be left alone for longer is not asked at the end.
+// A collector that asks for a longer pause is not called at the end.
 func TestTracesRestAtTheEnd(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
 		tracing := startTracing(t, protocol, nil)

@@ -95,7 +95,7 @@ func spanExporterTo(t *testing.T, protocol, address string) sdktrace.SpanExporte
 	return exporter
 }
 
-// await waits until the collector has taken so many spans and returns them.
+// await waits until the collector has accepted that many spans and returns them.
 func (r *tracing) await(t *testing.T, spans int) []*tracepb.Span {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), spanPatience)
@@ -108,7 +108,7 @@ func (r *tracing) await(t *testing.T, spans int) []*tracepb.Span {
 	return taken
 }
 
-// taken are the spans that the collector has, in order.
+// taken returns the spans that the collector has accepted, in order.
 func (r *tracing) taken() []*tracepb.Span {
 	var spans []*tracepb.Span
 	for _, about := range r.collector.Spans() {
@@ -200,7 +200,7 @@ func anyText(value *commonpb.AnyValue) string {
 	return fmt.Sprintf("%T", value.GetValue())
 }
 
-// A trace arrives with the ids, times, words and order that the reducer gave
+// A trace arrives with the ids, times, texts and order that the reducer gave
 // it, by both protocols.
 func TestTraceArrives(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
@@ -261,7 +261,7 @@ func checkSpans(t *testing.T, offered *trace.Trace, spans []*tracepb.Span) {
 	}
 }
 
-// The words of spans, attributes and events are what backends are asked for.
+// The names of spans, attributes and events are what users query.
 func TestSpanWords(t *testing.T) {
 	tracing := startTracing(t, "grpc", nil)
 	tracing.Offer([]trace.Trace{lifecycle(1)})

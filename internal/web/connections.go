@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// connections bounds how many connections are open, in all and by client
-// address, before anybody has authenticated. Beyond a bound, a new connection
-// replaces another one: first one that has never taken a whole page, of these
-// the one that has taken nothing for longest. A new one is never refused, so
-// that connections which are held open keep nobody out.
+// connections bounds the number of open connections, in all and by client address,
+// before authentication. Beyond a bound, a new connection replaces another one: a
+// connection that has never received a whole page before one that has, and of these
+// the one without progress for longest. A new one is never refused, so that
+// connections that are held open exclude nobody.
 type connections struct {
 	most, mostOfClient int
 
@@ -42,8 +42,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, is := accepted.(*net.TCPConn); is {
-		// What a client does not read is kept by the kernel, up to this much
-		// for each connection. The default grows to several MiB.
+		// The kernel buffers what a client does not read, up to this size for each
+		// connection. The default grows to several MiB.
 		_ = tcp.SetWriteBuffer(socketWriteBuffer) // the default is a bound as well
 	}
 	return l.connections.add(accepted), nil
@@ -57,8 +57,8 @@ type connection struct {
 	number uint64
 
 	idle   atomic.Bool // nothing but idleTimeout bounds reads
-	took   time.Time   // when it last took a part of an answer; guarded by owner.mu
-	whole  bool        // it has taken a whole page; guarded by owner.mu
+	took   time.Time   // when it last received a part of a response; guarded by owner.mu
+	whole  bool        // it has received a whole page; guarded by owner.mu
 	closed bool        // guarded by owner.mu
 }
 
@@ -72,19 +72,19 @@ func (c *connections) add(accepted net.Conn) *connection {
 	var replaced *connection
 	switch {
 	case c.ofClient[added.client] > limitOf(added.client, c.most, c.mostOfClient):
-		replaced = c.leastWorth(added, added.client)
+		replaced = c.evictable(added, added.client)
 	case len(c.open) > c.most:
-		replaced = c.leastWorth(added, "")
+		replaced = c.evictable(added, "")
 	}
 	c.mu.Unlock()
 	if replaced != nil {
-		_ = replaced.Close() // it is given up either way
+		_ = replaced.Close() // it is closed either way
 	}
 	return added
 }
 
-// leastWorth is the connection to replace, of one client or of all.
-func (c *connections) leastWorth(added *connection, client string) *connection {
+// evictable is the connection to replace, of one client or of all.
+func (c *connections) evictable(added *connection, client string) *connection {
 	var least *connection
 	for open := range c.open {
 		if open == added || client != "" && open.client != client {
@@ -121,8 +121,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline and Read end connections that ask nothing for idleTimeout, in
-// place of net/http, which keeps all of an HTTP/2 connection in memory for as
+// SetReadDeadline and Read end connections without requests for idleTimeout, instead
+// of net/http, which keeps all of an HTTP/2 connection in memory for as
 // long as its IdleTimeout after the connection was closed with requests in
 // flight.
 func (c *connection) SetReadDeadline(deadline time.Time) error {
@@ -149,8 +149,8 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// progressed records that the client has taken a part of an answer. The
-// receiver may be nil.
+// progressed records that the client has received a part of a response. The receiver
+// may be nil.
 func (c *connection) progressed(now time.Time) {
 	if c == nil {
 		return
@@ -160,7 +160,7 @@ func (c *connection) progressed(now time.Time) {
 	c.owner.mu.Unlock()
 }
 
-// prove records that the client has taken a whole page. The receiver may be nil.
+// prove records that the client has received a whole page. The receiver may be nil.
 func (c *connection) prove() {
 	if c == nil {
 		return
@@ -170,7 +170,7 @@ func (c *connection) prove() {
 	c.owner.mu.Unlock()
 }
 
-// proven reports whether the client has taken a whole page by this connection.
+// proven reports whether the client has received a whole page on this connection.
 // The receiver may be nil.
 func (c *connection) proven() bool {
 	if c == nil {
@@ -195,8 +195,12 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// connectionOf is nil where the request did not come by one of ours.
+// connectionOf is nil if the listener is not a limitedListener.
 func connectionOf(ctx context.Context) *connection {
 	ours, _ := ctx.Value(connectionKey{}).(*connection)
 	return ours
 }
+
+// now is for deadlines of sockets, which are times with a monotonic clock
+// reading.
+func now() time.Time { return time.Now() } //nolint:forbidigo // see above

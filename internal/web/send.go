@@ -2,18 +2,80 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 )
 
-// writes bounds the pages that are being written: their number, and the bytes
-// that they keep in memory, where a page that is written to several clients
-// counts once. Beyond a bound, a new write ends another one, so that clients
-// which do not read keep nobody from an answer: one of the client address with
-// the most bytes to come; of these first one of a connection that has never
-// taken a whole page; of these the one that has taken nothing for longest.
+// blockSize is how much of a page is written at once, and the size of the
+// blocks that it is kept in.
+const blockSize = 16 << 10
+
+// rendered is an answer that is complete, in memory. It does not change once
+// it is rendered, so that several clients may be sent the same one.
+type rendered struct {
+	status int
+	header http.Header
+	blocks [][]byte
+	size   int
+}
+
+// render has the handler answer into memory.
+func render(handler http.Handler, r *http.Request) *rendered {
+	page := &rendered{header: http.Header{}}
+	handler.ServeHTTP(page, r)
+	if page.status == 0 {
+		page.status = http.StatusOK
+	}
+	return page
+}
+
+// Header, WriteHeader and Write are those of http.ResponseWriter, for render.
+func (p *rendered) Header() http.Header { return p.header }
+
+func (p *rendered) WriteHeader(status int) {
+	if p.status == 0 && status >= http.StatusOK {
+		p.status = status
+	}
+}
+
+func (p *rendered) Write(text []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	p.size += len(text)
+	written := len(text)
+	for len(text) > 0 {
+		last := len(p.blocks) - 1
+		if last < 0 || len(p.blocks[last]) == cap(p.blocks[last]) {
+			p.blocks = append(p.blocks, make([]byte, 0, p.nextBlock()))
+			last++
+		}
+		block := p.blocks[last]
+		n := min(len(text), cap(block)-len(block))
+		p.blocks[last] = append(block, text[:n]...)
+		text = text[n:]
+	}
+	return written, nil
+}
+
+// nextBlock is small for the first block, as most answers are.
+func (p *rendered) nextBlock() int {
+	if len(p.blocks) == 0 {
+		return blockSize / 8
+	}
+	return blockSize
+}
+
+// errBusy is the error of a request that gets 503.
+var errBusy = errors.New("too many requests in flight, try again later")
+
+// writes bounds the pages that are being written: their number and their bytes in
+// memory; a page that is written to several clients counts once. Beyond a bound, a
+// new write ends another one, so that clients that do not read exclude nobody: one
+// of the client address with the most bytes left; of these first one on a connection
+// that has never received a whole page; of these the one without progress for
+// longest.
 type writes struct {
 	most             int // writes
 	mostOfConnection int // of HTTP/2
@@ -27,8 +89,8 @@ type writes struct {
 	bytes        int
 }
 
-// pagesKept is how many different pages of the size of the newest may be being
-// written, however large they are.
+// pagesKept is how many different pages of the size of the newest may be written
+// concurrently, however large they are.
 const pagesKept = 4
 
 func newWrites(most, mostOfConnection, mostBytes int) *writes {
@@ -38,16 +100,16 @@ func newWrites(most, mostOfConnection, mostBytes int) *writes {
 	}
 }
 
-// write is one page on its way to one client.
+// write is the transfer of one page to one client.
 type write struct {
 	page       *rendered
 	connection *connection // nil: it cannot be ended early, and is not counted
-	proven     bool        // the connection has taken a whole page before
-	took       time.Time   // when the client last took a block; guarded by writes.mu
+	proven     bool        // the connection has received a whole page before
+	took       time.Time   // when the client last received a block; guarded by writes.mu
 }
 
-// send writes the page to the client. A client that takes nothing for
-// stallTimeout, or does not have it all after sendTimeout, is cut off.
+// send writes the page to the client. A client without progress for stallTimeout, or
+// without the whole page after sendTimeout, is disconnected.
 func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	started := now()
 	one, err := s.start(page, connectionOf(r.Context()), started)
@@ -71,7 +133,7 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	}
 	for _, block := range page.blocks {
 		if _, err := w.Write(block); err != nil {
-			return // the client has left, or was cut off
+			return // the client has left, or was disconnected
 		}
 		at := now()
 		s.progressed(one, at)
@@ -79,10 +141,6 @@ func (s *writes) send(w http.ResponseWriter, r *http.Request, page *rendered) {
 	}
 	one.connection.prove()
 }
-
-// now is for deadlines of sockets, which are times with a monotonic clock
-// reading.
-func now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
@@ -102,7 +160,7 @@ func (s *writes) start(page *rendered, connection *connection, now time.Time) (*
 		return nil, errBusy
 	}
 	s.add(one)
-	ended := s.makeRoom(one)
+	ended := s.evict(one)
 	s.mu.Unlock()
 	for _, other := range ended {
 		_ = other.connection.Close() // its write fails at once, and ends
@@ -119,7 +177,7 @@ func (s *writes) add(one *write) {
 	}
 }
 
-// remove is without effect where the write was ended early.
+// remove has no effect if the write was ended early.
 func (s *writes) remove(one *write) {
 	if _, open := s.open[one]; !open {
 		return
@@ -137,11 +195,11 @@ func (s *writes) remove(one *write) {
 	}
 }
 
-// makeRoom takes out the writes that are to be ended.
-func (s *writes) makeRoom(newest *write) []*write {
+// evict removes the writes that are to be ended.
+func (s *writes) evict(newest *write) []*write {
 	var ended []*write
 	for len(s.open) > s.most || s.bytes > max(s.mostBytes, pagesKept*newest.page.size) {
-		least := s.leastWorth(newest)
+		least := s.evictable(newest)
 		if least == nil {
 			break
 		}
@@ -151,7 +209,7 @@ func (s *writes) makeRoom(newest *write) []*write {
 	return ended
 }
 
-func (s *writes) leastWorth(newest *write) *write {
+func (s *writes) evictable(newest *write) *write {
 	var least *write
 	for one := range s.open {
 		if one != newest && (least == nil || s.before(one, least)) {
@@ -183,4 +241,10 @@ func (s *writes) end(one *write) {
 	s.mu.Lock()
 	s.remove(one)
 	s.mu.Unlock()
+}
+
+// refuse responds that the server is busy.
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }

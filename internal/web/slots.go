@@ -2,13 +2,9 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 )
-
-// errBusy is why a request is answered with 503.
-var errBusy = errors.New("too many requests in flight, try again later")
 
 // slots bounds how many pages are rendered at a time. Requests wait for a slot
 // for renderWait at most.
@@ -66,12 +62,6 @@ func (s *slots) take(ctx context.Context) error {
 }
 
 func (s *slots) giveBack() { <-s.free }
-
-// refuse answers that the server is busy.
-func refuse(w http.ResponseWriter, err error) {
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
-}
 
 // buffered renders each answer of a handler into memory while it has a slot,
 // and writes it afterwards.

@@ -7,8 +7,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// answer returns the kubelet's answer for the pods, with the traps. turn counts
-// the Lists, for traps that alternate.
+// answer is what the kubelet says of the pods, traps and all. turn counts
+// the Lists, for what changes from one to the next.
 func answer(pods []Pod, set traps, turn uint64) *podresourcesv1.ListPodResourcesResponse {
 	reversed := set.has(ChangingOrder) && turn%2 == 0
 	listed := &podresourcesv1.ListPodResourcesResponse{}
@@ -87,13 +87,13 @@ func visible(devices []Device, uses []Use, set traps) []Device {
 	return shown
 }
 
-// covers reports whether the use of a request, or of the main request of a
+// covers tells whether the use of a request, or of the main request of a
 // prioritized list, gives access to the device.
 func covers(use Use, device Device) bool {
 	return use.Request == "" || use.Request == device.Request || strings.HasPrefix(device.Request, use.Request+"/")
 }
 
-// secondShare returns another share of the device, with CDI names that differ
+// secondShare is another share of the device, with CDI names that differ
 // where they hold the share's id.
 func secondShare(device Device) Device {
 	first, second := device.ShareID, device.ShareID+"-second"

@@ -26,7 +26,7 @@ type Options struct {
 	EmptyFor time.Duration
 }
 
-// Calls counts the calls of clients.
+// Calls is what clients have asked of the kubelet so far.
 type Calls struct {
 	Lists        uint64 // begun
 	InFlight     int    // of them
@@ -45,7 +45,7 @@ type Kubelet struct {
 	emptyUntil time.Time
 	calls      Calls
 
-	serving sync.Mutex // locked during a change of the server
+	serving sync.Mutex // held over a change of the server
 	server  *grpc.Server
 	done    chan struct{} // closed when server's Serve has returned
 	closed  bool
@@ -70,8 +70,8 @@ func Start(ctx context.Context, socket string, options Options) (*Kubelet, error
 	return k, nil
 }
 
-// Set replaces the pods that the kubelet runs. The caller must not change the
-// pods' slices afterwards.
+// Set replaces what the kubelet runs. The caller leaves the pods' slices
+// alone from then on.
 func (k *Kubelet) Set(pods []Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,13 +83,13 @@ func (k *Kubelet) Provoke(more ...Trap) error {
 	return k.change(more, func(set traps) traps { return set.with(more) })
 }
 
-// Calm switches traps off. Calls that Hang blocks stay unanswered.
+// Calm switches traps off. Calls that Hang has taken stay unanswered.
 func (k *Kubelet) Calm(less ...Trap) error {
 	return k.change(less, func(set traps) traps { return set.without(less) })
 }
 
-// change replaces the set of traps, and the server if one of the traps concerns
-// the socket.
+// change replaces the set of traps, and the server where one of those that
+// were named is about the socket.
 func (k *Kubelet) change(named []Trap, to func(traps) traps) error {
 	k.mu.Lock()
 	k.traps = to(k.traps)
@@ -100,7 +100,8 @@ func (k *Kubelet) change(named []Trap, to func(traps) traps) error {
 	return nil
 }
 
-// Restart breaks all connections and serves again, as a restarted kubelet does.
+// Restart breaks all connections and serves anew, as a kubelet that was
+// stopped and started.
 func (k *Kubelet) Restart() error {
 	k.mu.Lock()
 	k.emptyUntil = time.Now().Add(k.emptyFor)
@@ -119,19 +120,19 @@ func (k *Kubelet) shut() {
 	defer k.serving.Unlock()
 	k.stop()
 	if !k.closed {
-		_ = removeSocket(k.socket) // it may be removed, or replaced
+		_ = removeSocket(k.socket) // it may be gone, or replaced by a file
 	}
 	k.closed = true
 }
 
-// Calls returns the counts of calls so far.
+// Calls returns what clients have asked so far.
 func (k *Kubelet) Calls() Calls {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.calls
 }
 
-// relaunch stops the server and starts a new one according to the traps.
+// relaunch stops the server and starts one as the traps would have it.
 func (k *Kubelet) relaunch() error {
 	k.serving.Lock()
 	defer k.serving.Unlock()

@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// call makes one call over a new connection.
+// call makes one call over a connection of its own.
 func call[T any](t *testing.T, k *Kubelet, limit time.Duration, make func(context.Context, podresourcesv1.PodResourcesListerClient) (T, error)) (T, error) {
 	t.Helper()
 	channel, err := grpc.NewClient("unix:"+k.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -57,7 +57,7 @@ func list(t *testing.T, k *Kubelet, limit time.Duration) (*podresourcesv1.ListPo
 	})
 }
 
-// summary formats an answer in the order of its message, one pod a line:
+// summary writes an answer in the order of its message, one pod a line:
 // name{container[claim(device:share:cdi ...)]}.
 func summary(answer *podresourcesv1.ListPodResourcesResponse) string {
 	var text strings.Builder
@@ -83,7 +83,7 @@ func summary(answer *podresourcesv1.ListPodResourcesResponse) string {
 	return text.String()
 }
 
-// pair returns a pod with an init container and one container for the first of
+// pair is a pod with an init container and one container for the first of
 // two requests; its claim spans two drivers.
 func pair(stage Stage) Pod {
 	return Pod{Namespace: "ml", Name: "pair",

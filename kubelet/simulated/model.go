@@ -1,8 +1,8 @@
-// Package simulated implements a kubelet's PodResources API: a gRPC server on a
-// real unix socket over a model of pods that the caller sets. Oddities and
-// faults of real kubelets can be switched on by name. Tests and the demo use
-// it. Pods implements the kubelet's Pods API, over objects that the caller
-// sets.
+// Package simulated is a kubelet, so far as its PodResources API goes: a gRPC
+// server on a real unix socket over a model of pods that the caller sets, and
+// with the oddities and faults of real kubelets to be switched on by name.
+// Tests and the demo use it. Pods is the same of its Pods API, over objects that
+// the caller puts.
 package simulated
 
 // Pod is a pod that the kubelet runs.
@@ -12,20 +12,20 @@ type Pod struct {
 	Containers      []Container
 }
 
-// Claim is a ResourceClaim of a pod, with its state in the kubelet.
+// Claim is a ResourceClaim of a pod, as far as the kubelet has come with it.
 type Claim struct {
 	Name    string
 	Stage   Stage
 	Devices []Device // that were allocated; listed once the claim is prepared
 }
 
-// Stage is the state of a claim in the kubelet.
+// Stage is how far the kubelet has come with a claim.
 type Stage int
 
 // The stages of a claim, from last to first.
 const (
 	Prepared Stage = iota // its drivers have prepared its devices
-	Named                 // known to the kubelet, its drivers have not answered
+	Named                 // the kubelet knows it, its drivers have not answered yet
 	Unknown               // the kubelet has not seen it yet
 )
 
@@ -38,7 +38,7 @@ type Device struct {
 }
 
 // Container is a container of a pod. Sidecars, which are init containers that
-// keep running, are listed like other containers, and have no field here.
+// keep running, are listed like any other and so have no mark here.
 type Container struct {
 	Name    string
 	Init    bool // runs before the others and ends
@@ -52,7 +52,7 @@ type Use struct {
 	Claim, Request string
 }
 
-// Plugin is the devices that a device plugin allocated to a container.
+// Plugin is what a device plugin gave to a container.
 type Plugin struct {
 	Resource  string
 	DeviceIDs []string

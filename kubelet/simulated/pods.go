@@ -16,9 +16,9 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// Pods implements a kubelet's Pods API: a gRPC server on a real unix socket
-// over the pods that the caller sets. It sends the pods as the kubelet of
-// Kubernetes 1.37 does: with its own status, which names no claims. All methods
+// Pods is a kubelet, so far as its Pods API goes: a gRPC server on a real unix
+// socket over the pods that the caller puts. It tells of a pod what the kubelet
+// of Kubernetes 1.37 does: its own status, which names no claims. All methods
 // are safe for concurrent use.
 type Pods struct {
 	socket string
@@ -27,9 +27,9 @@ type Pods struct {
 	pods     map[types.UID]*corev1.Pod
 	watches  map[chan *podsv1alpha1.WatchPodsEvent]bool
 	opened   int
-	starting bool // its pods are not known yet
-	mute     bool // watches are accepted and nothing is sent
-	whole    bool // statuses are sent as the API
+	starting bool // it does not know its pods yet
+	mute     bool // watches are taken and nothing is said
+	whole    bool // statuses are told as the API server has them
 	server   *grpc.Server
 	done     chan struct{}
 }
@@ -80,7 +80,7 @@ func (p *Pods) Stop() {
 	}
 }
 
-// Put adds or changes pods, and sends events of them.
+// Put adds or changes pods, and tells of them.
 func (p *Pods) Put(pods ...*corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,23 +94,22 @@ func (p *Pods) Put(pods ...*corev1.Pod) {
 	}
 }
 
-// Change changes a pod without an event, as a change of its labels is.
+// Change changes a pod without a word, as a change of its labels is.
 func (p *Pods) Change(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pods[pod.UID] = pod.DeepCopy()
 }
 
-// Recall sends an earlier state of a pod: late, as one of the kubelet's
-// goroutines may.
+// Recall tells of a pod as it was, whatever has become of it: late, as one of
+// the kubelet's goroutines may.
 func (p *Pods) Recall(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tell(podsv1alpha1.EventType_MODIFIED, p.told(pod))
 }
 
-// Finish reports that a pod's containers have terminated. The pod exists until
-// Forget.
+// Finish says that a pod's containers have ended. It is there until Forget.
 func (p *Pods) Finish(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,14 +118,14 @@ func (p *Pods) Finish(pod *corev1.Pod) {
 	p.tell(podsv1alpha1.EventType_DELETED, minimal)
 }
 
-// Forget removes a pod without an event.
+// Forget removes a pod without a word.
 func (p *Pods) Forget(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pods, pod.UID)
 }
 
-// Garble sends an event whose bytes are no pod.
+// Garble tells of a pod by bytes that are none.
 func (p *Pods) Garble() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,31 +139,30 @@ func (p *Pods) Starting(starting bool) {
 	p.starting = starting
 }
 
-// Mute makes the kubelet accept watches and send nothing, or send again to
-// later watches.
+// Mute has the kubelet take watches and say nothing, or speak again to those
+// that come then.
 func (p *Pods) Mute(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
 }
 
-// Whole makes it send statuses as the API server has them, as a kubelet does
-// that has just started, or without the names of claims.
+// Whole has statuses told as the API server has them, as a kubelet does that
+// has just started, or without the names of claims.
 func (p *Pods) Whole(whole bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.whole = whole
 }
 
-// Watches returns how many watches are open, and how many have been opened so
-// far.
+// Watches is how many are open, and how many have been opened so far.
 func (p *Pods) Watches() (open, opened int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.watches), p.opened
 }
 
-// told returns the pod with the status that the kubelet sends.
+// told is the pod with the status that the kubelet tells.
 func (p *Pods) told(pod *corev1.Pod) *corev1.Pod {
 	told := pod.DeepCopy()
 	if !p.whole {
@@ -192,7 +190,7 @@ func (p *Pods) send(event *podsv1alpha1.WatchPodsEvent) {
 	}
 }
 
-// podsService implements the only call that the agent makes.
+// podsService answers the calls of the agent, which makes one alone.
 type podsService struct {
 	podsv1alpha1.UnimplementedPodsServer
 	pods *Pods
@@ -224,7 +222,7 @@ func (s *podsService) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1a
 	}
 }
 
-// open begins a watch with all pods, in the order of their UIDs.
+// open begins a watch with all pods there are, in the order of their UIDs.
 func (p *Pods) open(ctx context.Context) (events chan *podsv1alpha1.WatchPodsEvent, present []*podsv1alpha1.WatchPodsEvent, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

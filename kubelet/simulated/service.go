@@ -9,8 +9,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// service implements the calls of the agent. GetAllocatableResources, which has
-// no information on claims and is not called, returns Unimplemented.
+// service answers the calls of the agent. GetAllocatableResources, which nobody
+// here calls, says nothing of claims and answers Unimplemented.
 type service struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 	kubelet *Kubelet
@@ -39,7 +39,7 @@ func (s *service) Get(ctx context.Context, request *podresourcesv1.GetPodResourc
 	return nil, status.Errorf(codes.Unknown, "pod %s in namespace %s not found", request.GetPodName(), request.GetPodNamespace())
 }
 
-// admit returns the pods for a call, or the error that it gets.
+// admit returns what a call may see, or why it sees nothing.
 func (k *Kubelet) admit(ctx context.Context) ([]Pod, traps, error) {
 	k.mu.Lock()
 	pods, set, emptyUntil := k.pods, k.traps, k.emptyUntil

@@ -2,9 +2,9 @@ package simulated
 
 import "slices"
 
-// Trap is one way in which an answer of the kubelet is misleading or missing.
-// Without traps the simulated kubelet is better than a real one: it lists each
-// device that a container may use once, with its own CDI names.
+// Trap names one way in which an answer of the kubelet misleads, or fails to
+// come. Without any trap the simulated kubelet is better than a real one: it
+// lists each device that a container may use once, with its own CDI names.
 type Trap string
 
 // What real kubelets answer, all of them or some. Traps combine.
@@ -36,17 +36,17 @@ const (
 	EmptyAfterRestart Trap = "empty answer after a restart"
 )
 
-// Faults that prevent answers, or prevent reading them.
+// What keeps answers from coming, or from being read.
 const (
 	// RateLimited refuses calls as the kubelet's rate limiter does.
 	RateLimited Trap = "rate limited"
 	// Oversized answers with more than 16 MiB.
 	Oversized Trap = "oversized answer"
-	// Hang accepts calls and never answers them.
+	// Hang takes calls and never answers them.
 	Hang Trap = "hang"
-	// Deaf accepts connections and never sends anything.
+	// Deaf accepts connections and never says a word on them.
 	Deaf Trap = "deaf"
-	// Killed leaves a socket on which no process listens.
+	// Killed leaves a socket to which nobody listens.
 	Killed Trap = "killed"
 	// SocketMissing leaves no socket.
 	SocketMissing Trap = "socket missing"

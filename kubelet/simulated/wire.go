@@ -38,7 +38,7 @@ func (d distortion) Marshal(message any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(wire)}, nil
 }
 
-// listener keeps the connections that it accepts, instead of returning them,
+// listener holds the connections that it accepts instead of handing them on
 // while deaf is set.
 type listener struct {
 	net.Listener
@@ -65,7 +65,7 @@ func (l *listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, connection := range l.held {
-		_ = connection.Close() // nothing was written to it
+		_ = connection.Close() // nothing was ever written to it
 	}
 	l.held = nil
 	return err

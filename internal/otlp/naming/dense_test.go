@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/otlp/otlptest"
 )
 
-// The reducer's own rows go out whole, with starts, while claims come and go,
-// and what is gone is forgotten.
+// All of the reducer's rows are exported, with start times, while claims come and
+// go, and what is gone is evicted.
 func TestSemconvOfTheReducer(t *testing.T) {
 	n, naming := otlptest.NewNode(semconvTime), NewSemConv()
 	for turn := range 6 {
@@ -27,7 +27,7 @@ func TestSemconvOfTheReducer(t *testing.T) {
 	n.Now = n.Now.Add(time.Hour)
 	for turn := range 4 {
 		rows := n.Tick()
-		if turn > 1 { // the order of what is there is not always the same
+		if turn > 1 { // the order of rows is not always the same
 			slices.Reverse(rows)
 		}
 		checkSemconv(t, rows, naming.Metrics(rows, n.Now.Wall), n.Now.Wall)
@@ -37,14 +37,14 @@ func TestSemconvOfTheReducer(t *testing.T) {
 		ordered += len(order)
 	}
 	if ordered > len(naming.cache.entries) {
-		t.Errorf("%d places are in order, %d are known", ordered, len(naming.cache.entries))
+		t.Errorf("%d entries are in order, %d in all", ordered, len(naming.cache.entries))
 	}
 	if less := len(naming.cache.entries); less >= full || len(naming.subjects.claims) != 32 {
-		t.Errorf("%d places of %d are remembered after the grace, and %d claims", less, full, len(naming.subjects.claims))
+		t.Errorf("%d entries of %d are left after the grace period, and %d claims", less, full, len(naming.subjects.claims))
 	}
 	naming.Metrics(nil, n.Now.Wall)
 	if len(naming.cache.entries)+len(naming.subjects.devices)+len(naming.subjects.claims) > 0 {
-		t.Error("something is remembered of a page that is empty")
+		t.Error("an empty page leaves entries")
 	}
 }
 

@@ -25,7 +25,7 @@ func standards() []standard {
 	}
 }
 
-// kindOf is told by the instrument that the standard's type embeds.
+// kindOf is derived from the instrument that the standard's type embeds.
 func kindOf(s standard) instrument {
 	switch field := reflect.TypeOf(s).Field(0).Name; {
 	case strings.HasSuffix(field, "UpDownCounter"):
@@ -93,12 +93,12 @@ func TestHardwareIsTheStandards(t *testing.T) {
 		}
 	}
 	for name := range byName {
-		t.Errorf("%s is not sent", name)
+		t.Errorf("%s is not exported", name)
 	}
 }
 
 // Other names and values that the conventions have.
-func TestWordsAreTheStandards(t *testing.T) {
+func TestValuesAreTheStandards(t *testing.T) {
 	values := map[string]string{
 		"gpu": string(hwconv.TypeGpu), "network": string(hwconv.TypeNetwork),
 		"ok": string(hwconv.StateOk), "degraded": string(hwconv.StateDegraded), "failed": string(hwconv.StateFailed),

@@ -58,7 +58,7 @@ func semconvKind(m metricdata.Metrics) string {
 	return fmt.Sprintf("%T", m.Data)
 }
 
-// pointText is a point as text, of the attributes that keep says.
+// pointText is a point as text, with the attributes that keep selects.
 func pointText(name string, set attribute.Set, keep func(string) bool, value float64, start time.Time) string {
 	var attributes []string
 	for _, kv := range set.ToSlice() {
@@ -225,7 +225,7 @@ func valueOf(m *dto.Metric) float64 {
 	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 }
 
-// Every page that the reducers' tests know goes out whole, one after another
+// Every page that the reducers' tests know is exported whole, one after another
 // through the same naming.
 func TestSemconvOfKnownPages(t *testing.T) {
 	naming, count := NewSemConv(), 0

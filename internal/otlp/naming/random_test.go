@@ -46,7 +46,7 @@ func randomRows(random *rand.Rand, values []string, few bool) []metric.Row {
 	return rows
 }
 
-// Every row of any page goes out exactly once, under attributes of its own.
+// Every row of any page is exported exactly once, under attributes of its own.
 func TestSemconvOfRandomPages(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	values := []string{"", "a", "b", generalTask, "engine_general", "hardware", "active", "warning", "nvml", "rdma", "receive", "pcie"}
@@ -61,7 +61,7 @@ func TestSemconvOfRandomPages(t *testing.T) {
 	}
 }
 
-// Values of labels are foreign text: whatever they are, they go out as they
+// Values of labels are external text: whatever they are, they are exported as they
 // are scraped, and never make one point of two.
 func FuzzSemconv(f *testing.F) {
 	f.Add("general", "engine_general", uint64(1))

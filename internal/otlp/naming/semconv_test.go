@@ -122,7 +122,7 @@ dra_namespace_busy_seconds_total{node="node-a",namespace="ml",deviceclass="gpu.n
 	metrictest.CompareGolden(t, "testdata/semconv.txt", semconvText(made))
 }
 
-// The state follows the hardware's word alone, and is gone with it.
+// The state follows the health that the hardware reports, and disappears with it.
 func TestSemconvStatus(t *testing.T) {
 	naming := NewSemConv()
 	state := func(text string) string {
@@ -191,7 +191,7 @@ func TestSemconvOfAClaimThatIsCreatedAnew(t *testing.T) {
 	}
 }
 
-// How full a memory is, is told only of both numbers of the same moment.
+// The memory utilization needs both numbers of the same snapshot.
 func TestSemconvMemoryUtilization(t *testing.T) {
 	naming, labels := NewSemConv(), keeper{}
 	used, size := `dra_device_memory_used_bytes{`+gpuLabels+"} 2\n", `dra_device_memory_size_bytes{`+gpuLabels+"} "

@@ -35,7 +35,7 @@ func TestNamesStayAsTheyAre(t *testing.T) {
 }
 
 // TestEachUnitHasItsCode: no unit of ours or of the Go and process collectors
-// goes out without its code, and no two have the same.
+// is exported without its code, and no two have the same.
 func TestEachUnitHasItsCode(t *testing.T) {
 	units := map[string]string{"percent": "%"}
 	for _, family := range everyFamily() {

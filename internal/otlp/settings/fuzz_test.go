@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A header's value is never told, whatever stands around it.
+// A header's value is never in an error or a log, whatever surrounds it.
 func FuzzHeadersAreSecret(f *testing.F) {
 	for _, value := range []string{"%s", "a=%s", "a=%s,%s", "%s=%s", "a=b,%s=", "a=%s%%", "a=%s%%00", "content-type=%s"} {
 		f.Add(strings.ReplaceAll(value, "%%", "%"))

@@ -33,7 +33,7 @@ func load(t *testing.T, flags Flags, pairs ...string) Settings {
 	return settings
 }
 
-// Without an endpoint nothing is on, and stray variables harm nobody.
+// Without an endpoint nothing is on, and other variables have no effect.
 func TestOff(t *testing.T) {
 	for _, pairs := range [][]string{
 		nil,
@@ -50,7 +50,7 @@ func TestOff(t *testing.T) {
 	if disabled.On() || disabled.String() != "off: OTEL_SDK_DISABLED=true" {
 		t.Errorf("disabled: %v", disabled)
 	}
-	// What is named and withheld all the same is said, with its reason.
+	// An endpoint that nothing is pushed to is reported, with the reason.
 	none := load(t, Flags{Endpoint: "http://c:4318"}, "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_EXPORTER=none")
 	node := load(t, Flags{}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c:4318")
 	node.Traces.On = false
@@ -60,7 +60,7 @@ func TestOff(t *testing.T) {
 		}
 	}
 	if load(t, Flags{}).Withheld() || load(t, Flags{Endpoint: "http://c:4318"}).Withheld() {
-		t.Error("what nobody wants, or what is pushed, is withheld")
+		t.Error("settings without an endpoint, or that push, are withheld")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestEndpoints(t *testing.T) {
 		pairs    []string
 		metrics  string // protocol, space, URL
 		traces   string
-		endpoint string // of metrics, where it is not told by the URL
+		endpoint string // of metrics, if it differs from the URL
 	}{
 		"port of HTTP":            {pairs: []string{general + "http://c:4318"}, metrics: "http/protobuf http://c:4318/v1/metrics", traces: "http/protobuf http://c:4318/v1/traces"},
 		"port of gRPC":            {pairs: []string{general + "http://c:4317"}, metrics: "grpc http://c:4317", traces: "grpc http://c:4317"},
@@ -128,8 +128,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// What is wrong is refused by its name, with its value and with what would be
-// right.
+// What is invalid is refused with its name, its value and valid values.
 func TestRefused(t *testing.T) {
 	on := Flags{Endpoint: "http://c:4318"}
 	at := func(endpoint string) Flags { return Flags{Endpoint: endpoint} }
@@ -215,7 +214,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			if strings.Contains(err.Error(), "hush") {
-				t.Errorf("%q tells a secret", err)
+				t.Errorf("%q contains a secret", err)
 			}
 		})
 	}
@@ -266,12 +265,12 @@ func TestTuning(t *testing.T) {
 	if flag := load(t, Flags{Endpoint: "http://c", Interval: 2 * time.Second}, "OTEL_METRIC_EXPORT_INTERVAL=15000"); flag.Interval != 2*time.Second {
 		t.Errorf("the variable won over the flag: %v", flag.Interval)
 	}
-	words := load(t, Flags{Endpoint: "c:4317"}, "OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=.25").String()
+	text := load(t, Flags{Endpoint: "c:4317"}, "OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=.25").String()
 	if want := "metrics https://c:4317 (grpc, TLS, timeout 10s) every 1m0s by the names of prometheus; " +
-		"traces https://c:4317 (grpc, TLS, timeout 10s) sampled by traceidratio 0.25"; words != want {
-		t.Errorf("got %q, want %q", words, want)
+		"traces https://c:4317 (grpc, TLS, timeout 10s) sampled by traceidratio 0.25"; text != want {
+		t.Errorf("got %q, want %q", text, want)
 	}
-	// Variables of a signal that is off are not looked at.
+	// Variables of a signal that is off are not read.
 	load(t, Flags{Endpoint: "http://c"}, "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=nonsense", "OTEL_BSP_MAX_QUEUE_SIZE=x", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=x")
 	load(t, Flags{Endpoint: "http://c"}, "OTEL_METRICS_EXPORTER=none", "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta")
 }
@@ -314,7 +313,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			t.Errorf("%s", output)
 		}
 		if !strings.Contains(output, "https://c/v1/metrics (http/protobuf, TLS, headers: 1, timeout 10s)") {
-			t.Errorf("says too little: %s", output)
+			t.Errorf("is incomplete: %s", output)
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// encoding is one way to write bodies.
+// encoding is a format of bodies.
 type encoding struct {
 	info runtime.SerializerInfo
 }
 
-// encodings are the ways to write bodies, the default first.
+// encodings are the formats, the default first.
 func encodings() ([]encoding, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -55,7 +55,7 @@ func accepted(r *http.Request, all []encoding) encoding {
 	return all[0]
 }
 
-// write sends one object as the whole answer.
+// write sends one object as the response.
 func (e encoding) write(w http.ResponseWriter, status int, object runtime.Object) {
 	var body bytes.Buffer
 	if err := e.info.Serializer.Encode(object, &body); err != nil {
@@ -64,16 +64,16 @@ func (e encoding) write(w http.ResponseWriter, status int, object runtime.Object
 	}
 	w.Header().Set("Content-Type", e.info.MediaType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a client that left is nobody to tell
+	_, _ = w.Write(body.Bytes()) // an error means that the client has left
 }
 
 // frame writes one event of a watch.
-func (e encoding) frame(w io.Writer, told event) error {
+func (e encoding) frame(w io.Writer, next event) error {
 	var body, frame bytes.Buffer
-	if err := e.info.Serializer.Encode(told.object, &body); err != nil {
+	if err := e.info.Serializer.Encode(next.object, &body); err != nil {
 		return fmt.Errorf("encode a watched object: %w", err)
 	}
-	enveloped := &metav1.WatchEvent{Type: string(told.kind), Object: runtime.RawExtension{Raw: body.Bytes()}}
+	enveloped := &metav1.WatchEvent{Type: string(next.kind), Object: runtime.RawExtension{Raw: body.Bytes()}}
 	if err := e.info.StreamSerializer.Encode(enveloped, &frame); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}

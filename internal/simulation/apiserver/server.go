@@ -1,3 +1,11 @@
+// Package apiserver is a small API server over objects in memory, for the demo
+// and for tests. It implements the protocol of Kubernetes as far as readers of
+// pods, nodes, events and resource.k8s.io/v1 need it: get, list and watch, with
+// field selectors, resource versions, bookmarks, streamed lists and the error for
+// a resource version that is too old, in JSON and in protobuf. Objects are added
+// and removed by Put and Delete of the package; nothing can be changed over the
+// network. It authenticates nobody, and therefore listens on the loopback
+// interface alone.
 package apiserver
 
 import (
@@ -6,22 +14,30 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
 
-// Options of a server; the zero value is a good one.
+// Options of a server; all may be zero.
 type Options struct {
 	Port          int           // 0: any that is free
-	History       int           // changes that watches can go back by; 0: 1000
+	History       int           // changes that are kept for watches; 0: 1000
 	BookmarkEvery time.Duration // 0: a minute, as in Kubernetes
 
-	// Intercept is asked before each request and may refuse it with an
-	// HTTP status; 0 lets it pass. A plain 404 is what a server answers
-	// that does not serve the resource at all. It is called by several
-	// goroutines at once.
+	// Intercept is called before each request and may refuse it with an HTTP
+	// status; 0 accepts it. 404 is the response of a server that does not serve the
+	// resource at all. It is called concurrently.
 	Intercept func(Request) int
 }
 
@@ -67,15 +83,15 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return s, nil
 }
 
-// Config is how to connect to the server, running or not.
+// Config returns how to connect to the server, running or not.
 func (s *Server) Config() *rest.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &rest.Config{Host: "http://" + s.address}
 }
 
-// Put adds objects, or puts them in the place of those of the same kind and
-// name. The server keeps copies.
+// Put adds objects, or replaces those of the same kind and name. The server keeps
+// copies.
 func (s *Server) Put(objects ...Object) error {
 	for _, given := range objects {
 		k, err := s.kindOf(given)
@@ -89,8 +105,7 @@ func (s *Server) Put(objects ...Object) error {
 	return nil
 }
 
-// Delete removes objects by kind and name; those that are not there are
-// passed over.
+// Delete removes objects by kind and name; it ignores those that do not exist.
 func (s *Server) Delete(objects ...Object) error {
 	for _, given := range objects {
 		k, err := s.kindOf(given)
@@ -111,11 +126,11 @@ func (s *Server) kindOf(given Object) (kind, error) {
 	return kind{}, fmt.Errorf("find the collection of %T: there is none", given)
 }
 
-// Expire forgets all changes that were made, so that watches and lists of
-// earlier versions are answered with 410 Gone.
+// Expire clears the history, so that watches and lists of earlier versions fail
+// with 410 Gone.
 func (s *Server) Expire() { s.store.expire() }
 
-// EndWatches ends all watches in the way that their time running out does.
+// EndWatches ends all watches as their timeout would.
 func (s *Server) EndWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +155,7 @@ func (s *Server) Stop() {
 		return
 	}
 	s.end()
-	_ = s.serving.Close() // nothing is left to save
+	_ = s.serving.Close() // nothing to save
 	<-s.finished
 	s.serving = nil
 }
@@ -172,3 +187,282 @@ func (s *Server) Restart() error {
 	s.serving, s.finished = serving, finished
 	return nil
 }
+
+// Request is one request, as Options.Intercept sees it.
+type Request struct {
+	Verb            string // get, list, watch
+	Resource        string // pods, resourceclaims …
+	Namespace, Name string
+	FieldSelector   string
+	ResourceVersion string // of the query
+}
+
+// routes adds the paths of one kind.
+func (s *Server) routes(mux *http.ServeMux, k kind) {
+	base := "GET " + prefix(k.group)
+	mux.HandleFunc(base+"/"+k.resource, func(w http.ResponseWriter, r *http.Request) { s.collection(w, r, k, "") })
+	if !k.namespaced {
+		mux.HandleFunc(base+"/"+k.resource+"/{name}", func(w http.ResponseWriter, r *http.Request) { s.single(w, r, k) })
+		return
+	}
+	base += "/namespaces/{namespace}/" + k.resource
+	mux.HandleFunc(base, func(w http.ResponseWriter, r *http.Request) { s.collection(w, r, k, r.PathValue("namespace")) })
+	mux.HandleFunc(base+"/{name}", func(w http.ResponseWriter, r *http.Request) { s.single(w, r, k) })
+}
+
+// single handles a get.
+func (s *Server) single(w http.ResponseWriter, r *http.Request, k kind) {
+	request := Request{
+		Verb: "get", Resource: k.resource, Namespace: r.PathValue("namespace"), Name: r.PathValue("name"),
+		ResourceVersion: r.URL.Query().Get("resourceVersion"),
+	}
+	if s.refused(w, r, request, k) {
+		return
+	}
+	found, ok := s.store.get(k, request.Namespace, request.Name)
+	if !ok {
+		s.fail(w, r, apierrors.NewNotFound(groupResource(k), request.Name))
+		return
+	}
+	accepted(r, s.encodings).write(w, http.StatusOK, found)
+}
+
+// collection handles a list or a watch.
+func (s *Server) collection(w http.ResponseWriter, r *http.Request, k kind, namespace string) {
+	query := r.URL.Query()
+	request := Request{
+		Verb: "list", Resource: k.resource, Namespace: namespace,
+		FieldSelector: query.Get("fieldSelector"), ResourceVersion: query.Get("resourceVersion"),
+	}
+	if watching, _ := strconv.ParseBool(query.Get("watch")); watching {
+		request.Verb = "watch"
+	}
+	if s.refused(w, r, request, k) {
+		return
+	}
+	fits, err := selection(k, request)
+	if err != nil {
+		s.fail(w, r, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	if request.Verb == "watch" {
+		s.watch(w, r, k, fits)
+		return
+	}
+	s.list(w, r, k, fits)
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request, k kind, fits func(Object) bool) {
+	found, version := s.store.list(k, fits)
+	items := make([]runtime.Object, len(found))
+	for i := range found {
+		items[i] = found[i]
+	}
+	list := k.list()
+	list.GetObjectKind().SetGroupVersionKind(k.group.WithKind(k.name + "List"))
+	access, err := meta.ListAccessor(list)
+	if err == nil {
+		access.SetResourceVersion(strconv.FormatUint(version, 10))
+		err = meta.SetList(list, items)
+	}
+	if err != nil {
+		s.fail(w, r, apierrors.NewInternalError(err))
+		return
+	}
+	accepted(r, s.encodings).write(w, http.StatusOK, list)
+}
+
+// selection is the request's namespace and field selector as a function. A field
+// that the kind cannot be selected by is an error, as in Kubernetes.
+func selection(k kind, request Request) (func(Object) bool, error) {
+	selector, err := fields.ParseSelector(request.FieldSelector)
+	if err != nil {
+		return nil, fmt.Errorf("parse field selector: %w", err)
+	}
+	known := k.selectable(k.empty())
+	for _, requirement := range selector.Requirements() {
+		if !known.Has(requirement.Field) {
+			return nil, fmt.Errorf("select %s by %q: no such field", k.resource, requirement.Field)
+		}
+	}
+	return func(o Object) bool {
+		return (request.Namespace == "" || o.GetNamespace() == request.Namespace) && selector.Matches(k.selectable(o))
+	}, nil
+}
+
+// refused responds to a request that the interceptor refuses.
+func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request, k kind) bool {
+	status := 0
+	if s.options.Intercept != nil {
+		status = s.options.Intercept(request)
+	}
+	switch status {
+	case 0:
+		return false
+	case http.StatusNotFound:
+		s.fail(w, r, unserved())
+	case http.StatusForbidden:
+		s.fail(w, r, apierrors.NewForbidden(groupResource(k), request.Name, fmt.Errorf("cannot %s resource %q", request.Verb, k.resource)))
+	case http.StatusGone:
+		s.fail(w, r, expired())
+	default:
+		s.fail(w, r, apierrors.NewGenericServerResponse(status, request.Verb, groupResource(k), request.Name, "as the test asked", 0, false))
+	}
+	return true
+}
+
+// unserved is the response of a server that serves the group and not the
+// collection: it has no details.
+func unserved() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) {
+	status := statusOf(err)
+	accepted(r, s.encodings).write(w, int(status.Code), status)
+}
+
+func statusOf(err *apierrors.StatusError) *metav1.Status {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}
+
+func expired() *apierrors.StatusError {
+	return apierrors.NewResourceExpired("too old resource version")
+}
+
+func groupResource(k kind) schema.GroupResource {
+	return schema.GroupResource{Group: k.group.Group, Resource: k.resource}
+}
+
+// watching is a running watch.
+type watching struct {
+	kind    kind
+	fits    func(Object) bool
+	version uint64 // of the newest event
+	out     http.ResponseWriter
+	as      encoding
+}
+
+// watch sends events until the timeout, the client leaves, or the server ends all
+// watches. They are the changes after the requested version; without one, or with 0
+// or sendInitialEvents, they begin with all objects.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func(Object) bool) {
+	query := r.URL.Query()
+	version, initial, err := beginning(query)
+	if err != nil {
+		s.fail(w, r, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	if _, _, _, known := s.store.since(k, version, fits); !known && !initial {
+		s.fail(w, r, expired())
+		return
+	}
+	ctx, cancel := s.watchContext(r.Context(), query)
+	defer cancel()
+	on := &watching{kind: k, fits: fits, version: version, out: w, as: accepted(r, s.encodings)}
+	w.Header().Set("Content-Type", on.as.info.MediaType+streamed(on.as))
+	w.WriteHeader(http.StatusOK)
+	if initial && s.sendAll(on, query.Get("sendInitialEvents") == "true") != nil {
+		return
+	}
+	s.follow(ctx, on)
+}
+
+func streamed(as encoding) string {
+	if as.info.MediaType == runtime.ContentTypeProtobuf {
+		return ";stream=watch"
+	}
+	return ""
+}
+
+func beginning(query url.Values) (version uint64, initial bool, err error) {
+	text := query.Get("resourceVersion")
+	if text != "" {
+		if version, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return 0, false, fmt.Errorf("parse resource version: %w", err)
+		}
+	}
+	return version, version == 0 || query.Get("sendInitialEvents") == "true", nil
+}
+
+// watchContext ends with the request, the client's timeout, the server, or the next
+// call of EndWatches.
+func (s *Server) watchContext(ctx context.Context, query url.Values) (context.Context, context.CancelFunc) {
+	ended := s.watchesEnd()
+	limit := time.Hour
+	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && seconds > 0 {
+		limit = time.Duration(seconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(ended, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// sendAll sends all objects as added, and then, if requested, the bookmark that ends
+// the initial events.
+func (s *Server) sendAll(on *watching, marked bool) error {
+	found, version := s.store.list(on.kind, on.fits)
+	for _, o := range found {
+		if err := on.send(event{watch.Added, o}); err != nil {
+			return err
+		}
+	}
+	on.version = version
+	if !marked {
+		return flush(on.out)
+	}
+	return on.bookmark(true)
+}
+
+func (s *Server) follow(ctx context.Context, on *watching) {
+	bookmarks := time.NewTicker(s.options.BookmarkEvery)
+	defer bookmarks.Stop()
+	for {
+		events, reached, more, known := s.store.since(on.kind, on.version, on.fits)
+		if !known {
+			_ = on.send(event{watch.Error, statusOf(expired())}) // the watch is over either way
+			return
+		}
+		for _, next := range events {
+			if on.send(next) != nil {
+				return
+			}
+		}
+		on.version = reached
+		if flush(on.out) != nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-bookmarks.C:
+			if on.bookmark(false) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (on *watching) send(next event) error { return on.as.frame(on.out, next) }
+
+// bookmark sends the version in an otherwise empty object.
+func (on *watching) bookmark(initialEnd bool) error {
+	empty := on.kind.empty()
+	empty.GetObjectKind().SetGroupVersionKind(on.kind.group.WithKind(on.kind.name))
+	empty.SetResourceVersion(strconv.FormatUint(on.version, 10))
+	if initialEnd {
+		empty.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	if err := on.send(event{watch.Bookmark, empty}); err != nil {
+		return err
+	}
+	return flush(on.out)
+}
+
+func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }

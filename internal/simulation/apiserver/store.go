@@ -18,7 +18,7 @@ import (
 type change struct {
 	version       uint64
 	resource      string
-	before, after Object // nil where there was, or is, none
+	before, after Object // nil if there was, or is, none
 }
 
 // store holds the objects and the newest changes. It is safe for concurrent
@@ -31,17 +31,17 @@ type store struct {
 	oldest  uint64 // changes after this version are in the history
 	objects map[string]map[string]Object
 	history []change
-	news    chan struct{} // closed at the next change
+	changed chan struct{} // closed at the next change
 }
 
 func newStore(limit int) *store {
-	return &store{limit: limit, version: 1, oldest: 1, objects: make(map[string]map[string]Object), news: make(chan struct{})}
+	return &store{limit: limit, version: 1, oldest: 1, objects: make(map[string]map[string]Object), changed: make(chan struct{})}
 }
 
 func name(namespace, name string) string { return namespace + "/" + name }
 
-// put stores a copy of an object in place of the one of its name, if there
-// is one, whose UID and creation it takes over unless it has its own.
+// put stores a copy of an object, which replaces one of its name. It keeps the UID
+// and the time of creation of that one unless it has its own.
 func (s *store) put(k kind, given Object) error {
 	copied, ok := given.DeepCopyObject().(Object)
 	if !ok || copied.GetName() == "" || k.namespaced != (copied.GetNamespace() != "") {
@@ -49,7 +49,7 @@ func (s *store) put(k kind, given Object) error {
 	}
 	copied.GetObjectKind().SetGroupVersionKind(k.group.WithKind(k.name))
 	if sized, ok := copied.(interface{ Size() int }); ok {
-		sized.Size() // a quantity notes its text when it is first asked for: here, and not in two answers at once
+		sized.Size() // a quantity caches its text at the first use: here, and not in two concurrent responses
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,11 +102,11 @@ func (s *store) record(c change) {
 		s.oldest = s.history[surplus-1].version
 		s.history = slices.Clone(s.history[surplus:])
 	}
-	close(s.news)
-	s.news = make(chan struct{})
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
-// expire forgets the history: no watch can go on from an older version.
+// expire clears the history: no watch can continue from an older version.
 func (s *store) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,7 @@ func (s *store) get(k kind, namespace, object string) (Object, bool) {
 	return found, ok
 }
 
-// list returns the objects that fit, sorted by name, and the version that
-// they are the state of.
+// list returns the objects that fit, sorted by name, and their version.
 func (s *store) list(k kind, fits func(Object) bool) (found []Object, version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,15 +134,15 @@ func (s *store) list(k kind, fits func(Object) bool) (found []Object, version ui
 	return found, s.version
 }
 
-// event is what a watch tells of one change.
+// event is an event of a watch.
 type event struct {
 	kind   watch.EventType
 	object runtime.Object
 }
 
-// since returns what a watch of the objects that fit has to tell of the
-// changes after a version, the version reached, and a channel that is closed
-// when there is more. Not known means that the history does not reach back.
+// since returns the events of a watch of the objects that fit after a version, the
+// version reached, and a channel that is closed at the next change. Not known means
+// that the history does not reach back.
 func (s *store) since(k kind, version uint64, fits func(Object) bool) (events []event, reached uint64, more <-chan struct{}, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,16 +153,16 @@ func (s *store) since(k kind, version uint64, fits func(Object) bool) (events []
 		if c.version <= version || c.resource != k.resource {
 			continue
 		}
-		if told, tell := c.told(fits); tell {
-			events = append(events, told)
+		if e, selected := c.event(fits); selected {
+			events = append(events, e)
 		}
 	}
-	return events, s.version, s.news, true
+	return events, s.version, s.changed, true
 }
 
-// told is the change as a selection sees it: an object that begins to fit is
+// event is the change as a selection sees it: an object that begins to fit is
 // added, one that no longer does is deleted.
-func (c change) told(fits func(Object) bool) (event, bool) {
+func (c change) event(fits func(Object) bool) (event, bool) {
 	before := c.before != nil && fits(c.before)
 	after := c.after != nil && fits(c.after)
 	switch {
