@@ -102,7 +102,7 @@ func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
 	case used.idle():
 		claim.Remarks = append(claim.Remarks, "it keeps its devices though it is reserved for nobody: no other claim can have them")
 		claim.Help = append(claim.Help, fmt.Sprintf("if no pod is to use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
-	case !used.nobody():
+	case !used.empty():
 		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for whom it is to serve: "+used.text())
 	default:
 		claim.Remarks = append(claim.Remarks, "it is reserved for nobody; whether a pod is to use it is not known")

@@ -100,8 +100,8 @@ func TestClusterFindsExporters(t *testing.T) {
 			podJSON("other", "node-a", "docs", "Running", ""),
 		},
 		proxied: map[string]http.HandlerFunc{
-			"node-1:9420":       says(answered(t, "claims.json")),
-			"https:node-2:9999": says(answered(t, "sharing.json")),
+			"node-1:9420":       answers(withReplies(t, "claims.json")),
+			"https:node-2:9999": answers(withReplies(t, "sharing.json")),
 			"node-5:9420": func(w http.ResponseWriter, _ *http.Request) {
 				http.Redirect(w, httptest.NewRequest("GET", "/", nil), elsewhere.URL, http.StatusFound)
 			},

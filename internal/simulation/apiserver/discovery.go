@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover adds what clients ask to learn what there is.
+// discover adds the discovery endpoints.
 func discover(mux *http.ServeMux, kinds []kind) {
 	group := resourcev1.SchemeGroupVersion
 	served := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
@@ -35,7 +35,7 @@ func discover(mux *http.ServeMux, kinds []kind) {
 	for path, answer := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(answer) // a client that left is nobody to tell
+			_ = json.NewEncoder(w).Encode(answer) // fails only if the client left
 		})
 	}
 }

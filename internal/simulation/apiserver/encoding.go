@@ -64,16 +64,16 @@ func (e encoding) write(w http.ResponseWriter, status int, object runtime.Object
 	}
 	w.Header().Set("Content-Type", e.info.MediaType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a client that left is nobody to tell
+	_, _ = w.Write(body.Bytes()) // fails only if the client left
 }
 
 // frame writes one event of a watch.
-func (e encoding) frame(w io.Writer, told event) error {
+func (e encoding) frame(w io.Writer, next event) error {
 	var body, frame bytes.Buffer
-	if err := e.info.Serializer.Encode(told.object, &body); err != nil {
+	if err := e.info.Serializer.Encode(next.object, &body); err != nil {
 		return fmt.Errorf("encode a watched object: %w", err)
 	}
-	enveloped := &metav1.WatchEvent{Type: string(told.kind), Object: runtime.RawExtension{Raw: body.Bytes()}}
+	enveloped := &metav1.WatchEvent{Type: string(next.kind), Object: runtime.RawExtension{Raw: body.Bytes()}}
 	if err := e.info.StreamSerializer.Encode(enveloped, &frame); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}

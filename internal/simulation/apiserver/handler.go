@@ -19,7 +19,7 @@ type Request struct {
 	Resource        string // pods, resourceclaims …
 	Namespace, Name string
 	FieldSelector   string
-	ResourceVersion string // as asked for
+	ResourceVersion string // as requested
 }
 
 // routes adds the paths of one kind.
@@ -115,7 +115,7 @@ func selection(k kind, request Request) (func(Object) bool, error) {
 	}, nil
 }
 
-// refused answers a request that the interceptor does not let pass.
+// refused answers a request that the interceptor refuses.
 func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request, k kind) bool {
 	status := 0
 	if s.options.Intercept != nil {
@@ -136,7 +136,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, request Request
 	return true
 }
 
-// unserved is what a server answers that knows the group and not the
+// unserved returns the answer of a server that serves the group but not the
 // collection: it names nothing.
 func unserved() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -112,7 +112,7 @@ func sliceFields(o Object) fields.Set {
 	return set
 }
 
-// selectable are all fields that a selector may name.
+// selectable returns all fields that a selector may name.
 func (k kind) selectable(o Object) fields.Set {
 	set := k.fields(o)
 	set["metadata.name"] = o.GetName()

@@ -12,16 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options of a server; the zero value is a good one.
+// Options of a server; the zero value is valid.
 type Options struct {
 	Port          int           // 0: any that is free
 	History       int           // changes that watches can go back by; 0: 1000
 	BookmarkEvery time.Duration // 0: a minute, as in Kubernetes
 
-	// Intercept is asked before each request and may refuse it with an
-	// HTTP status; 0 lets it pass. A plain 404 is what a server answers
-	// that does not serve the resource at all. It is called by several
-	// goroutines at once.
+	// Intercept is called before each request and may refuse it with an HTTP
+	// status; 0 lets it pass. A server that does not serve the resource answers
+	// with a plain 404. It is called by several goroutines at once.
 	Intercept func(Request) int
 }
 
@@ -74,8 +73,8 @@ func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://" + s.address}
 }
 
-// Put adds objects, or puts them in the place of those of the same kind and
-// name. The server keeps copies.
+// Put adds objects, or replaces those of the same kind and name. The server
+// keeps copies.
 func (s *Server) Put(objects ...Object) error {
 	for _, given := range objects {
 		k, err := s.kindOf(given)

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// connect returns a client of the pods that speaks the media type.
+// connect returns a client of the pods that uses the media type.
 func connect(t *testing.T, server *Server, media string) *podClient {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -137,7 +137,7 @@ func TestServesListsAndWatchesInBothEncodings(t *testing.T) {
 	}
 }
 
-func TestStreamsListsAndMarksTheirEnd(t *testing.T) {
+func TestStreamsLists(t *testing.T) {
 	server := start(t, Options{BookmarkEvery: 10 * time.Millisecond})
 	put(t, server, pod("one", "a"), pod("two", "a"))
 	yes := true
@@ -154,7 +154,7 @@ func TestStreamsListsAndMarksTheirEnd(t *testing.T) {
 	}
 }
 
-func TestRefusesVersionsThatAreTooOld(t *testing.T) {
+func TestRefusesExpiredVersions(t *testing.T) {
 	server := start(t, Options{History: 2})
 	put(t, server, pod("one", "a"), pod("two", "a"), pod("three", "a"), pod("four", "a"))
 	client := connect(t, server, runtime.ContentTypeJSON)
@@ -174,7 +174,7 @@ func TestRefusesVersionsThatAreTooOld(t *testing.T) {
 	}
 }
 
-func TestKeepsObjectsOverARestart(t *testing.T) {
+func TestKeepsObjectsOverRestart(t *testing.T) {
 	server := start(t, Options{})
 	put(t, server, pod("one", "a"))
 	client := connect(t, server, runtime.ContentTypeJSON)
@@ -199,7 +199,7 @@ func TestKeepsObjectsOverARestart(t *testing.T) {
 	}
 }
 
-func TestRefusesWhatTheInterceptorRefuses(t *testing.T) {
+func TestInterceptorRefusals(t *testing.T) {
 	status := 0
 	server := start(t, Options{Intercept: func(Request) int { return status }})
 	client := connect(t, server, runtime.ContentTypeProtobuf)
@@ -252,7 +252,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Events are selected by what they tell of, as the cluster role does it.
+// Events are selected by their involved objects, as the cluster role does.
 func TestSelectsEvents(t *testing.T) {
 	server := start(t, Options{})
 	told := func(name, reason, kind string) *corev1.Event {

@@ -49,7 +49,7 @@ func (s *store) put(k kind, given Object) error {
 	}
 	copied.GetObjectKind().SetGroupVersionKind(k.group.WithKind(k.name))
 	if sized, ok := copied.(interface{ Size() int }); ok {
-		sized.Size() // a quantity notes its text when it is first asked for: here, and not in two answers at once
+		sized.Size() // a quantity caches its text at the first call: here
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,15 +135,15 @@ func (s *store) list(k kind, fits func(Object) bool) (found []Object, version ui
 	return found, s.version
 }
 
-// event is what a watch tells of one change.
+// event is one change as a watch reports it.
 type event struct {
 	kind   watch.EventType
 	object runtime.Object
 }
 
-// since returns what a watch of the objects that fit has to tell of the
-// changes after a version, the version reached, and a channel that is closed
-// when there is more. Not known means that the history does not reach back.
+// since returns the events of a watch of the objects that fit after a version,
+// the version reached, and a channel that is closed when there is more. Not
+// known means that the history does not reach back.
 func (s *store) since(k kind, version uint64, fits func(Object) bool) (events []event, reached uint64, more <-chan struct{}, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,16 +154,16 @@ func (s *store) since(k kind, version uint64, fits func(Object) bool) (events []
 		if c.version <= version || c.resource != k.resource {
 			continue
 		}
-		if told, tell := c.told(fits); tell {
+		if told, tell := c.eventFor(fits); tell {
 			events = append(events, told)
 		}
 	}
 	return events, s.version, s.news, true
 }
 
-// told is the change as a selection sees it: an object that begins to fit is
-// added, one that no longer does is deleted.
-func (c change) told(fits func(Object) bool) (event, bool) {
+// eventFor returns the event of the change for a selection: an object that
+// begins to fit is added, one that no longer does is deleted.
+func (c change) eventFor(fits func(Object) bool) (event, bool) {
 	before := c.before != nil && fits(c.before)
 	after := c.after != nil && fits(c.after)
 	switch {

@@ -14,19 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watching is one watch that goes on.
+// watching is one open watch.
 type watching struct {
 	kind    kind
 	fits    func(Object) bool
-	version uint64 // told up to here
+	version uint64 // version sent so far
 	out     http.ResponseWriter
 	as      encoding
 }
 
 // watch answers a watch until its time is over, the client leaves, or the
-// server ends all watches. It tells changes after the version asked for; an
-// empty version, or 0, or one with sendInitialEvents, begins with all there
-// is.
+// server ends all watches. It sends changes after the requested version; an
+// empty version, or 0, or one with sendInitialEvents, begins with all objects.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func(Object) bool) {
 	query := r.URL.Query()
 	version, initial, err := beginning(query)
@@ -43,7 +42,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, fits func
 	on := &watching{kind: k, fits: fits, version: version, out: w, as: accepted(r, s.encodings)}
 	w.Header().Set("Content-Type", on.as.info.MediaType+streamed(on.as))
 	w.WriteHeader(http.StatusOK)
-	if initial && s.tellAll(on, query.Get("sendInitialEvents") == "true") != nil {
+	if initial && s.sendAll(on, query.Get("sendInitialEvents") == "true") != nil {
 		return
 	}
 	s.follow(ctx, on)
@@ -79,9 +78,9 @@ func (s *Server) watchContext(ctx context.Context, query url.Values) (context.Co
 	return ctx, func() { stop(); cancel() }
 }
 
-// tellAll tells all there is as added, and then, if asked to, that this was
-// the beginning.
-func (s *Server) tellAll(on *watching, marked bool) error {
+// sendAll sends all objects as added, and then, if requested, the bookmark that
+// ends the list.
+func (s *Server) sendAll(on *watching, marked bool) error {
 	found, version := s.store.list(on.kind, on.fits)
 	for _, o := range found {
 		if err := on.tell(event{watch.Added, o}); err != nil {
@@ -127,7 +126,7 @@ func (s *Server) follow(ctx context.Context, on *watching) {
 
 func (on *watching) tell(told event) error { return on.as.frame(on.out, told) }
 
-// bookmark tells the version reached in an otherwise empty object.
+// bookmark sends the version reached in an otherwise empty object.
 func (on *watching) bookmark(initialEnd bool) error {
 	empty := on.kind.empty()
 	empty.GetObjectKind().SetGroupVersionKind(on.kind.group.WithKind(on.kind.name))
