@@ -10,10 +10,10 @@ import (
 )
 
 // Validate reports all that is wrong with a table of families: names that
-// Prometheus refuses or that appear twice, counters without _total and
-// gauges with it, units that the name does not end with, missing or
-// unfinished help, labels that are invalid or appear twice. It is for tests
-// of tables; a page does not ask it.
+// Prometheus refuses or that appear twice, counters without _total and gauges
+// with it, units that the name does not end with, missing or unfinished help,
+// labels that are invalid or appear twice. It is for tests of tables; pages do
+// not call it.
 func Validate(families []*Family) error {
 	var errs []error
 	seen := map[string]bool{}

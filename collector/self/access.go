@@ -2,9 +2,9 @@ package self
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
-// AccessReviews counts the reviews by which the API server decides who may read
-// the pages. It lives in the registry, where --web.kubernetes-auth is on. The
-// label review is "token", "path" or "namespace", outcome "allowed", "denied" or
+// AccessReviews counts the reviews by which the API server authorizes readers
+// of the pages. It is in the registry if --web.kubernetes-auth is on. The label
+// review is "token", "path" or "namespace", outcome "allowed", "denied" or
 // "error".
 func AccessReviews() *metric.Family {
 	return &metric.Family{

@@ -1,5 +1,5 @@
-// Package self is what the exporter says of itself, in every role: which
-// version runs, how its sources are, and what did not fit on a page.
+// Package self has the metrics about the exporter itself, in every role: its
+// version, the state of its sources, and dropped rows.
 package self
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
@@ -13,7 +13,7 @@ type Version struct {
 type Families struct {
 	buildInfo, sourceUp, sourceError, sourceSuccess, sourceErrors, sourceLag, sourceQueue *metric.Family
 
-	// Dropped tells what the caps have dropped, and has no cap itself.
+	// Dropped counts the rows that the caps have dropped. It has no cap itself.
 	Dropped *metric.Family
 }
 

@@ -2,9 +2,9 @@ package self
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
-// Push are the families of pushing by OTLP. They live in the registry, are
-// there only where something is pushed, and belong to no snapshot. The label
-// signal is "metrics" or "traces".
+// Push are the families of pushing by OTLP. They are in the registry if pushing
+// is enabled, and belong to no snapshot. The label signal is "metrics" or
+// "traces".
 type Push struct {
 	// Up is 1 if all of the last push was taken, but for what was rejected of it;
 	// absent before the first.

@@ -3,8 +3,8 @@ package self
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
 // Reload are the families of reading configuration files again, under the names
-// that Prometheus' programs give them. They live in the registry, and are there
-// only where a file can be reloaded.
+// that Prometheus' programs give them. They are in the registry if a file can
+// be reloaded.
 type Reload struct {
 	Successful *metric.Family
 	// LastSuccess is at the start of the process before the first reload.

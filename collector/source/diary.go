@@ -7,22 +7,22 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// steady is how long a source must stay as it is before the log says so, once
-// it comes and goes.
+// steady is how long a flapping source must be in one state before that is
+// logged.
 const steady = 30 * time.Second
 
-// diary tells the log how a source is, when that changes. A source that fails
-// again for the reason that it has just recovered from comes and goes: that is
-// said once, and then nothing before it has stayed the same for some time. So
-// a device that fails now and then does not fill the log.
+// diary logs changes of the state of a source. A source that fails again for
+// the reason that it has just recovered from is flapping: that is logged once,
+// and then nothing until the state has been the same for some time. So a device
+// that fails now and then does not fill the log.
 type diary struct {
 	log      *slog.Logger
 	present  state
 	since    clock.Instant           // when that began
 	left     map[state]clock.Instant // when each state was over last
-	told     state                   // what the log has been told last
+	told     state                   // last logged state
 	restless bool                    // and that the source comes and goes
-	optional bool                    // the source may well not exist here
+	optional bool                    // the source may be missing
 	meanings meanings                // of the present state
 }
 
@@ -30,9 +30,8 @@ type diary struct {
 // appear. Each further one is logged once it has lasted.
 const maxMeanings = 8
 
-// meanings are what the texts of one state have said, as kinds of text: a
-// reason such as resource_exhausted stands for several. A meaning is logged when
-// it appears, and one that returns when it has lasted.
+// meanings are the kinds of the texts of one state: a reason such as
+// resource_exhausted has several.
 type meanings struct {
 	present string
 	since   clock.Instant
@@ -50,7 +49,7 @@ func (m *meanings) note(text string, now clock.Instant) bool {
 	return m.present != m.logged && (isNew || now.Since(m.since) >= steady)
 }
 
-// tell notes that the present meaning is logged.
+// tell records that the present meaning is logged.
 func (m *meanings) tell() {
 	m.logged = m.present
 	if len(m.seen) < maxMeanings {
@@ -64,7 +63,7 @@ func (m *meanings) begin(text string, now clock.Instant) {
 	m.tell()
 }
 
-// state is what the log tells apart.
+// state is what the log distinguishes.
 type state struct {
 	up     bool
 	reason Reason
@@ -103,10 +102,10 @@ func (d *diary) note(status Status, now clock.Instant) {
 	}
 }
 
-// unsettled reports whether the log has not been told of the present state.
+// unsettled reports whether the present state has not been logged.
 func (d *diary) unsettled() bool { return d.restless || d.told != d.present }
 
-// tell tells the log. That a source is well is news only where it was not.
+// tell logs the status. A healthy source is only logged after a failure.
 func (d *diary) tell(status Status) {
 	before := d.told
 	d.told = d.present

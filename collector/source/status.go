@@ -1,5 +1,5 @@
-// Package source is how every source of facts (a device library, the
-// kubelet, each resource of the API server, CDI specs) says how it is.
+// Package source has the status of every source of facts: a device library, the
+// kubelet, each resource of the API server, CDI specs.
 package source
 
 import (
@@ -35,12 +35,12 @@ const (
 	ReasonOther             Reason = "other"
 )
 
-// Status is what a source says of itself at one moment.
+// Status is the state of a source at one time.
 type Status struct {
 	Name        string
 	Up          bool          // the last attempt succeeded
 	Reason      Reason        // why not, or what is amiss though it is up
-	Message     string        // the same for people, with the remedy, see Text; empty when well
+	Message     string        // the reason as a sentence with the remedy, see Text; empty if there is no failure
 	LastSuccess clock.Instant // zero: never
 	Errors      uint64        // failed attempts so far
 	HungSince   clock.Instant // start of the oldest read that has not come back; zero: none
@@ -63,8 +63,8 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ReasonOf finds the reason in an error: a Failure's own, or the one that a
-// well-known error of the standard library stands for.
+// ReasonOf finds the reason in an error: a Failure's own, or that of a
+// well-known error of the standard library.
 func ReasonOf(err error) Reason {
 	var failure *Failure
 	switch {
@@ -96,7 +96,7 @@ type Tracker struct {
 }
 
 // NewTracker returns the tracker of the named source. observe, which may be
-// nil, is told how long each finished attempt took, in seconds.
+// nil, is called with the duration of each finished attempt, in seconds.
 func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(seconds float64)) *Tracker {
 	if observe == nil {
 		observe = func(float64) {}
@@ -104,8 +104,8 @@ func NewTracker(name string, log *slog.Logger, now clock.Clock, observe func(sec
 	return &Tracker{now: now, observe: observe, status: Status{Name: name}, diary: newDiary(log.With("component", name))}
 }
 
-// Optional says that the source may well not exist here: that its library was
-// never found is then no reason for a warning.
+// Optional marks the source as one that may be missing: a library that was
+// never found is then not logged as a warning.
 func (t *Tracker) Optional() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

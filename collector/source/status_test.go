@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// A tracker speaks when something changes, and not at every tick.
+// A tracker logs changes, and not every attempt.
 func TestTrackerLogsChanges(t *testing.T) {
 	var log bytes.Buffer
 	now := clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour}
@@ -70,8 +70,8 @@ func TestTrackerOfAnOptionalSource(t *testing.T) {
 	}
 }
 
-// The log is told once that a source comes and goes, and then how it is once
-// it has stayed so for half a minute; the status is always the present one.
+// A flapping source is logged once, and then again once its state has been the
+// same for half a minute; the status is always the present one.
 func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
 	var log bytes.Buffer
 	now := clock.Instant{Wall: time.Unix(1000, 0), Elapsed: time.Hour}

@@ -67,9 +67,9 @@ func escaped(r rune) string {
 	return `\u` + string(digits[r>>12&15]) + string(digits[r>>8&15]) + string(digits[r>>4&15]) + string(digits[r&15])
 }
 
-// kindOf is what is the same of two texts that say the same of other objects,
-// amounts and times: the words that are letters alone. Clauses that say the same
-// count once, however many objects there are.
+// kindOf returns the common part of texts that differ only in objects, amounts
+// and times: the words that are letters alone. Clauses that say the same count
+// once, however many objects there are.
 func kindOf(text string) string {
 	var kinds []string
 	for clause := range strings.SplitSeq(text, "; ") {

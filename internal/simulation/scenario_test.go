@@ -20,7 +20,7 @@ import (
 
 const module = "github.com/dra-exporter/dra-exporter/"
 
-// TestConstructsNothingOfTheAgents follows the imports of this package, and
+// TestImportsNothingOfTheAgent follows the imports of this package, and
 // of its parts, through the module.
 func TestImportsNothingOfTheAgent(t *testing.T) {
 	root := filepath.Join("..", "..")

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// The document is what docs/top.md says, made of real answers.
+// The document is the example of docs/top.md, made of real answers.
 func TestDocument(t *testing.T) {
 	text, err := JSON(testReading(t), State{Order: Order{Key: ByName}})
 	if err != nil {
@@ -51,7 +51,8 @@ func TestIdleByAgentClock(t *testing.T) {
 	}
 }
 
-// A claim pays for its part of a device; without a price nobody knows.
+// The cost of a claim is that of its part of a device; without a price it is
+// unknown.
 func TestCost(t *testing.T) {
 	for _, test := range []struct {
 		device string
@@ -78,8 +79,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What is no document is refused with a word for people, and before it costs
-// memory.
+// Invalid documents are refused with a message, before they use memory.
 func TestInvalidDocuments(t *testing.T) {
 	for body, want := range map[string]string{
 		``:                          "no document",
@@ -100,7 +100,7 @@ func TestInvalidDocuments(t *testing.T) {
 	}
 }
 
-// Whatever an agent answers is refused, or can be drawn and decoded.
+// Any answer of an agent is refused, or can be drawn and encoded.
 func FuzzAnswer(f *testing.F) {
 	for _, name := range []string{"claims.json", "sharing.json", "pending.json"} {
 		f.Add(withReplies(f, name))
@@ -160,7 +160,7 @@ func fleetBodies(t testing.TB, nodes int) [][]byte {
 	return bodies
 }
 
-// What a device recovers from, and how long ago it was, is decoded beside it.
+// The reason of a recovering device, and its age, are shown beside it.
 func TestRecoveringDevice(t *testing.T) {
 	answer, err := decodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
 		"hardware": true, "xids": [{"code": "79", "count": 1, "last": "2026-11-20T09:58:00Z"}],

@@ -22,7 +22,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// snapshot reads a scrape of internal/page as the rows that it shows.
+// snapshot reads the rows of a scrape of internal/page.
 func snapshot(t *testing.T, name string) []metric.Row {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -45,7 +45,7 @@ func snapshot(t *testing.T, name string) []metric.Row {
 	return rows
 }
 
-// served is the answer of a page's handler to one path.
+// serveDocument returns the answer of a page's handler to one path.
 func serveDocument(t *testing.T, handlers func(page.Config) (map[string]http.Handler, error), rows []metric.Row, path string) string {
 	t.Helper()
 	pages, err := handlers(page.Config{
@@ -77,7 +77,7 @@ func field(t *testing.T, html, name string) int {
 	return count
 }
 
-// series counts the rows of a family that a test wants.
+// series counts the rows of a family that a test selects.
 func series(rows []metric.Row, family string, wanted func(metric.Row) bool) int {
 	count := 0
 	for _, row := range rows {
@@ -88,9 +88,9 @@ func series(rows []metric.Row, family string, wanted func(metric.Row) bool) int 
 	return count
 }
 
-// The definition of a pending claim in docs/glossary.md holds everywhere: the
-// metrics, the page, the JSON and top count the same of one snapshot, and
-// scheduling-gated references apart.
+// The definition of a pending claim in docs/glossary.md applies everywhere: the
+// metrics, the page, the JSON and top have the same count of one snapshot, and
+// count scheduling-gated references separately.
 func TestPendingCountsAgree(t *testing.T) {
 	rows := snapshot(t, "cluster.metrics.txt")
 	all := series(rows, "dra_claim_pending_since_timestamp_seconds", func(metric.Row) bool { return true })
@@ -124,7 +124,7 @@ func TestPendingCountsAgree(t *testing.T) {
 	}
 }
 
-// The definition of a device in docs/glossary.md holds everywhere: whole
+// The definition of a device in docs/glossary.md applies everywhere: whole
 // devices and partitions, and which of them claims hold.
 func TestDeviceCountsAgree(t *testing.T) {
 	for _, name := range []string{"node.metrics.txt", "sharing.metrics.txt"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// otherSide is the other side of a terminal: frames come in, keys go out.
+// fakeTerminal receives frames and sends keys.
 type fakeTerminal struct {
 	mutex  sync.Mutex
 	frames []string
@@ -31,7 +31,7 @@ func (s *fakeTerminal) Write(frame []byte) (int, error) {
 	return len(frame), s.failed
 }
 
-// until waits for a frame that is as the test wants it.
+// until waits for a frame that fulfils a condition.
 func (s *fakeTerminal) until(t *testing.T, what string, is func(string) bool) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -55,7 +55,7 @@ func (s *fakeTerminal) expectText(t *testing.T, text string) string {
 	return s.until(t, "shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
 }
 
-// watch runs a table over agents; end waits for its end.
+// watch runs a table over agents; end waits until it has stopped.
 func watch(t *testing.T, watch *Watch) (screen *fakeTerminal, resized chan os.Signal, end func() error) {
 	t.Helper()
 	screen, resized = &fakeTerminal{input: make(chan []byte)}, make(chan os.Signal, 1)
@@ -71,8 +71,8 @@ func watch(t *testing.T, watch *Watch) (screen *fakeTerminal, resized chan os.Si
 	return screen, resized, func() error { return <-ended }
 }
 
-// The table renews itself; an agent that fails is decoded of and comes back;
-// agents come and go; keys work; the end is the person's.
+// The table is refreshed; an agent that fails is reported and recovers; agents
+// are added and removed; keys work; the user ends it.
 func TestLive(t *testing.T) {
 	good, broken := withReplies(t, "claims.json"), &atomic.Bool{}
 	moody := testAgent(t, "moody", func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func TestLive(t *testing.T) {
 	screen.expectText(t, "the API server is away")
 	screen.input <- []byte("/rer")
 	screen.expectText(t, "filter: rer_")
-	screen.input <- []byte{0x1b} // alone: it is known as Escape only when nothing follows
+	screen.input <- []byte{0x1b} // alone: it is Escape only if nothing follows
 	screen.expectText(t, "/ filter")
 	screen.width.Store(40)
 	resized <- nil
@@ -124,7 +124,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// An agent that has failed is asked again, and found well.
+// An agent that has failed is read again, and recovers.
 func TestWatchRetriesFailedAgents(t *testing.T) {
 	var asked atomic.Int32
 	sick := testAgent(t, "sick", func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestWatchRetriesFailedAgents(t *testing.T) {
 	}
 }
 
-// However it ends, it ends: by the context, by the terminal, by Ctrl-C.
+// The table ends with the context, with the terminal, or by Ctrl-C.
 func TestLiveEnds(t *testing.T) {
 	begin := func() (*fakeTerminal, func() error) {
 		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second})

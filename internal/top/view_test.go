@@ -12,7 +12,7 @@ import (
 
 func byUtilization() State { return State{Order: Order{Key: ByUtilization}} }
 
-// What a person sees, by the size of the terminal.
+// The frames by the size of the terminal.
 func TestFrames(t *testing.T) {
 	for name, test := range map[string]struct {
 		state State
@@ -82,7 +82,7 @@ func TestScrolling(t *testing.T) {
 	}
 }
 
-// Text of agents can do nothing to a terminal.
+// Text of agents cannot control a terminal.
 func TestControlCharacters(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
@@ -118,13 +118,13 @@ func controls(r rune) bool {
 	return r < ' ' || (r >= 0x7f && r < 0xa0) || r == 0x202e || r == 0x200b
 }
 
-// acts reports whether a terminal does more with a rune than to show it in one
-// column.
+// isControl reports whether a terminal does more with a rune than show it in
+// one column.
 func isControl(r rune) bool {
 	return controls(r) || (r >= 0x300 && r < 0x370) || r == utf8.RuneError
 }
 
-// What is not known is drawn so, and not as nothing.
+// Unknown values are drawn as unknown, and not as 0.
 func TestUnknownIsNotZero(t *testing.T) {
 	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
 	if strings.Contains(lines, "0") && strings.Contains(lines, "0%") {

@@ -39,7 +39,7 @@ func answers(body []byte) http.HandlerFunc {
 	}
 }
 
-// asker asks with a client of its own.
+// asker returns an Asker with a new client.
 func asker(t testing.TB) *Asker {
 	t.Helper()
 	transport := &http.Transport{}
@@ -61,7 +61,7 @@ func hangingAgent(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// Each agent that fails is decoded of by a reason, and the others flow.
+// Each agent that fails is reported with a reason; the others are not affected.
 func TestRoundWithFaults(t *testing.T) {
 	good := withReplies(t, "claims.json")
 	elsewhere := testAgent(t, "elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s at the redirect", r.URL) })
@@ -138,8 +138,8 @@ func round(t testing.TB, asker *Asker, listing Listing) Reading {
 	return fleet.Reading(noon, Wanted{})
 }
 
-// An agent that hangs costs its deadline, and no more are asked at a time than
-// is allowed.
+// An agent that hangs takes its deadline, and the number of concurrent requests
+// is bounded.
 func TestRoundWithHangingAgents(t *testing.T) {
 	var listing Listing
 	var now, most atomic.Int32
@@ -163,7 +163,7 @@ func TestRoundWithHangingAgents(t *testing.T) {
 	}
 }
 
-// What is asked is what is wanted, with the password of the address.
+// The request is for the selected namespaces, with the password of the address.
 func TestRequest(t *testing.T) {
 	asked := make(chan *http.Request, 2)
 	to := testAgent(t, "a", func(w http.ResponseWriter, r *http.Request) {
@@ -180,12 +180,13 @@ func TestRequest(t *testing.T) {
 	if request.URL.String() != "/prefix/api/v1/claims?namespace=team+a&namespace=b" || user != "me" || password != "hunter2" {
 		t.Errorf("asked %s as %s:%s", request.URL, user, password)
 	}
-	if len(reading.Failures) != 1 || !strings.Contains(reading.Failures[0].Error, "404") { // says knows no prefix
+	if len(reading.Failures) != 1 || !strings.Contains(reading.Failures[0].Error, "404") { // answers has no prefix
 		t.Errorf("%+v", reading)
 	}
 }
 
-// The cluster role says who waits; if it cannot, that is said.
+// The pending claims are those of the cluster role; if it cannot be read, that
+// is reported.
 func TestWaiting(t *testing.T) {
 	cluster := testAgent(t, "cluster", answers(withReplies(t, "pending.json")))
 	reading := round(t, asker(t), Listing{Cluster: &cluster})
@@ -203,7 +204,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A round that is ended ends at once, and blames nobody.
+// A round that is cancelled ends at once, without failures of agents.
 func TestRoundEndsWithContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	asked := make(chan struct{}, 1)

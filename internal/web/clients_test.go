@@ -39,7 +39,8 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// A site whose name is made to stand for this machine reads nothing.
+// A site whose name resolves to this machine cannot read anything (DNS
+// rebinding).
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	config := testConfig(t)

@@ -121,9 +121,9 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline and Read end connections that ask nothing for idleTimeout, in
-// place of net/http, which keeps all of an HTTP/2 connection in memory for as
-// long as its IdleTimeout after the connection was closed with requests in
+// SetReadDeadline and Read end connections without a request for idleTimeout,
+// in place of net/http, which keeps all of an HTTP/2 connection in memory for
+// as long as its IdleTimeout after the connection was closed with requests in
 // flight.
 func (c *connection) SetReadDeadline(deadline time.Time) error {
 	c.idle.Store(deadline.IsZero())

@@ -61,7 +61,7 @@ func TestDeadlinesOfWrites(t *testing.T) {
 	}
 }
 
-// A connection that asks nothing ends, and one that does ask goes on.
+// A connection without requests is closed, and one with requests is not.
 func TestIdleConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -72,7 +72,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			go func() { _, _ = theirs.Write([]byte("x")) }() // what fails, Read says
+			go func() { _, _ = theirs.Write([]byte("x")) }() // Read reports failures
 			if _, err := limited.Read(make([]byte, 1)); err != nil {
 				t.Fatalf("a connection that asks: %v", err)
 			}

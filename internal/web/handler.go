@@ -86,7 +86,7 @@ func metricsHandler(config Config) http.Handler {
 }
 
 // scrapeKey is the same for scrapes that get the same page: what promhttp
-// negotiates, and the compression. There are few, whatever clients ask for.
+// negotiates, and the compression. There are few, whatever clients request.
 // Scrapes of some families alone (name[]) have none.
 func scrapeKey(r *http.Request) string {
 	if r.URL.RawQuery != "" {

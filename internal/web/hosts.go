@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// clusterSuffixes end names that only a cluster's or a local resolver knows. No
-// site on the internet can have such a name.
+// clusterSuffixes are the ends of names that only a cluster's or a local
+// resolver resolves. No site on the internet can have such a name.
 var clusterSuffixes = []string{".svc", ".cluster.local", ".local", ".internal", ".localhost"} //nolint:gochecknoglobals // a table
 
 // knownHosts keeps sites on the internet from reading the pages through a
-// person's browser: a site whose name is made to stand for 127.0.0.1 reads what a
-// port-forward or the demo serves there (DNS rebinding). A request that comes by
-// the loopback interface must name an address, a name without dots, a name of a
-// cluster, or one of the given names. Other interfaces are not asked: whoever
-// can reach them needs no browser. One that names a page of another site as its
-// origin is refused everywhere.
+// user's browser: a site whose name resolves to 127.0.0.1 reads what a
+// port-forward or the demo serves there (DNS rebinding). A request that comes
+// by the loopback interface must name an address, a name without dots, a name
+// of a cluster, or one of the given names. Other interfaces are not asked:
+// whoever can reach them needs no browser. One that names a page of another
+// site as its origin is refused everywhere.
 func knownHosts(allowed []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)

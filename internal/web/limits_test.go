@@ -204,7 +204,7 @@ func TestSlots(t *testing.T) {
 	for _, client := range []string{"a", "a", "b"} {
 		bounded.leave(client)
 	}
-	// An address of this machine stands for many clients.
+	// An address of this machine represents many clients.
 	local := 0
 	for range 5 {
 		if bounded.enter("127.0.0.1") {

@@ -13,9 +13,9 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// listen opens what the flags name, as the toolkit's ListenAndServe would, but
-// before anything is served: a port in use is told at once, and port 0 can be
-// looked up.
+// listen opens the listeners of the flags, as the toolkit's ListenAndServe
+// does, but before anything is served: a port in use is reported at once, and
+// port 0 can be looked up.
 func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
 		return inherit()

@@ -69,8 +69,9 @@ func checkAnswers(t *testing.T, request []byte, from *bufio.Reader) {
 			}
 			return
 		}
-		// A HEAD's answer has no body: what was asked for is not known here, but the
-		// next answer is found all the same, as no body of ours begins with HTTP/.
+		// A HEAD's answer has no body: the request is not known here, but the
+		// next answer is found all the same, as no body of ours begins with
+		// HTTP/.
 		method := http.MethodGet
 		if strings.Contains(string(request), http.MethodHead) {
 			method = http.MethodHead

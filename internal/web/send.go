@@ -11,9 +11,10 @@ import (
 // writes bounds the pages that are being written: their number, and the bytes
 // that they keep in memory, where a page that is written to several clients
 // counts once. Beyond a bound, a new write ends another one, so that clients
-// which do not read keep nobody from an answer: one of the client address with
-// the most bytes to come; of these first one of a connection that has never
-// taken a whole page; of these the one that has taken nothing for longest.
+// that do not read do not prevent answers to others: one of the client address
+// with the most bytes to come; of these first one of a connection that has
+// never taken a whole page; of these the one that has taken nothing for
+// longest.
 type writes struct {
 	most             int // writes
 	mostOfConnection int // of HTTP/2

@@ -1,6 +1,7 @@
-// Package web serves the handlers that it is given: metrics, pages, probes,
-// and on request the profiler. It knows no role. TLS, basic authentication
-// and the kinds of listeners are those of Prometheus' exporter-toolkit.
+// Package web serves the handlers that it is given: metrics, pages, probes, and
+// on request the profiler. It does not depend on a role. TLS, basic
+// authentication and the kinds of listeners are those of Prometheus'
+// exporter-toolkit.
 package web
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/ratelog"
 )
 
-// Config says what to serve and where.
+// Config configures what to serve and where.
 type Config struct {
 	Flags *toolkit.FlagConfig // addresses, systemd sockets, TLS and basic authentication
 	Log   *slog.Logger
@@ -31,7 +32,7 @@ type Config struct {
 	AddressFlag string                  // that the addresses are from, for errors; empty: --web.listen-address
 	MetricsPath string                  // where Metrics are served
 	Metrics     prometheus.Gatherer     // must be cheap and safe for concurrent use
-	Registry    prometheus.Registerer   // counts scrapes by outcome; nil: nobody counts
+	Registry    prometheus.Registerer   // counts scrapes by outcome; nil: they are not counted
 	Pages       map[string]http.Handler // by path; "/" is the front page alone
 	Healthy     func() error            // nil while the process needs no restart
 	Ready       func() error            // nil once there is something to serve

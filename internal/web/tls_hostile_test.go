@@ -37,8 +37,8 @@ func secured(t *testing.T, text string) (address, folder string, pool *x509.Cert
 	return strings.TrimPrefix(base, "http://"), folder, pool
 }
 
-// shaken is the state of a new connection, or why there is none. A server that
-// wants a certificate says so only when it is read from.
+// shaken returns the state of a new connection, or why there is none. A server
+// that requires a certificate reports that only on the first read.
 func shaken(t *testing.T, address string, config *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	connection, err := tls.Dial("tcp", address, config)
@@ -104,7 +104,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 	}
 }
 
-// Whoever has no certificate of the documented CA gets nothing.
+// Clients without a certificate of the documented CA are refused.
 func TestDocumentedClientCertificates(t *testing.T) {
 	path, pool := selfSigned(t)
 	folder := filepath.Dir(path)
@@ -185,8 +185,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// A client that opens streams and resets them at once, thousands of times,
-// keeps nobody else from an answer.
+// A client that opens streams and resets them at once, thousands of times, does
+// not prevent answers to others.
 func TestRapidReset(t *testing.T) {
 	address, _, pool := secured(t, "tls_server_config: {cert_file: FOLDER/tls.crt, key_file: FOLDER/tls.key}\n")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -11,10 +11,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when the documents of internal/page were made.
+// noon is the time of the documents of internal/page.
 var noon = time.Unix(1795168800, 0).UTC()
 
-// document is an answer as agents give it: the golden ones of internal/page.
+// withReplies returns an agent's answer: a golden document of internal/page.
 func withReplies(t testing.TB, name string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("../page/testdata", name))
@@ -24,7 +24,7 @@ func withReplies(t testing.TB, name string) []byte {
 	return body
 }
 
-// claims is what an agent says at noon.
+// claims returns an agent's answer at noon.
 func claims(t testing.TB, name string) Answer {
 	t.Helper()
 	answer, err := decodeClaims(withReplies(t, name), noon)
@@ -34,7 +34,8 @@ func claims(t testing.TB, name string) Answer {
 	return answer
 }
 
-// scene is what three agents and the cluster role say; a fourth is silent.
+// testReading returns the reading of three agents and the cluster role; a
+// fourth agent does not answer.
 func testReading(t testing.TB) Reading {
 	t.Helper()
 	fleet := NewFleet()
