@@ -16,7 +16,8 @@ const (
 	benchmarkWaiting = 1000
 )
 
-// gpus publishes eight devices of a node with what NVIDIA's driver says of its.
+// gpus publishes eight devices of a node with the attributes of NVIDIA's
+// driver.
 func (w *testCluster) gpus(node int) *resourcev1.ResourceSlice {
 	name := fmt.Sprintf("node-%05d", node)
 	var devices []resourcev1.Device
@@ -31,9 +32,10 @@ func (w *testCluster) gpus(node int) *resourcev1.ResourceSlice {
 }
 
 // bigCluster has 80,000 devices, of which each node's first five are held, and
-// 1,000 pods that wait for claims of so many different specifications. None of
-// them can be allocated; a third fails by counts, a third by constraints, so
-// that the allocator is asked on 50 nodes twice, a third on one node alone.
+// 1,000 pods that are pending for claims of as many different specifications.
+// None of them can be allocated; a third fails by counts, a third by
+// constraints, so that the allocator runs on 50 nodes twice, a third on one
+// node only.
 func bigCluster(b *testing.B, specifications int) (*testCluster, []dra.Question) {
 	w := newTestCluster(b)
 	w.class("gpu", `device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'`)
@@ -107,8 +109,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used: on a busy machine time that
-// passes says little.
+// processorTime is the CPU time of the process: on a busy machine elapsed time
+// is not meaningful.
 func processorTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -150,7 +150,7 @@ func deviceRequest(name string, count int64, expressions ...string) resourcev1.D
 	return resourcev1.DeviceRequest{Name: name, Exactly: exactly}
 }
 
-// either asks for one of several; each is made by deviceRequest.
+// either requests one of several alternatives; each is made by deviceRequest.
 func either(name string, alternatives ...resourcev1.DeviceRequest) resourcev1.DeviceRequest {
 	list := resourcev1.DeviceRequest{Name: name}
 	for _, a := range alternatives {
@@ -179,8 +179,8 @@ func (w *testCluster) claim(name string, spec resourcev1.ResourceClaimSpec) *res
 	return claim
 }
 
-// allocate has upstream's allocator allocate the claim on the node, and says
-// whether it could.
+// allocate runs upstream's allocator for the claim on the node, and reports
+// whether it succeeded.
 func (w *testCluster) allocate(claim *resourcev1.ResourceClaim, node string) bool {
 	w.t.Helper()
 	results, err := w.allocator().Allocate(context.Background(), w.nodeNamed(node), []*resourcev1.ResourceClaim{claim})
@@ -211,7 +211,8 @@ func (w *testCluster) nodeNamed(name string) *corev1.Node {
 	return nil
 }
 
-// question asks for the claims by name, each by a reference of the same name.
+// question returns a question about the claims by name, each with a reference
+// of the same name.
 func question(claims ...string) dra.Question {
 	q := dra.Question{Pod: dra.PodRef{Namespace: testNamespace, Name: "pod"}, PodUID: "pod-uid"}
 	for _, claim := range claims {

@@ -70,8 +70,8 @@ func removals(r request, causes map[dra.Stage][]inventory.Cause) []dra.Removal {
 	return all
 }
 
-// because returns why a stage removes devices: what the request says, else what
-// is true of the devices.
+// because returns why a stage removes devices: by the request, else by
+// properties of the devices.
 func because(r request, stage dra.Stage, cause inventory.Cause) string {
 	switch stage {
 	case dra.StageClass:
@@ -129,7 +129,7 @@ func bestNodes(pod podClaims, requests []request, counts []inventory.Count, foun
 	return nodes
 }
 
-// missing says what is missing on a node, "" if nothing is.
+// missing returns what is missing on a node, "" if nothing is.
 func missing(pod podClaims, requests []request, counts []inventory.Count, found claimDiagnosis, node string) string {
 	if found.fits == node {
 		return ""

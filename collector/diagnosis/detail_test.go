@@ -283,7 +283,7 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// A claim for which the allocator would search for longer than anybody waits.
+// A claim for which the allocator's search would not end in reasonable time.
 func TestEndlessSearch(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)

@@ -72,7 +72,7 @@ func (d *Diagnoser) Costs() []dra.DiagnosisCost {
 }
 
 // Changed receives a value after Verdicts has changed, or the selectors of
-// device classes have been evaluated; one value may stand for several changes.
+// device classes have been evaluated; one value may represent several changes.
 func (d *Diagnoser) Changed() <-chan struct{} { return d.mailbox.changed }
 
 // Run answers questions until the context is done, whose error it returns.

@@ -33,7 +33,7 @@ func running(t *testing.T, j *Diagnoser) {
 	})
 }
 
-// await waits until the verdicts are as they should be.
+// await waits until the verdicts are as expected.
 func await(t *testing.T, j *Diagnoser, what string, ok func([]dra.Verdict) bool) []dra.Verdict {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -63,8 +63,9 @@ func questionOf(pod string, claims ...string) dra.Question {
 	return q
 }
 
-// What is asked is answered, follows the inventory, and goes with its question.
-func TestRunFollows(t *testing.T) {
+// Questions have verdicts, which follow the inventory and are removed with
+// their question.
+func TestRunAnswersQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestCluster(t)
 		w.node("n1", nil)
@@ -98,8 +99,8 @@ func (q *queue) verdicts() []dra.Verdict {
 	return verdicts
 }
 
-// longAgo has the queue take in what is asked though there is something in it.
-func (q *queue) longAgo() { q.refreshed = clock.Instant{Elapsed: -time.Hour} }
+// expireRefresh makes the queue take new questions though it is not empty.
+func (q *queue) expireRefresh() { q.refreshed = clock.Instant{Elapsed: -time.Hour} }
 
 // drain gives turns until there is nothing to do, or the limit is reached, and
 // returns how many diagnoses came to their end.
@@ -119,7 +120,7 @@ func (q *queue) drain(t *testing.T, limit int) int {
 }
 
 // If what a pod requests changes, its verdict stays until there is another.
-func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
+func TestVerdictsStayUntilReplaced(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu")
 	w.claim("a", spec(deviceRequest("main", 1)))
@@ -138,7 +139,7 @@ func TestVerdictsStayUntilThereAreOthers(t *testing.T) {
 		t.Errorf("before it is diagnosed again: %q", got)
 	}
 	j.Ask([]dra.Question{questionOf("p", "b")})
-	d.longAgo()
+	d.expireRefresh()
 	d.refresh()
 	d.publish()
 	if got := reasons(j.Verdicts()); got != "" {
@@ -270,8 +271,8 @@ func TestPublishesOnlyChanges(t *testing.T) {
 	}
 }
 
-// The allocator sees what is published now, though it has been asked about the
-// node before.
+// The allocator uses the present slices, even if it has run for the node
+// before.
 func TestSearchesNodesAgain(t *testing.T) {
 	w := newTestCluster(t)
 	w.node("n1", nil)
@@ -328,7 +329,7 @@ func TestQueueOrder(t *testing.T) {
 	diagnose(2)
 	w.class("another") // concerns all
 	j.Ask(questions)
-	d.longAgo()
+	d.expireRefresh()
 	d.refresh()
 	diagnose(4)
 	if want := "ab" + "cd" + "ab"; diagnosed != want {
@@ -347,7 +348,7 @@ func working(each time.Duration) clock.Clock {
 }
 
 // However much changes, Run takes no more than its share of the time.
-func TestRunKeepsItsBudget(t *testing.T) {
+func TestRunBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestCluster(t)
 		w.node("n1", nil)

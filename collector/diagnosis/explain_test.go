@@ -417,7 +417,7 @@ func (w *testCluster) partitioned(node string, n int) {
 	w.slice(slice)
 }
 
-// memoryOf asks for so much memory of a shared device.
+// memoryOf requests this much memory of a shared device.
 func memoryOf(amount string) resourcev1.ResourceClaimSpec {
 	s := spec(deviceRequest("main", 1))
 	s.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{
@@ -433,7 +433,7 @@ func (w *testCluster) shareOf(name, amount, node string) {
 	}
 }
 
-// extended asks for an extended resource; class gpu is example.com/gpu.
+// extended requests an extended resource; class gpu is example.com/gpu.
 func (w *testCluster) extended(name string, amount int64) dra.Question {
 	resourceName := "example.com/gpu"
 	w.classes[0].Spec.ExtendedResourceName = &resourceName

@@ -14,7 +14,7 @@ type mailbox struct {
 
 	mu        sync.Mutex
 	questions []dra.Question
-	asks      uint64 // calls of ask
+	sent      uint64 // calls of ask
 	verdicts  []dra.Verdict
 	costs     []dra.DiagnosisCost
 }
@@ -26,7 +26,7 @@ func newMailbox() *mailbox {
 func (m *mailbox) ask(questions []dra.Question) {
 	m.mu.Lock()
 	m.questions = questions
-	m.asks++
+	m.sent++
 	m.mu.Unlock()
 	notify(m.asked)
 }
@@ -35,7 +35,7 @@ func (m *mailbox) ask(questions []dra.Question) {
 func (m *mailbox) open() ([]dra.Question, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.questions, m.asks
+	return m.questions, m.sent
 }
 
 func (m *mailbox) publish(verdicts []dra.Verdict) {

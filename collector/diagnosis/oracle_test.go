@@ -104,7 +104,7 @@ func tolerateAll(s *resourcev1.ResourceClaimSpec) {
 	}
 }
 
-// ask gives the claim to the inventory and asks about it.
+// ask adds the claim to the inventory and returns a question about it.
 func (w *testCluster) ask(claim *resourcev1.ResourceClaim) dra.Question {
 	w.inventory.Claim(testNamespace, claim.Name, claim.DeepCopy())
 	return question(claim.Name)
@@ -232,7 +232,8 @@ func randomDevice(random *rand.Rand, i int, partitioned bool) resourcev1.Device 
 	return d
 }
 
-// randomQuestion asks about one to three claims that are not allocated.
+// randomQuestion returns a question about one to three claims that are not
+// allocated.
 func (w *testCluster) randomQuestion(random *rand.Rand) (dra.Question, []*resourcev1.ResourceClaim) {
 	var names []string
 	var claims []*resourcev1.ResourceClaim

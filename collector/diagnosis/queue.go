@@ -27,8 +27,7 @@ const (
 	mostSuspended = 8
 )
 
-// queue is what Run has been asked, and what of it is diagnosed next. It belongs
-// to Run's goroutine.
+// queue is the questions, and the order of their diagnoses.
 type queue struct {
 	options  Options
 	mailbox  *mailbox

@@ -89,9 +89,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-// Of the namespaces that ask for the same thing the one pays that has been
-// charged least.
-func TestTheLeastChargedPays(t *testing.T) {
+// Of the namespaces with the same specification, the one with the least charged
+// work is charged.
+func TestLeastChargedNamespaceIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestCluster(t)
 		w.node("n1", nil)

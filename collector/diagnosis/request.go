@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
 )
 
-// claimName is the format of the names that the allocator sees of claims, and
-// names in its errors.
+// claimName is the format of the claim names that the allocator gets, and has
+// in its errors.
 const claimName = "\x00claim-%d\x00"
 
 // podClaims is what a pod requests, as far as it is known. Pods whose claims
@@ -197,7 +197,7 @@ func (o podClaims) selectors() []*nodeaffinity.NodeSelector {
 	return all
 }
 
-// names replaces the names that the allocator sees of claims by the pod's own.
+// names replaces the allocator's names of claims by the pod's own.
 func (o podClaims) names(q dra.Question) *strings.Replacer {
 	var pairs []string
 	for i := range o.claims {

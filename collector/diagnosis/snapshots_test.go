@@ -108,7 +108,7 @@ func TestSnapshotsAgain(t *testing.T) {
 }
 
 // Without permission to read nodes those that slices name will do.
-func TestNodesThatCannotBeRead(t *testing.T) {
+func TestUnreadableNodes(t *testing.T) {
 	w := newTestCluster(t)
 	w.class("gpu", `device.driver == "d"`)
 	w.pool("d", "n1", devicesNamed(2)...)

@@ -17,9 +17,7 @@ type Change struct {
 	Trouble *Trouble
 }
 
-// Synced says which collections were known as a whole. A collection stays so
-// while its watch is interrupted; one that cannot be read (without permission,
-// or because it is not served) never is.
+// Synced records which collections are known as a whole.
 type Synced struct {
 	Claims, Pods, Slices, Classes, Nodes, Events bool
 }

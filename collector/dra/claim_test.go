@@ -6,7 +6,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-func TestAClaimIsHeldByThePodsThatItIsReservedFor(t *testing.T) {
+func TestReservedPodsHoldClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		consumers []dra.Consumer
 		want      bool

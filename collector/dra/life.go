@@ -24,7 +24,7 @@ type ClaimLife struct {
 	Results     []AllocatedDevice
 	Binding     Binding
 	// BindingSince is when the last of the conditions became true that make it
-	// done, or the one that makes it failed, as whoever wrote them says.
+	// done, or the one that makes it failed, by the writer's clock.
 	BindingSince time.Time
 	ReservedFor  []Consumer
 	Finalizers   []string // the first few of many; that of Kubernetes always
@@ -38,7 +38,7 @@ type AllocatedDevice struct {
 	AdminAccess bool
 }
 
-// Binding says how it is with the conditions for which a pod waits between the
+// Binding is the state of the conditions that a pod waits for between the
 // allocation of its claim and being bound to a node (KEP-5007).
 type Binding uint8
 
@@ -50,7 +50,7 @@ const (
 	BindingFailed // a failure condition of some device is true
 )
 
-// DeviceClassMultiple stands for the class of a claim that has several.
+// DeviceClassMultiple is the class of a claim that has several.
 const DeviceClassMultiple = "multiple"
 
 // Class is the device class of the claim: of what was allocated once it is,
@@ -96,7 +96,7 @@ type PodLife struct {
 	Group    string // name of its PodGroup; empty without one
 
 	Claims   []PodClaim       // those of its spec, then the one for extended resources
-	Extended map[string]int64 // what it asks of extended resources, by name; only with a domain
+	Extended map[string]int64 // requested extended resources, by name; only those with a domain
 
 	Scheduled time.Time // PodScheduled became true
 	Sandbox   time.Time // PodReadyToStartContainers became true, if it is
@@ -111,9 +111,9 @@ type PodLife struct {
 type NodeLife struct {
 	Name string
 
-	// SandboxPrompt says that the kubelet tells at once when a pod's sandbox
+	// SandboxPrompt means that the kubelet reports at once when a pod's sandbox
 	// is ready, as it does from Kubernetes 1.36 on: only then preparation and
-	// start can be told apart.
+	// start can be distinguished.
 	SandboxPrompt bool
 }
 
@@ -124,9 +124,9 @@ type Group struct {
 	Claims []PodClaim
 }
 
-// Trouble is an event that tells of a claim's trouble: that a claim could not
-// be made from its template (FailedResourceClaimCreation, by the controller
-// manager) or that devices could not be prepared
+// Trouble is a Kubernetes event about a problem of a claim: that a claim could
+// not be created from its template (FailedResourceClaimCreation, by the
+// controller manager) or that devices could not be prepared
 // (FailedPrepareDynamicResources, by the kubelet).
 type Trouble struct {
 	Name    string // of the event's object, with its namespace: one counts on
@@ -141,7 +141,7 @@ type Trouble struct {
 // TroubleKind is a kind of events.
 type TroubleKind uint8
 
-// The two kinds that tell of claims.
+// The two kinds of events about claims.
 const (
 	TroubleCreation TroubleKind = iota
 	TroublePreparation

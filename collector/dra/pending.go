@@ -2,14 +2,15 @@ package dra
 
 import "time"
 
-// Question asks why the claims of one pod cannot be allocated.
+// Question is a request to diagnose why the claims of one pod cannot be
+// allocated.
 type Question struct {
 	Pod    PodRef
 	PodUID string
 	Asked  []Asked
 }
 
-// Asked is what one waiting reference of a pod asks for: a claim that exists,
+// Asked is what one pending reference of a pod requests: a claim that exists,
 // else the template from which it will be made, else amounts of an extended
 // resource.
 type Asked struct {
@@ -26,17 +27,16 @@ type Verdict struct {
 	PodClaim string
 	Version  uint64 // of the inventory that was looked at
 
-	// Reason is what speaks against the allocation as far as devices go,
-	// ReasonNone where nothing does.
+	// Reason is why devices prevent the allocation, ReasonNone if they do not.
 	Reason  PendingReason
 	Message string // one sentence: which request, which stage, how many of how many
 	Funnel  []RequestFunnel
-	Detail  *Detail // only where it was asked for
+	Detail  *Detail // only if requested
 }
 
 // DiagnosisCost is how much work diagnoses have taken for one namespace since
-// the exporter started. The empty namespace stands for device classes, and for
-// all namespaces that have no entry of their own.
+// the exporter started. The empty namespace is for device classes, and for all
+// namespaces without an entry.
 type DiagnosisCost struct {
 	Namespace string
 	Took      time.Duration
@@ -70,7 +70,7 @@ func (s Stage) String() string {
 	return [Stages]string{"published", "class", "selectors", "untainted", "free", "best_node"}[s]
 }
 
-// PendingReason says why a reference waits, out of a closed set.
+// PendingReason is why a reference is pending, out of a closed set.
 type PendingReason string
 
 // The closed set, and the reason of what does not wait or is not known to.
@@ -182,7 +182,7 @@ type Removal struct {
 	Stage    Stage
 	Count    int
 	Because  string // the expression, the taint, "held", BecauseIncomplete
-	Taint    *Taint // at StageUntainted; nil: it stands for several that are not told one by one
+	Taint    *Taint // at StageUntainted; nil: several taints that are not listed
 	Rule     string // the DeviceTaintRule that the taint comes from; empty: slices
 	Examples []DeviceID
 }
@@ -198,7 +198,7 @@ type Holder struct {
 	Devices []DeviceID
 }
 
-// NodeVerdict says of one node why the claims do not fit there.
+// NodeVerdict is why the claims do not fit on one node.
 type NodeVerdict struct {
 	Node    string
 	Free    map[string]int // by request

@@ -16,16 +16,15 @@ type Pod struct {
 	OwnerKind string // of the controller; empty without one
 	OwnerName string
 
-	Labels []string // values of the labels that were asked for, in their order
+	Labels []string // values of the configured labels, in their order
 
 	Claims     []PodClaim
 	Containers []Container
-	Health     []ResourceHealth // what the kubelet says of the devices
+	Health     []ResourceHealth // the kubelet's reports on the devices
 }
 
-// ResourceHealth is the kubelet's word on a device that a container of a pod
-// was given: an entry of allocatedResourcesStatus in the container's status
-// (KEP-4680).
+// ResourceHealth is the kubelet's report on a device of a container: an entry
+// of allocatedResourcesStatus in the container's status (KEP-4680).
 type ResourceHealth struct {
 	PodClaim   string // the claim's name within the pod
 	Request    string // empty: of whichever request
@@ -48,8 +47,8 @@ type Container struct {
 	Uses []Use
 }
 
-// Use says that a container may use the devices of a claim's request: of
-// every request where Request is empty.
+// Use is a container's permission to use the devices of a claim's request; of
+// every request if Request is empty.
 type Use struct {
 	Claim   string // name of the ResourceClaim
 	Request string

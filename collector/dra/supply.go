@@ -4,7 +4,7 @@ package dra
 // did not change since the Supply before is shared with it.
 type Supply struct {
 	Version uint64          // of the inventory
-	Pools   []*PoolSupply   // sorted by driver and pool; a pointer that is the same tells that nothing changed
+	Pools   []*PoolSupply   // sorted by driver and pool; an equal pointer means that nothing changed
 	Classes []ClassSupply   // sorted by name; only those whose devices have been counted
 	Taints  []TaintCount    // sorted
 	Tainted []TaintedDevice // devices with any taint, sorted
@@ -20,7 +20,7 @@ type PoolSupply struct {
 	Node         string // empty where its devices are not one node's
 	Generation   int64
 	Slices       int  // of the newest generation; 0: all are gone, and something still holds a device of it
-	Complete     bool // as many slices as the pool says that it has
+	Complete     bool // as many slices as the pool's resourceSliceCount
 	Devices      [DeviceStates]int
 	Names        []string         // of the devices, sorted
 	Capacity     []CapacitySupply // of devices that several claims may share
@@ -54,9 +54,9 @@ type CapacitySupply struct {
 type ClassSupply struct {
 	Class            string
 	ExtendedResource string // empty without one
-	Counted          bool   // its selectors have been asked about all devices
+	Counted          bool   // its selectors have been evaluated for all devices
 	Devices          [DeviceStates]int
-	Error            string // why its selectors cannot be asked; empty when well
+	Error            string // why its selectors cannot be evaluated; empty if they can
 }
 
 // TaintCount counts devices of one pool that have the taint, from a slice or

@@ -380,7 +380,7 @@ func (w *testCluster) change() {
 	case 7:
 		w.node(pick(w, "n0", "n1", "n2"), map[string]string{"zone": pick(w, "a", "b")})
 	case 8:
-		if names := sorted(w.slices); len(names) > 0 { // only taints change, as when a driver finds a device sick
+		if names := sorted(w.slices); len(names) > 0 { // only taints change, as when a driver marks a device as unhealthy
 			s := w.slices[pick(w, names...)].DeepCopy()
 			for i := range s.Spec.Devices {
 				s.Spec.Devices[i].Taints = nil

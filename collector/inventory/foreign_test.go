@@ -10,7 +10,7 @@ import (
 )
 
 // Informers write while the reducer and the diagnoser read.
-func TestMayBeUsedFromManyGoroutines(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	w := newTestCluster(t, 7)
 	w.populate()
 	var readers sync.WaitGroup
@@ -52,7 +52,7 @@ func TestMayBeUsedFromManyGoroutines(t *testing.T) {
 
 // What comes over the wire, whatever it is, neither stops the inventory nor
 // makes an old state show through, and a slice is kept as it was.
-func FuzzTakesWhateverComes(f *testing.F) {
+func FuzzInventory(f *testing.F) {
 	w := newTestCluster(f, 3)
 	w.populate()
 	w.allocate("c9")
@@ -107,7 +107,7 @@ func FuzzTakesWhateverComes(f *testing.F) {
 	})
 }
 
-func TestValuesComeBackAsTheyWere(t *testing.T) {
+func TestAttributeValues(t *testing.T) {
 	for _, attribute := range []resourcev1.DeviceAttribute{
 		{IntValue: new(int64(-7))}, {BoolValue: new(true)}, {BoolValue: new(false)}, {StringValue: new("")}, {StringValue: new("i7")}, {VersionValue: new("1.2.3-rc.1")},
 		{IntValues: []int64{1, -1 << 63}}, {BoolValues: []bool{true, false}}, {StringValues: []string{"", "a", "b,c"}}, {VersionValues: []string{"1.0.0"}}, {StringValues: []string{}},

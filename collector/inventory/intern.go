@@ -4,8 +4,8 @@ import "strings"
 
 // textTable keeps each text once and assigns it a small number, so that devices
 // with the same attributes share them and can be compared by integers. A number
-// stands for its text while the text has users, and until the next sweep after
-// that.
+// is assigned to its text while the text has users, and until the next sweep
+// after that.
 type textTable struct {
 	numbers map[string]uint32
 	texts   []string // by number
@@ -55,8 +55,8 @@ func (t *textTable) sweepIfSparse() bool {
 	return true
 }
 
-// sweep removes the texts without users. A number may then stand for another
-// text: numbers that were remembered without acquire are invalid.
+// sweep removes the texts without users. A number may then be assigned to
+// another text: numbers that were remembered without acquire are invalid.
 func (t *textTable) sweep() {
 	for text, number := range t.numbers {
 		if t.users[number] == 0 {

@@ -189,8 +189,9 @@ func (inv *Inventory) Node(name string, published *corev1.Node) {
 }
 
 // Spec returns what a claim that is not allocated requests, or, if the claim is
-// "", what the claims of a template request. If that is not kept, it is nil, and
-// the refusal says in one sentence why. If it is not known, both are empty.
+// "", what the claims of a template request. If that is not kept, it is nil,
+// and the refusal is the reason in one sentence. If it is not known, both are
+// empty.
 func (inv *Inventory) Spec(namespace, claim, template string) (spec *resourcev1.ResourceClaimSpec, refusal string) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()

@@ -155,7 +155,7 @@ func (w *testCluster) unreachable(request Request) (n int) {
 
 // What OnNode gives is enough for the allocator: it does the same as with all
 // that there is.
-func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
+func TestAllocatorWithSupplyOfNode(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(8) {
 		w := newTestCluster(t, seed)
@@ -190,7 +190,7 @@ func TestANodesSupplyIsEnoughForTheAllocator(t *testing.T) {
 }
 
 // However a state came about, the supply is the same.
-func TestTheSupplyDoesNotDependOnHistory(t *testing.T) {
+func TestSupplyIsIndependentOfHistory(t *testing.T) {
 	for seed := range uint64(15) {
 		w := newTestCluster(t, seed)
 		w.populate()

@@ -86,8 +86,8 @@ func (p *pool) addAllocated(to *structured.AllocatedState) {
 }
 
 // updateCurrent finds the slices of the newest generation. Older ones are about
-// to be deleted. A pool is complete when it has as many slices as each of them
-// says.
+// to be deleted. A pool is complete when it has as many slices as each slice's
+// resourceSliceCount.
 func (p *pool) updateCurrent() {
 	p.current = nil
 	for _, s := range p.slices {

@@ -42,8 +42,8 @@ type path struct {
 	part   bool
 }
 
-// scope has the paths that variables of cel.bind stand for; nil for variables
-// that stand for something else.
+// scope has the paths that variables of cel.bind are bound to; nil for other
+// variables.
 type scope struct {
 	name string
 	path *path
@@ -157,7 +157,7 @@ func (p *projector) record(of *path, name string) {
 	p.reads.names = append(p.reads.names, of.kind+of.domain+"/"+name)
 }
 
-// pathOf returns the path that an expression stands for; nil: none.
+// pathOf returns the path of an expression; nil: none.
 func pathOf(e ast.Expr, in *scope) *path {
 	if e.Kind() == ast.IdentKind {
 		name := e.AsIdent()

@@ -126,7 +126,7 @@ func TestListsHoldersOfMostDevicesFirst(t *testing.T) {
 	}
 }
 
-func TestTellsWhichRequestsChange(t *testing.T) {
+func TestChangedRequests(t *testing.T) {
 	w := explained(t)
 	other := w.slices["c"].DeepCopy()
 	other.Name, other.Spec.Driver = "far", "net.example.com"
@@ -202,7 +202,7 @@ func TestTellsWhichRequestsChange(t *testing.T) {
 	}
 }
 
-func TestChoosesTheClassOfAnExtendedResourceAsTheSchedulerDoes(t *testing.T) {
+func TestClassOfExtendedResource(t *testing.T) {
 	inv := New()
 	put := func(name, extended string, created int64) {
 		c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(created, 0)}}
@@ -229,7 +229,7 @@ func TestChoosesTheClassOfAnExtendedResourceAsTheSchedulerDoes(t *testing.T) {
 	}
 }
 
-func TestKnowsFromWhereDevicesCanBeUsed(t *testing.T) {
+func TestNodesOfDevices(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("gpu")
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}}

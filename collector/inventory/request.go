@@ -128,7 +128,7 @@ type Cause struct {
 	Taint    dra.Taint      // at StageUntainted: one that is not tolerated
 	Rule     string         // the DeviceTaintRule that it comes from; empty: slices
 	NotFree  NotFree        // at StageFree
-	Others   int            // not 0: stands for so many taints that are not listed
+	Others   int            // not 0: the number of taints that are not listed
 }
 
 // Limits bounds an Explanation.

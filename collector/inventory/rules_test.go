@@ -71,8 +71,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A value may have any number, also that which stands for none.
-func TestNoValueIsTakenForAbsent(t *testing.T) {
+// A value may have any number, also the one used for no value.
+func TestAnyNumberIsAValue(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.inv.texts.acquire("bfalse") // number 0, as after a sweep
 	w.deviceClass("published", `has(device.attributes["gpu.example.com"].sick)`)
@@ -89,7 +89,7 @@ func TestNoValueIsTakenForAbsent(t *testing.T) {
 }
 
 // Results of devices that are gone say nothing of those that came after them.
-func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
+func TestOldResultsDoNotApplyToNewDevices(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("new", `device.attributes["gpu.example.com"].uuid.startsWith("GPU-0")`)
 	fleet(w, 3, 2, plain)
@@ -106,7 +106,7 @@ func TestOldResultsSayNothingOfNewDevices(t *testing.T) {
 }
 
 // A claim may be allocated again between two events.
-func TestTakesAnotherAllocationOfTheSameClaim(t *testing.T) {
+func TestReallocatedClaim(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.node("node-a", nil)
 	w.gpus("a", 2, sharable("one"), sharable("two"))

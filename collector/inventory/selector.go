@@ -390,7 +390,7 @@ func (ss *selectorStore) setResults(chain []*selector, b *block, next *batch) {
 // record remembers the outcomes of the first evaluations of a batch.
 func (ss *selectorStore) record(done *batch, outcomes []outcome) {
 	if done.sweeps != ss.texts.sweeps {
-		return // the keys may stand for something else
+		return // the keys may be something else
 	}
 	ss.evaluated += uint64(len(outcomes))
 	evaluations := done.evaluations[:len(outcomes)]

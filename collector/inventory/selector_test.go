@@ -165,7 +165,7 @@ func plain(pool, index int) resourcev1.Device {
 	}
 }
 
-func TestEvaluatesOncePerWhatASelectorReads(t *testing.T) {
+func TestEvaluatesOncePerProjection(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
 		want       int
@@ -192,7 +192,7 @@ func TestEvaluatesOncePerWhatASelectorReads(t *testing.T) {
 	}
 }
 
-func TestASliceWhoseTaintsChangeIsNotEvaluatedAgain(t *testing.T) {
+func TestTaintChangeIsNotEvaluatedAgain(t *testing.T) {
 	w := newTestCluster(t, 1)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-0-1"`)
 	fleet(w, 1, 3, plain)
@@ -236,7 +236,7 @@ func TestSweepsUnusedTextsAndClearsMemos(t *testing.T) {
 	}
 }
 
-func TestReportsSelectorsThatFail(t *testing.T) {
+func TestFailingSelectors(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 2, 3, plain)
 	w.deviceClass("careless", `device.attributes["other.example.com"].model == "A"`)
@@ -288,7 +288,7 @@ func costly() string {
 	return strings.Repeat(ten+`.all(x, `, 6) + `device.driver != ""` + strings.Repeat(`)`, 6)
 }
 
-func TestABrokenAttributeFailsEverySelector(t *testing.T) {
+func TestBrokenAttribute(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 1, 3, func(pool, index int) resourcev1.Device {
 		d := plain(pool, index)
@@ -330,7 +330,7 @@ func TestStopsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
+func TestSelectorsWithoutClass(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 1, 3, plain)
 	w.deviceClass("any", `device.driver != ""`)
@@ -348,7 +348,7 @@ func TestKeepsFewSelectorsThatNoClassHas(t *testing.T) {
 	}
 }
 
-func TestClassesAreCountedOnceTheirSelectorsAreEvaluated(t *testing.T) {
+func TestClassesAreCountedAfterEvaluation(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 45, 128, plain)
 	w.deviceClass("one", `device.attributes["gpu.example.com"].uuid == "GPU-3-7"`)
@@ -381,7 +381,7 @@ func TestClassesAreCountedOnceTheirSelectorsAreEvaluated(t *testing.T) {
 
 // A selector is evaluated for a device only if all before it select the device:
 // those of the class first.
-func TestSelectorsAreEvaluatedForWhatEarlierOnesLeave(t *testing.T) {
+func TestSelectorsAreEvaluatedInOrder(t *testing.T) {
 	w := newTestCluster(t, 1)
 	fleet(w, 6, 100, plain) // three pools of model A
 	w.deviceClass("models", `device.attributes["gpu.example.com"].model == "A"`)

@@ -98,7 +98,7 @@ func stateText(devices [dra.DeviceStates]int) string {
 	return fmt.Sprintf("%d allocated, %d free, %d unavailable", devices[dra.DeviceAllocated], devices[dra.DeviceFree], devices[dra.DeviceUnavailable])
 }
 
-func TestCountsSnapshotsOfARealCluster(t *testing.T) {
+func TestSupplyOfSnapshots(t *testing.T) {
 	for _, name := range []string{"01-round1", "03-driver-down-slices-wiped", "07b-example-drivers-all", "09a-taintrule-none", "09b-taintrule-noexecute"} {
 		t.Run(name, func(t *testing.T) {
 			inv := New()
@@ -129,7 +129,7 @@ func compareGolden(t *testing.T, path string, got []byte) {
 
 // The kubelet deletes the slices of a driver that is down, while claims still
 // hold its devices: the pool stays, where it was, with nothing to give.
-func TestAPoolWhoseSlicesAreGoneStaysWhileItsDevicesAreHeld(t *testing.T) {
+func TestPoolWithoutSlicesStaysWhileHeld(t *testing.T) {
 	inv := New()
 	readSnapshot(t, "02-driver-down-allocated-not-prepared").apply(inv)
 	before := supplyOf(inv).Pools[0]
@@ -147,7 +147,7 @@ func TestAPoolWhoseSlicesAreGoneStaysWhileItsDevicesAreHeld(t *testing.T) {
 	}
 }
 
-func TestKnowsTheObjectsOfASnapshot(t *testing.T) {
+func TestObjectsOfSnapshot(t *testing.T) {
 	inv := New()
 	captured := readSnapshot(t, "09a-taintrule-none")
 	captured.apply(inv)

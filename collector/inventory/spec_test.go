@@ -172,8 +172,8 @@ func TestClaimsOfOneTemplateShareItsSpecification(t *testing.T) {
 	}
 }
 
-// TestSpecificationsComeAndGo in any order, and the budget is right.
-func TestSpecificationsComeAndGo(t *testing.T) {
+// TestSpecificationLifecycle adds and removes specifications in any order, and checks the budget.
+func TestSpecificationLifecycle(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 8))
 	inv := New()
 	for step := range 5000 {

@@ -16,8 +16,8 @@ import (
 // taintRules keeps the DeviceTaintRules.
 type taintRules map[string]*resourcev1.DeviceTaintRule
 
-// set applies the present state of a rule; nil: it is gone. It returns the state
-// before, and whether what the rule says has changed.
+// set applies the present state of a rule; nil: it is gone. It returns the
+// state before, and whether the rule has changed.
 func (t taintRules) set(name string, published *resourcev1.DeviceTaintRule) (old *resourcev1.DeviceTaintRule, changed bool) {
 	old = t[name]
 	if old != nil && published != nil && equality.Semantic.DeepEqual(old.Spec, published.Spec) {

@@ -9,7 +9,7 @@ import (
 
 // maxValue is how long a label value may be, in bytes. Kubernetes bounds names
 // at 253 bytes and attributes of devices at 64, vendors' libraries at about a
-// hundred: nothing that means well comes near.
+// hundred: legitimate values are far below.
 const maxValue = 1024
 
 // Bounded makes a foreign string fit to be a label value. Bytes that are not
@@ -17,7 +17,7 @@ const maxValue = 1024
 // the page. What is too long is cut, and a digest of all of it takes the place
 // of its end, so that two that differ stay two series.
 //
-// Labels are bounded already; histograms, which live elsewhere, are not.
+// Labels are bounded already; those of histograms are not.
 func Bounded(value string) string {
 	valid := strings.ToValidUTF8(value, "\uFFFD")
 	if len(valid) <= maxValue {

@@ -15,7 +15,7 @@ type Builder struct {
 }
 
 // NewBuilder returns a Builder that lets every family have at most limit rows
-// (0: as many as there are), but for the one that tells what the cap dropped.
+// (0: as many as there are), except for the one that counts dropped rows.
 func NewBuilder(limit int, uncapped *Family) *Builder {
 	return &Builder{limit: limit, uncapped: uncapped, dropped: make(map[*Family]float64)}
 }

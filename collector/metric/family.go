@@ -35,7 +35,7 @@ type Family struct {
 }
 
 // Labels is a set of label names and values that rows share. It is immutable
-// and is made once for as long as what it describes lives, not once a page.
+// and is made once for as long as its object exists, not once a page.
 type Labels struct {
 	pairs []*dto.LabelPair // sorted by name
 }
@@ -81,8 +81,8 @@ type Row struct {
 	Family *Family
 	Labels *Labels
 	Value  float64
-	// Start is when a counter that we accrue began at zero; the zero time
-	// where nobody knows (hardware lifetime counters) and for gauges.
+	// Start is when a counter of the exporter started at zero; the zero time if
+	// it is unknown (hardware lifetime counters) and for gauges.
 	Start time.Time
 	// Past marks an info row of what has ended: it is shown for as long as
 	// the counters that are joined with it.

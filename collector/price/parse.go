@@ -44,9 +44,9 @@ func Load(path string) (*Prices, error) {
 }
 
 // Parse decodes a price list in YAML: a currency, and prices in their order.
-// Nothing is passed over: keys that nobody knows, keys that are there twice,
-// values of another type, and rules that an earlier one keeps from ever being
-// asked are errors. The name is how errors call the text.
+// Nothing is ignored: unknown keys, duplicate keys, values of another type, and
+// rules that an earlier one makes unreachable are errors. Errors contain the
+// name.
 func Parse(name string, text []byte) (*Prices, error) {
 	prices, err := parse(text)
 	var misplaced *misplacedError

@@ -22,7 +22,7 @@ prices:
   - perHour: -0
 `
 
-func TestReadsAPriceList(t *testing.T) {
+func TestParse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "prices.yaml")
 	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestReadsAPriceList(t *testing.T) {
 	}
 }
 
-func TestAMissingFileIsNamed(t *testing.T) {
+func TestMissingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nowhere.yaml")
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("the error does not name the file: %v", err)
@@ -52,9 +52,9 @@ func TestAMissingFileIsNamed(t *testing.T) {
 	}
 }
 
-// TestRefusesWhatItDoesNotUnderstand: the error names the file and, where
+// TestParseErrors: the error names the file and, where
 // there is one, the line and the key.
-func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	prices := func(rule string) string { return "currency: EUR\nprices:\n  - " + rule + "\n" }
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":              {"", "prices.yaml: it is empty"},
@@ -113,7 +113,7 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-func TestDecimalNumbersAreDecimal(t *testing.T) {
+func TestDecimalNumbers(t *testing.T) {
 	for text, want := range map[string]float64{"010": 10, "1e2": 100, "+3": 3, "0.1": 0.1, ".5": 0.5, "0": 0, "1000000000000": 1e12} {
 		got, err := Parse("p", []byte("currency: EUR\nprices: [{perHour: "+text+"}]"))
 		if err != nil || got.Rules[0].PerHour != want {
@@ -156,9 +156,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTheDocumentedListIsOne reads the example of docs/cost.md, whose rules
+// TestDocumentedList reads the example of docs/cost.md, whose rules
 // must mean what is said beside them.
-func TestTheDocumentedListIsOne(t *testing.T) {
+func TestDocumentedList(t *testing.T) {
 	document, err := os.ReadFile("../../docs/cost.md")
 	if err != nil {
 		t.Fatal(err)

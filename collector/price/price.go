@@ -1,4 +1,4 @@
-// Package price says what an hour of a device costs.
+// Package price finds the price of an hour of a device.
 package price
 
 import "strings"
@@ -11,8 +11,8 @@ type Prices struct {
 }
 
 // Rule is a price and what it is for. Empty fields fit everything, but a
-// partition is only meant by a rule that names a profile or a device class.
-// In Model and Profile a * stands for any text, also for none.
+// partition is only meant by a rule that names a profile or a device class. In
+// Model and Profile a * matches any text, also an empty one.
 type Rule struct {
 	DeviceClass string
 	Model       string
@@ -20,8 +20,8 @@ type Rule struct {
 	PerHour     float64
 }
 
-// Device is what is asked for. What is unknown of it is empty, and then no
-// rule fits that names it.
+// Device is the device to find a price for. Unknown fields are empty, and do
+// not match rules that set them.
 type Device struct {
 	DeviceClass string // through which it is held; empty while it is free
 	Model       string // of a partition: of the device that it is cut from
@@ -59,7 +59,7 @@ func (r Rule) reachesWhole() bool { return r.Profile == "" }
 func (r Rule) reachesPartitions() bool { return r.Profile != "" || r.DeviceClass != "" }
 
 // covers reports whether the rule fits everything that the other one fits, so
-// that the other one is never asked where this one goes first.
+// that the other one is unreachable behind this one.
 func (r Rule) covers(other Rule) bool {
 	return (r.reachesWhole() || !other.reachesWhole()) &&
 		(r.reachesPartitions() || !other.reachesPartitions()) &&

@@ -2,7 +2,7 @@ package price
 
 import "testing"
 
-func TestTheFirstRuleThatFitsIsThePrice(t *testing.T) {
+func TestFirstMatchingRule(t *testing.T) {
 	prices := &Prices{Currency: "EUR", Rules: []Rule{
 		{DeviceClass: "gold", Model: "NVIDIA H100*", PerHour: 9},
 		{DeviceClass: "mig.nvidia.com", Profile: "1g.10gb", PerHour: 0.5},
@@ -42,7 +42,7 @@ func TestTheFirstRuleThatFitsIsThePrice(t *testing.T) {
 	}
 }
 
-func TestWithoutAListThereIsNoPrice(t *testing.T) {
+func TestWithoutList(t *testing.T) {
 	var prices *Prices
 	if got, known := prices.PerHour(Device{Model: "NVIDIA H100"}); known {
 		t.Errorf("no list says %v", got)

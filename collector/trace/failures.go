@@ -8,7 +8,7 @@ const (
 	FailedPodFailed    = "pod_failed"    // the pod ended, and no container of it had started
 	FailedClaimDeleted = "claim_deleted" // the claim was deleted
 
-	// Of a phase alone: the pod waits for the claim again.
+	// Of a phase only: the pod is pending for the claim again.
 	FailedBinding         = "binding_failed"   // a failure condition of a device became true
 	FailedReservationLost = "reservation_lost" // the reservation was removed for another reason
 )

@@ -1,6 +1,6 @@
-// Package trace is the vocabulary of a claim's way from waiting to running as
-// a trace: what the cluster role finds out of it and OTLP carries. It knows
-// nothing of either.
+// Package trace is the vocabulary of a claim's way from waiting to running as a
+// trace: as the cluster role builds it and OTLP carries it. It depends on
+// neither.
 package trace
 
 import (
@@ -55,8 +55,8 @@ type Trace struct {
 	Claim Claim
 	Pod   Pod
 	// Spans begin with that of PhaseReady, which covers the others; they follow
-	// in the order in which they began. A phase of which nobody knows when it
-	// began or ended is left out.
+	// in the order in which they began. A phase whose begin or end is unknown
+	// is left out.
 	Spans []Span
 	Lost  int // attempts that did not fit: those in the middle
 }
@@ -85,8 +85,9 @@ type Span struct {
 	Phase      string
 	Attempt    int // from 1: which allocation of the claim for this pod it belongs to
 	Begin, End Moment
-	// Failed says why the phase did not come to its end: a word of the closed
-	// set (FailedPodDeleted and its like), and a sentence. Both empty: it did.
+	// Failed is why the phase did not complete: a word of the closed set
+	// (FailedPodDeleted and its like), and a sentence. Both empty: it
+	// completed.
 	Failed, Message string
 	Events          []Event // in their order
 	Lost            int     // events that did not fit
@@ -104,8 +105,8 @@ func (s *Span) Name() string {
 // Moment is when something happened, how that is known, and how exactly.
 type Moment struct {
 	At time.Time // on the exporter's clock
-	// Evidence is "watch" where it was told as it happened, so that our own
-	// clock measured it, and "timestamp" where a server had written it down.
+	// Evidence is "watch" if a watch reported it as it happened, so that our
+	// own clock measured it, and "timestamp" if it is a server's timestamp.
 	Evidence string
 	Error    time.Duration // by how much At may be off, to either side; 0: milliseconds
 }
@@ -122,5 +123,5 @@ type Event struct {
 	At      time.Time
 	Name    string // EventPending, EventBinding, or that of the Kubernetes event
 	Reason  string // of the closed set of pending reasons, or of failures
-	Message string // the scheduler's, the kubelet's, the judge's
+	Message string // the scheduler's, the kubelet's, the diagnosis's
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
-// Agent is what one running exporter has answered.
+// Agent is the answers of one running exporter.
 type Agent struct {
-	URL     string // as people may see it
+	URL     string // without credentials
 	Asked   string // the same, with what is secret in it
-	Address string // that the URL's name stands for, where it stands for several
-	Ready   error  // nil: /-/ready says so
+	Address string // address of the URL's name, if it has several
+	Ready   error  // nil: /-/ready reports that it is ready
 	Page    Page
 	Error   error     // of the page: it is not there, or is no exporter's
-	At      time.Time // when the page was asked for
+	At      time.Time // when the page was requested
 	Took    time.Duration
 	Again   Answer // the page as it was a moment later
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// API is what was found of the API server.
+// API is the findings about the API server.
 type API struct {
-	Disabled    bool  // it is not wanted
-	ConfigError error // there is no way to it
+	Disabled    bool  // disabled by a flag
+	ConfigError error // no connection is configured
 
 	Host         string
 	VersionError error
@@ -24,7 +24,7 @@ type API struct {
 	Statuses []source.Status // of what is read, once it was tried
 }
 
-// Access is one permission and whether it is there.
+// Access is one permission and whether it is granted.
 type Access struct {
 	Verb, Group, Resource string
 	For                   string // what is lost without it
@@ -153,8 +153,8 @@ func (a API) troubles(in area) []Finding {
 	return findings
 }
 
-// lacks reports whether a permission that is needed is not there. Some of what
-// is read depends on something else, as claims do on the pods that use them.
+// lacks reports whether a needed permission is missing. Some of what is read
+// depends on something else, as claims do on the pods that use them.
 func (a API) lacks() bool {
 	return slices.ContainsFunc(a.Access, func(access Access) bool { return access.Error == nil && !access.Allowed && !access.Optional })
 }
@@ -169,14 +169,14 @@ func (a API) denied(resource string) bool {
 	return false
 }
 
-// NodeName is what is known of the name under which this node is asked for.
+// NodeName is what is known about the name of this node.
 type NodeName struct {
 	Name    string
 	Missing error // --node.name was not given, and why it cannot be guessed
-	Guessed bool  // it is the host's name, since none was given
+	Guessed bool  // it is the host's name, because no name was set
 
 	Exists, Known bool // the API server has a Node of the name
-	APIPods       int  // pods that the API server says are bound to it; -1: unknown
+	APIPods       int  // pods that are bound to it at the API server; -1: unknown
 	KubeletPods   int  // pods that the kubelet here lists; -1: unknown
 	Slices        int  // published devices of the node; -1: unknown
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// Cluster is what was read of a cluster.
+// Cluster is the facts that were read of a cluster.
 type Cluster struct {
 	Minor      int // of the API server's version 1.x; 0: unknown
 	Supply     *dra.Supply

@@ -19,17 +19,17 @@ import (
 // Answer is a page of an exporter, and when it was read.
 type Answer struct {
 	Page  Page
-	At    time.Time     // when the page was asked for
+	At    time.Time     // when the page was requested
 	Took  time.Duration // until all of it was read
 	Error error         // it is not there, or is no exporter's
 }
 
 const (
 	contradictionsPage = "docs/check.md#contradictions"
-	// mostNumbers bounds the series of a page that are held against each other,
-	// in bytes of text.
+	// mostNumbers bounds the series of a page that are checked for
+	// contradictions, in bytes of text.
 	mostNumbers = 16 << 20
-	// oldSnapshot is how old the numbers of a page may be when it is asked for:
+	// oldSnapshot is how old the values of a page may be when it is requested:
 	// exporters step each second, unless --device.interval says otherwise.
 	oldSnapshot = 2 * time.Second
 
@@ -75,8 +75,9 @@ func (a Answer) series() (invariant.Page, error) {
 	return page, nil
 }
 
-// contradictions holds the two pages of an agent to all rules, and returns them
-// reduced, for those rules that are about a fleet; nil where there are no two.
+// contradictions checks the two pages of an agent by all rules, and returns
+// them reduced, for those rules that are about a fleet; nil where there are no
+// two.
 func (a Agent) contradictions(in area) ([]Finding, *invariant.Pair) {
 	in.page = contradictionsPage
 	first, err := Answer{Page: a.Page, At: a.At, Took: a.Took}.series()
@@ -104,8 +105,8 @@ func (a Agent) second() (invariant.Page, error) {
 	return a.Again.series()
 }
 
-// lasting leaves out what only one of two pages has of rules that may be broken
-// for a moment.
+// lasting removes violations of momentary rules that only one of the two pages
+// has.
 func lasting(first, second []invariant.Violation) []invariant.Violation {
 	return slices.DeleteFunc(first, func(v invariant.Violation) bool {
 		return v.Momentary && !slices.ContainsFunc(second, func(again invariant.Violation) bool {
@@ -122,7 +123,7 @@ func violated(in area, subject string, violations []invariant.Violation) []Findi
 	return findings
 }
 
-// sentence is what is wrong, without what the finding's subject says.
+// sentence returns the violation's text, without the finding's subject.
 func sentence(v invariant.Violation) string {
 	if v.More > 0 {
 		return fmt.Sprintf("%s; and %d more of this rule", v.Text, v.More)
@@ -130,7 +131,7 @@ func sentence(v invariant.Violation) string {
 	return v.Text
 }
 
-// fleet holds the pages of all agents against each other.
+// fleet compares the pages of all agents.
 func fleet(pairs []invariant.Pair) []Finding {
 	return violated(area{"fleet", contradictionsPage}, "nodes together", invariant.Fleet(pairs...))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/invariant"
 )
 
-// sharedPage is the page of a node whose one GPU two claims share by halves. It
-// was taken so many seconds after the exporter had started.
+// sharedPage returns the page of a node whose only GPU two claims share
+// equally, this many seconds after the exporter started.
 func sharedPage(node string, second int) string {
 	return fmt.Sprintf(`dra_exporter_build_info{version="1"} 1
 dra_exporter_unmatched_devices{side="hardware"} 0
@@ -31,7 +31,8 @@ dra_claim_device_seconds_total{node=%[1]q,namespace="ml",resourceclaim="b",uuid=
 `, node, second, float64(second)/2)
 }
 
-// partitionedPage has a GPU whose partition uses as much memory as is said.
+// partitionedPage returns a page with a GPU whose partition uses this much
+// memory.
 func partitionedPage(memory int) string {
 	return fmt.Sprintf(`dra_exporter_build_info{version="1"} 1
 dra_device_info{node="p",uuid="GPU-0",parent_uuid="",source="nvml"} 1
@@ -105,7 +106,7 @@ func TestNumbersAreBounded(t *testing.T) {
 }
 
 // Each rule has a name that can be part of a finding's subject, and each remedy
-// leads to where it is explained.
+// refers to its documentation.
 func TestViolated(t *testing.T) {
 	for _, rule := range invariant.Rules() {
 		found := violated(area{"u", contradictionsPage}, "n", []invariant.Violation{{Rule: rule.Name, Text: "it is so", More: 2}})

@@ -12,16 +12,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// sources is what the device sources have found.
+// sources is the results of the device sources.
 type sources struct {
 	Statuses  []source.Status
-	Optional  map[string]bool // those that may well not exist here
-	OpenError error           // the flags name one that cannot be opened
-	Samples   []device.Sample // merged; each has the name of the first source that saw it
+	Optional  map[string]bool // sources that may be missing
+	OpenError error           // a source named by flags cannot be opened
+	Samples   []device.Sample // merged; each has the name of the first source that reported it
 	PCI       []PCIFunction
 	Published []dra.PublishedDevice
 	Profiling bool // --device.profiling
-	// Withheld says that profiling was asked for and not tried, because the
+	// Withheld means that profiling was enabled and not tried, because the
 	// running agent may have the counters.
 	Withheld bool
 }
@@ -31,7 +31,8 @@ const (
 	accessPage  = "docs/access.md"
 )
 
-// sourceFindings reports on what each source sees, and on what none does.
+// sourceFindings reports on the devices of each source, and on hardware that no
+// source reports.
 func sourceFindings(s sources) []Finding {
 	in := area{"devices", devicesPage}
 	if s.OpenError != nil {
@@ -117,7 +118,7 @@ func models(devices []device.Device) string {
 	return strings.Join(kinds, ", ")
 }
 
-// kindOf is the model, or that of which a partition is one.
+// kindOf returns the model, of a partition that of its whole device.
 func kindOf(d device.Device) string {
 	model := cmp.Or(d.Model, d.Vendor, "device")
 	if d.IsPartition() {
@@ -126,8 +127,8 @@ func kindOf(d device.Device) string {
 	return model
 }
 
-// unseen is hardware on the PCI bus that no source sees: the commonest thing
-// to go wrong.
+// unseen reports hardware on the PCI bus that no source reports: the most
+// common failure.
 func (s sources) unseen(in area) []Finding {
 	var findings []Finding
 	for _, vendor := range []string{vendors.NVIDIA, vendors.AMD} {
@@ -143,7 +144,8 @@ func (s sources) unseen(in area) []Finding {
 	return findings
 }
 
-// unseenOf is that of one vendor. What vfio-pci has belongs to a virtual machine.
+// unseenOf is unseen for one vendor. Devices bound to vfio-pci belong to a
+// virtual machine.
 func (s sources) unseenOf(in area, vendor string) []Finding {
 	var driven []string
 	bare := 0
@@ -172,8 +174,8 @@ func (s sources) unseenOf(in area, vendor string) []Finding {
 	return findings
 }
 
-// lost are the addresses of which no source has a device; nil where the address
-// of some device is not known, since it might be one of them.
+// lost returns the addresses without a device of any source; nil where the
+// address of some device is not known, since it might be one of them.
 func (s sources) lost(vendor string, addresses []string) []string {
 	seen := map[string]bool{}
 	for _, sample := range s.Samples {

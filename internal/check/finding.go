@@ -1,7 +1,7 @@
-// Package check makes the report of `dra-exporter check`: findings, each with what to
-// do about it. It reads the host, the API server's version and permissions, and
-// running exporters. What the parts of a role have read, the command passes on as
-// values.
+// Package check makes the report of `dra-exporter check`: findings, each with a
+// remedy. It reads the host, the API server's version and permissions, and
+// running exporters. The command passes on the values that the parts of a role
+// have read.
 //
 // A failure is something that the exporter needs to do what its flags say, a warning
 // something that it can do without. Skipped is what could not be read, or what is not
@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// Outcome says how it is with one thing that was looked at.
+// Outcome is the result of one check.
 type Outcome string
 
 // The outcomes.
@@ -27,18 +27,17 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Finding is one thing that was looked at. Its texts may hold foreign bytes:
-// Report.Text and Report.JSON make them printable.
+// Finding is the result of one check.
 type Finding struct {
-	Area    string  `json:"area"`    // what it belongs to: one heading of the report
+	Area    string  `json:"area"`    // its heading in the report
 	Subject string  `json:"subject"` // what was looked at
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"`             // what was found
 	Remedy  string  `json:"remedy,omitempty"` // what to do; there for each warning and failure
-	Page    string  `json:"page,omitempty"`   // address of the documentation that says more
+	Page    string  `json:"page,omitempty"`   // address of its documentation
 }
 
-// Report is all that one run has found, in the order in which it is read.
+// Report is the findings of one run, in reading order.
 type Report struct {
 	Findings []Finding
 }
@@ -79,8 +78,8 @@ type document struct {
 	Findings   []Finding `json:"findings"`
 }
 
-// JSON writes the report as one indented document. It may be shown by a
-// terminal, too: encoding/json leaves some characters that terminals obey.
+// JSON writes the report as one indented document, in which control characters
+// are escaped for terminals: encoding/json leaves some.
 func (r *Report) JSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -103,7 +102,7 @@ func (r *Report) JSON(w io.Writer) error {
 // area makes the findings of one area.
 type area struct {
 	name string
-	page string // that says more about what is not ok; without the address of the repository
+	page string // documentation of its findings; without the address of the repository
 }
 
 // repository is where pages are.

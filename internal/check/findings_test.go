@@ -16,8 +16,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// findingsCase is what a function reports of facts, and what must be among the findings,
-// each as OUTCOME SUBJECT and a word of its text or remedy.
+// findingsCase is facts and their expected findings, each as OUTCOME SUBJECT
+// and a part of its text or remedy.
 type findingsCase struct {
 	name     string
 	findings []Finding
@@ -249,7 +249,7 @@ func TestMatching(t *testing.T) {
 	})
 }
 
-func TestOtherJudges(t *testing.T) {
+func TestOtherSources(t *testing.T) {
 	checkFindings(t, []findingsCase{
 		{"a laptop", HostFindings(Host{}), []want{{Warning, "place", "kubectl exec"}}},
 		{"a pod", HostFindings(Host{Pod: true, Container: true, Vendors: true, Capabilities: []string{"CAP_SYS_ADMIN"}, PCI: []PCIFunction{{Vendor: "nvidia", Driver: "nvidia", GPU: true}, {Vendor: "mellanox"}}}),

@@ -23,7 +23,7 @@ type Host struct {
 	UID          int
 	Capabilities []string // effective ones; nil with CapabilitiesUnknown
 	CapsUnknown  bool
-	Container    bool // as far as the process can see
+	Container    bool // as far as the process can determine
 	Pod          bool // of Kubernetes, by its environment
 	Node         bool // the folder of the kubelet's socket exists
 
@@ -157,9 +157,7 @@ func capabilityNames(bits uint64) []string {
 	return names
 }
 
-// pciFunctions lists those that can be devices of DRA drivers. Display chips of
-// boards (BMCs) have other vendors. Virtual functions are left out: their physical
-// function is in the list.
+// pciFunctions lists the functions that can be devices of DRA drivers.
 func pciFunctions(sysfs string) []PCIFunction {
 	folders, err := filepath.Glob(filepath.Join(sysfs, "bus/pci/devices/*"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A virtual function is no GPU of its own.
+// A virtual function does not count as a GPU.
 func TestPCIFunctions(t *testing.T) {
 	t.Parallel()
 	sysfs := t.TempDir()

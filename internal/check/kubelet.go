@@ -8,12 +8,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// kubelet is what was found of the kubelet's PodResources API.
+// kubelet is the state of the kubelet's PodResources API.
 type kubelet struct {
 	Socket      string
 	FolderError error // of the socket's folder
 	SocketError error
-	IsSocket    bool // what lies there is one
+	IsSocket    bool // the path is a socket
 	UID         int
 	Container   bool
 
@@ -21,8 +21,8 @@ type kubelet struct {
 	Answered bool
 	Listing  dra.PodResources
 
-	// Using are pods of this node that run, as the API server says, whose
-	// claims have been allocated; it is empty where that is not known.
+	// Using are the running pods of this node with allocated claims, by the API
+	// server; empty if unknown.
 	Using []dra.PodRef
 }
 
@@ -93,7 +93,7 @@ func (k kubelet) noAnswer(in area) Finding {
 	}
 }
 
-// cdi is what was found of the folders of CDI specifications.
+// cdi is the state of the directories of CDI specifications.
 type cdi struct {
 	Folders []cdiFolder
 	Status  source.Status

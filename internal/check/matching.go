@@ -12,14 +12,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// matching is what drivers publish or claims hold on this node, beside the
-// hardware.
+// matching compares the devices that drivers publish or claims hold on this
+// node with the hardware.
 type matching struct {
 	Published []dra.PublishedDevice
 	Allocated []dra.DeviceID // by claims of this node's pods, published or not
 	Samples   []device.Sample
 	Matches   []deviceMatch
-	// SlicesKnown says that Published is all there is.
+	// SlicesKnown means that Published is complete.
 	SlicesKnown bool
 }
 

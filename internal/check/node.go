@@ -12,7 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Node is what the parts of the node role know after each has been read once.
+// Node is the state of the parts of the node role after each has been read
+// once.
 type Node struct {
 	Host  Host
 	Facts node.Facts // of the newest step
@@ -28,14 +29,14 @@ type Node struct {
 	Devices      []source.Status
 
 	Optional  map[string]bool // device sources whose library may be missing
-	OpenError error           // the flags name a device source that cannot be opened
+	OpenError error           // a device source named by flags cannot be opened
 	Profiling bool            // --device.profiling
-	Withheld  bool            // profiling was asked for and not tried
+	Withheld  bool            // profiling was enabled and not tried
 
 	Sharing string // reason of dra_exporter_process_attribution; empty: unknown
 
 	API  API
-	Name *NodeName // nil: there is no API server to compare it with
+	Name *NodeName // nil: without an API server to compare it with
 }
 
 // FolderMissing reports whether the folder of the kubelet's socket does not exist:

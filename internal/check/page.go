@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Page is what an exporter's page of metrics says of the exporter itself. What
-// the page does not say is the zero value.
+// Page is what an exporter's page of metrics reports about the exporter itself.
+// Missing values are the zero value.
 type Page struct {
 	Version, Revision string
 	Node              bool // it is the node role's page; else the cluster role's
@@ -29,7 +29,7 @@ type Page struct {
 	Devices, Held     int                // devices of the node, and how many of them claims hold, one or several
 	NodeName          string
 
-	numbers  []byte // lines of the series that are held against each other
+	numbers  []byte // lines of the series that are checked for contradictions
 	tooLarge bool   // they were not kept
 }
 
@@ -40,16 +40,17 @@ type PageSource struct {
 	Reasons []string // why it is down, or what is amiss though it is up
 }
 
-// errNoExporter says that a page is somebody else's, or another one of an exporter.
+// errNoExporter means that a page is not that of an exporter, or not its page
+// of metrics.
 var errNoExporter = errors.New("the page has no dra_exporter_build_info: it is not the metrics page of an exporter")
 
-// longestLine bounds what one line of a foreign page may take.
+// longestLine bounds the memory of one line of a page.
 const longestLine = 1 << 20
 
 // decodePage reads Prometheus' text format. Of a large page only the lines
-// that say something of the exporter are parsed; those whose numbers are held
-// against each other are kept as they are. A page that is broken off, or
-// is not in the format, is an error, and so is another program's.
+// about the exporter are parsed; those that are checked for contradictions are
+// kept as text. A page that is broken off, or is not in the format, is an
+// error, and so is another program's.
 func decodePage(from io.Reader) (Page, error) {
 	var own bytes.Buffer
 	var kept numbers
@@ -84,7 +85,7 @@ func decodePage(from io.Reader) (Page, error) {
 // needed, and histograms, whose lines need theirs, are not looked at.
 func concerns(line []byte) bool { return slices.Contains(pageFamilies(), nameOf(line)) }
 
-// nameOf is the name of a line's series.
+// nameOf returns the name of a line's series.
 func nameOf(line []byte) string {
 	name, _, _ := bytes.Cut(line, []byte("{"))
 	name, _, _ = bytes.Cut(name, []byte(" "))
@@ -99,7 +100,7 @@ func pageFamilies() []string {
 	}
 }
 
-// fill takes over what the families say.
+// fill sets the fields from the families.
 func (p *Page) fill(families map[string]*dto.MetricFamily) {
 	p.Unmatched, p.Dropped, p.Pushes = map[string]float64{}, map[string]float64{}, map[string]bool{}
 	each := func(family string, use func(labels map[string]string, value float64)) {
@@ -116,7 +117,7 @@ func (p *Page) fill(families map[string]*dto.MetricFamily) {
 	each("dra_exporter_series_dropped_total", func(l map[string]string, v float64) { p.Dropped[l["family"]] = v })
 	each("dra_exporter_otlp_up", func(l map[string]string, v float64) { p.Pushes[l["signal"]] = v == 1 })
 	each("dra_device_info", func(l map[string]string, _ float64) { p.Devices, p.NodeName = p.Devices+1, l["node"] })
-	held := map[string]bool{} // one that several claims share is one
+	held := map[string]bool{} // a shared device counts once
 	each("dra_claim_held", func(l map[string]string, _ float64) { held[l["uuid"]] = true })
 	p.Held = len(held)
 	each("dra_exporter_sample_timestamp_seconds", func(_ map[string]string, v float64) {

@@ -8,8 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// expected are the quantities that people look for first. A partition has no
-// power, energy or temperature of its own.
+// expected returns the most important quantities.
 func expected(d device.Device) []device.Quantity {
 	own := []device.Quantity{device.Utilization, device.MemoryUsed, device.MemorySize}
 	if d.IsPartition() {
@@ -45,8 +44,8 @@ type kind struct {
 	told    map[device.Quantity]bool
 }
 
-// kinds groups the samples of what does work. A device that was never read
-// says nothing of what it lacks.
+// kinds groups the samples of what does work. For a device that was never read,
+// missing quantities are unknown.
 func (s sources) kinds() []*kind {
 	var kinds []*kind
 	for _, sample := range s.Samples {
@@ -77,7 +76,7 @@ func (k *kind) add(sample device.Sample) {
 	}
 }
 
-// absent names what is missing, of all devices or of some.
+// absent returns the missing quantities, of all devices or of some.
 func (k *kind) absent() string {
 	var names []string
 	specs := device.Specs()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Settings are files and servers that flags name, and whether they can be used.
+// Settings are the files and servers of flags, and whether they can be used.
 type Settings struct {
 	FlagsError error // a value that the exporter refuses to start with
 

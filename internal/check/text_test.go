@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 }
 
 // A remedy for several findings in a row is told once, below the last of them.
-func TestTextTellsARemedyOnce(t *testing.T) {
+func TestTextHasEachRemedyOnce(t *testing.T) {
 	in := area{"API server", "docs/check.md"}
 	report := &Report{}
 	report.Add(in.failure("Give the role.", "list pods", "denied"), in.failure("Give the role.", "watch pods", "denied"), in.failure("Look.", "nodes", "down"), in.failure("Give the role.", "list nodes", "denied"))
@@ -81,7 +81,7 @@ func TestJSONAndErr(t *testing.T) {
 }
 
 // A terminal that shows the document obeys nothing in it, either.
-func TestJSONIsHarmless(t *testing.T) {
+func TestJSONIsPrintable(t *testing.T) {
 	evil := "a\u009b31m\u007f\u202eb"
 	var text bytes.Buffer
 	if err := (&Report{Findings: []Finding{{Area: evil, Subject: evil, Outcome: OK, Text: evil, Remedy: evil}}}).JSON(&text); err != nil {

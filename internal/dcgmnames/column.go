@@ -45,7 +45,7 @@ func (c *column) read(p *plan, r *readings, rows []metric.Row) {
 	c.memo = c.memo[:len(rows)]
 }
 
-// newColumn returns the column of the family; nil: nothing is made of it.
+// newColumn returns the column of the family; nil: the family is not used.
 func newColumn(family string, mode Mode) *column {
 	switch family {
 	case "dra_device_xid_errors_total":
@@ -125,8 +125,8 @@ func findXID(p *plan, labels *metric.Labels) place {
 
 func putXIDsKnown(r *readings, at place, _ float64) { r.devices[at.index].xidsKnown = true }
 
-// putXID keeps the newest. One whose code the rows do not name leaves the
-// code unknown.
+// putXID keeps the newest XID. If the rows do not have its code, the code is
+// unknown.
 func putXID(r *readings, at place, when float64) {
 	d := &r.devices[at.index]
 	if d.xidsKnown = true; when > d.xidAt {

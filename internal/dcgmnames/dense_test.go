@@ -72,7 +72,7 @@ func (d *dense) claim(c int, uuid string) {
 	})
 }
 
-// tick is one second with new readings of everything.
+// tick advances by one second, with new readings of everything.
 func (d *dense) tick() []metric.Row {
 	d.now = d.now.Add(time.Second)
 	d.counters += 1000
@@ -143,10 +143,10 @@ func TestRowsOfTheReducer(t *testing.T) {
 	}
 }
 
-// A GPU whose partitions were taken away is a whole one at once, though the
-// info rows of partitions stay for the grace. One that is gone itself is
-// remembered as long as they are: the others keep their numbers.
-func TestDevicesThatAreGone(t *testing.T) {
+// A GPU whose partitions were removed is a whole GPU at once, though the info
+// rows of partitions stay for the grace period. A removed GPU keeps its number
+// as long as its rows: the others keep their numbers.
+func TestDeletedDevices(t *testing.T) {
 	d, translator := newDense(), newTranslator(Copy)
 	var rows []metric.Row
 	for range 4 {
@@ -187,7 +187,7 @@ func TestDevicesThatAreGone(t *testing.T) {
 	}
 }
 
-// BenchmarkRows is what a snapshot costs in which only readings are new.
+// BenchmarkRows measures a snapshot with new readings only.
 func BenchmarkRows(b *testing.B) {
 	d, translator := newDense(), newTranslator(Split)
 	snapshots := [2][]metric.Row{d.tick(), d.tick()}
@@ -201,7 +201,7 @@ func BenchmarkRows(b *testing.B) {
 	b.ReportMetric(float64(made), "series")
 }
 
-// BenchmarkRowsAfterChange is what one costs in which a pod came or went.
+// BenchmarkRowsAfterChange measures a snapshot with an added or removed pod.
 func BenchmarkRowsAfterChange(b *testing.B) {
 	d, translator := newDense(), newTranslator(Split)
 	full := d.tick()

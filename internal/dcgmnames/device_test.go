@@ -2,10 +2,10 @@ package dcgmnames
 
 import "testing"
 
-// A GPU with partitions is shown as its partitions, and by itself only where
-// somebody uses it as a whole.
+// A GPU with partitions is shown as its partitions, and as a whole only if it
+// is used as a whole.
 func TestPartitions(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	s.read(s.gpu(0), map[string]float64{
 		"utilization_ratio": 0.9, "memory_used_bytes": 9 * gibibyte, "power_watts": 300, "clock_hertz/sm": 1e9, "energy_joules_total": 7,
 		"engine_active_ratio/graphics": 0.9, "temperature_celsius/gpu": 50,
@@ -13,7 +13,7 @@ func TestPartitions(t *testing.T) {
 	s.read(s.partition(0, 3), map[string]float64{"memory_used_bytes": gibibyte, "temperature_celsius/gpu": 40})
 	s.read(s.partition(0, 4), map[string]float64{"utilization_ratio": 0.25, "engine_active_ratio/graphics": 0.25})
 	s.claim("a", "part", "MIG-0-4", "p/c")
-	s.splits("a", "part", "MIG-0-4", "process", 0.1, 1) // no such thing: partitions are not split
+	s.splits("a", "part", "MIG-0-4", "process", 0.1, 1) // not possible: partitions are not split
 	translator := newTranslator(Split)
 	rows := translator.Rows(0, s.snapshot())
 	wantSeries(t, rows, "DEV_POWER_USAGE", "300", "p/c 300")
@@ -33,10 +33,10 @@ func TestPartitions(t *testing.T) {
 	wantSeries(t, translator.Rows(0, s.snapshot()), "DEV_GPU_UTIL", "p/c 25", "w/c 90")
 }
 
-// Two partitions of one profile are two series, though nobody uses them and
-// their instances are unknown, and though nobody has seen their GPU.
+// Two partitions of one profile are two series, even if they are unused, their
+// instances are unknown and their GPU has no rows.
 func TestPartitionsWithoutInstances(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	for _, instance := range []int{1, 2} {
 		s.read(s.partition(3, instance), map[string]float64{"memory_used_bytes": gibibyte})
 	}
@@ -51,7 +51,7 @@ func TestPartitionsWithoutInstances(t *testing.T) {
 
 // GPUs are numbered by their addresses, whatever their UUIDs.
 func TestNumbers(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	for uuid, address := range map[string]string{"GPU-a": "0001:00:00.0", "GPU-b": "0000:ff:00.0", "GPU-c": "10000:01:00.0", "GPU-d": "0000:1a:00.0", "GPU-e": ""} {
 		s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid=", "vendor=nvidia", "pci_bus_id="+address)
 		busy(s, uuid, 0.5)
@@ -68,43 +68,42 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The last Xid: 0 only where somebody listens, and nothing where its code is
-// not known.
+// The last Xid: 0 only if Xids are watched, and absent if its code is unknown.
 func TestXIDs(t *testing.T) {
 	const counts, last = "dra_device_xid_errors_total", "dra_device_xid_last_timestamp_seconds"
 	gpu := func(xid string) []string { return []string{"uuid=GPU-0", "parent_uuid=", "xid=" + xid} }
 	part := func(xid string) []string { return []string{"uuid=MIG-0-1", "parent_uuid=GPU-0", "xid=" + xid} }
 	for _, test := range []struct {
 		name  string
-		build func(s *scene)
+		build func(s *testNode)
 		want  []string
 	}{
-		{"nobody listens", func(*scene) {}, nil},
-		{"none came", func(s *scene) { s.set(counts, 0, gpu("79")...) }, []string{"0"}},
-		{"the newest counts", func(s *scene) {
+		{"nobody listens", func(*testNode) {}, nil},
+		{"none came", func(s *testNode) { s.set(counts, 0, gpu("79")...) }, []string{"0"}},
+		{"the newest counts", func(s *testNode) {
 			s.set(counts, 1, gpu("31")...)
 			s.set(counts, 1, gpu("79")...)
 			s.set(last, 200, gpu("31")...)
 			s.set(last, 100, gpu("79")...)
 		}, []string{"31"}},
-		{"a code that has no row of its own", func(s *scene) {
+		{"a code that has no row of its own", func(s *testNode) {
 			s.set(counts, 1, gpu("79")...)
 			s.set(last, 100, gpu("79")...)
 			s.set(last, 200, gpu("other")...)
 		}, nil},
-		{"a partition hears of its GPU's", func(s *scene) {
+		{"a partition hears of its GPU's", func(s *testNode) {
 			s.partition(0, 1)
 			s.set(counts, 0, part("31")...)
 			s.set(last, 100, gpu("79")...)
 		}, []string{"79"}},
-		{"a partition has its own", func(s *scene) {
+		{"a partition has its own", func(s *testNode) {
 			s.partition(0, 1)
 			s.set(last, 200, part("31")...)
 			s.set(last, 100, gpu("79")...)
 		}, []string{"31"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScene()
+			s := newTestNode()
 			s.gpu(0)
 			test.build(s)
 			wantSeries(t, newTranslator(Copy).Rows(0, s.snapshot()), "DEV_XID_ERRORS", test.want...)
@@ -112,10 +111,10 @@ func TestXIDs(t *testing.T) {
 	}
 }
 
-// What was not read is absent, and what is reserved counts as used where it
-// is not told.
+// Values that were not read are absent; reserved memory counts as used if it is
+// not reported.
 func TestMemoryFree(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	s.read(s.gpu(0), map[string]float64{"memory_used_bytes": 6 * gibibyte})
 	translator := newTranslator(Copy)
 	wantSeries(t, translator.Rows(0, s.snapshot()), "DEV_FB_FREE")

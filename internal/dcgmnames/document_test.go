@@ -40,7 +40,7 @@ func fieldTable() string {
 	return table
 }
 
-// from names the families that the field is made of.
+// from returns the families that the field is derived from.
 func (f field) from() []string {
 	switch f.of {
 	case memoryFree:
@@ -66,8 +66,8 @@ func (s source) String() string {
 	return fmt.Sprintf("`%s{%s=%q}`", o.family, o.label, o.value)
 }
 
-// Everything that a Translator looks for is there under that name, with those
-// labels and of that type.
+// All families that a Translator reads exist, with those labels and of that
+// type.
 func TestFamiliesExist(t *testing.T) {
 	families := map[string]*metric.Family{}
 	for _, family := range node.Families() {
@@ -109,7 +109,8 @@ func TestFamiliesExist(t *testing.T) {
 	want("dra_device_xid_last_timestamp_seconds", "uuid", "xid")
 }
 
-// The names are what Prometheus takes, each once, and none of ours.
+// The names are valid in Prometheus, unique, and different from the exporter's
+// own names.
 func TestFamilies(t *testing.T) {
 	ours := node.Families()
 	for i, family := range Families() {

@@ -8,12 +8,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// facts are what info rows have of devices and of their users.
+// facts are the contents of info rows about devices and their users.
 type facts struct {
 	devices   []hardware
 	instances map[string]string         // the GPU instance's id, by the partition's uuid
 	held      map[holding]bool          // by claims that count
-	published map[holding]publishedName // under which name a claim was given the device
+	published map[holding]publishedName // name under which the device was allocated to a claim
 	consumers map[string][]consumer     // by uuid, in the order of the rows
 }
 
@@ -41,7 +41,7 @@ type container struct{ namespace, pod, name string }
 // deviceInfo is the family of devices that exist, and for a while of those that did.
 const deviceInfo = "dra_device_info"
 
-// isFact reports whether rows of the family decide which series there are.
+// isFact reports whether rows of the family determine which series exist.
 func isFact(family string) bool {
 	switch family {
 	case deviceInfo, "dra_device_partition_info", "dra_claim_held", "dra_claim_device_info",
@@ -51,11 +51,11 @@ func isFact(family string) bool {
 	return false
 }
 
-// fact is a row that decides which series there are.
+// fact is a row that determines which series exist.
 type fact struct {
 	family *metric.Family
 	labels *metric.Labels
-	past   bool // the device is gone
+	past   bool // the device no longer exists
 }
 
 func newFacts(rows []fact) *facts {
@@ -106,8 +106,8 @@ func (f *facts) addUse(row fact, uuid string) {
 	}
 }
 
-// users are the containers that use the device, each once: by the first claim
-// that names it, as dcgm-exporter has it. A claim that does not hold the
+// users returns the containers that use the device, each once: by the first
+// claim that names it, as dcgm-exporter has it. A claim that does not hold the
 // device (it has admin access, or has released it) does not count.
 func (f *facts) users(uuid string) []consumer {
 	var users []consumer

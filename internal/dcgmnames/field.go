@@ -4,10 +4,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// field is one family of dcgm-exporter and how to make it. Types and units
-// are those of its counter files (etc/*.csv) and of dcgm_fields.h, which
-// disagree here and there with what the values are; then the values count:
-// NVLINK_BANDWIDTH_TOTAL is a rate.
+// field is one family of dcgm-exporter and its derivation.
 type field struct {
 	family *metric.Family
 	unit   string
@@ -18,7 +15,7 @@ type field struct {
 	share  share
 }
 
-// onMIG is what a partition has.
+// onMIG is the value of a field for a partition.
 type onMIG uint8
 
 const (
@@ -31,7 +28,7 @@ func (o onMIG) String() string {
 	return [...]string{own: "its own", ofGPU: "its GPU's", ownXIDs: "its own or its GPU's, the later one"}[o]
 }
 
-// share is what of a field Split divides between pods.
+// share is the quantity that Split divides between pods.
 type share uint8
 
 const (

@@ -14,7 +14,7 @@ import (
 
 const gibibyte = 1 << 30
 
-// wholeReadings is everything that can be read of a GPU.
+// wholeReadings returns all readings of a GPU.
 func wholeReadings() map[string]float64 {
 	return map[string]float64{
 		"utilization_ratio": 0.9, "memory_activity_ratio": 0.4,
@@ -29,11 +29,12 @@ func wholeReadings() map[string]float64 {
 	}
 }
 
-// wholeNode is one of everything: a GPU of one claim and two containers, one that
-// two claims share, one in partitions, a free one, one of a device plugin, one
-// that is only looked at by a claim with admin access, and one of AMD.
-func wholeNode() *scene {
-	s := newScene()
+// wholeNode returns a node with a GPU of each kind: a GPU of one claim and two
+// containers, one that two claims share, one in partitions, a free one, one of
+// a device plugin, one that is only looked at by a claim with admin access, and
+// one of AMD.
+func wholeNode() *testNode {
+	s := newTestNode()
 	for number := range 6 {
 		s.read(s.gpu(number), map[string]float64{
 			"utilization_ratio": 0.1, "memory_used_bytes": gibibyte, "memory_size_bytes": 80 * gibibyte, "power_watts": 100 + float64(number),
@@ -68,8 +69,8 @@ func wholeNode() *scene {
 	return s
 }
 
-// traffic sets the counters of which rates are made.
-func (s *scene) traffic(uuid string, bytes float64) {
+// traffic sets the counters that rates are derived from.
+func (s *testNode) traffic(uuid string, bytes float64) {
 	s.read(uuid, map[string]float64{
 		"pcie_transmit_bytes_total": bytes, "pcie_receive_bytes_total": 2 * bytes,
 		"nvlink_transmit_bytes_total": 1e6 * bytes, "nvlink_receive_bytes_total": 3e6 * bytes,
@@ -99,10 +100,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every name is there in OpenMetrics as well, where a counter without _total
-// is of unknown type, and in the order of the table.
+// Every name exists in OpenMetrics as well, where a counter without _total is
+// of unknown type, and in the order of the table.
 func TestNamesInEveryFormat(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	s.read(s.gpu(0), wholeReadings())
 	s.set("dra_device_xid_errors_total", 0, "uuid=GPU-0", "parent_uuid=", "xid=79")
 	translator := newTranslator(Copy)

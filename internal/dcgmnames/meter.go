@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// meters are those of one device, in the order of counted.
+// meters are the meters of one device, in the order of counted.
 type meters [4]meter
 
 // meter measures how fast a counter of a device grows, from one reading to the next. Snapshots come more often than readings, and not at the same moments:
@@ -19,9 +19,9 @@ type meter struct {
 	timed bool          // at is when the value was read, or earlier
 }
 
-// timing is how long the meters of a Translator wait.
+// timing is the wait times of a Translator's meters.
 type timing struct {
-	quiet time.Duration // without growth for so long, a counter stands still
+	quiet time.Duration // a counter without growth for this long has the rate 0
 	stale time.Duration // readings that are farther apart make no rate
 }
 
@@ -44,8 +44,8 @@ func (m *meter) observe(value float64, fresh bool, now time.Duration, t timing) 
 		m.rate = m.growth(value, passed)
 		m.value, m.at, m.timed = value, now, true
 	case value == m.value && passed >= t.quiet:
-		// The next growth began within the quiet time: it is taken over too
-		// long a time rather than over too short a one.
+		// The next growth began within the quiet time: its rate is computed
+		// over too long a time rather than over too short a one.
 		m.rate, m.at, m.timed = 0, now-t.quiet, true
 	}
 	return m.rate

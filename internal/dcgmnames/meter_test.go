@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The meters of these tests believe readings for 10 s and wait 3 s for growth.
+// The meters of these tests use readings for 10 s and wait 3 s for growth.
 func testTiming() timing { return timing{quiet: 3 * time.Second, stale: 10 * time.Second} }
 
 func TestMeter(t *testing.T) {
@@ -102,8 +102,8 @@ func TestMeterAtIntervals(t *testing.T) {
 	}
 }
 
-// However readings and snapshots fall, no rate is more than a little above
-// the fastest growth that there was.
+// Whatever the times of readings and snapshots, no rate is more than a little
+// above the fastest growth that there was.
 func FuzzMeter(f *testing.F) {
 	f.Add([]byte{1, 9, 3, 0, 20, 255, 7})
 	f.Fuzz(func(t *testing.T, steps []byte) {

@@ -6,9 +6,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// plan is which series there are. It holds for as long as the facts do.
+// plan is the series that exist. It is valid until the facts change.
 type plan struct {
-	facts   []fact // that it was made from
+	facts   []fact // that it is derived from
 	devices []entry
 	series  []series
 	index   map[string]int // of a device, by uuid
@@ -19,7 +19,7 @@ type plan struct {
 // entry is a device of the plan.
 type entry struct {
 	uuid   string
-	parent int // index of the GPU that it is a partition of; itself where there is none
+	parent int // index of the GPU of a partition; its own index for others
 	first  int // of its series
 	end    int
 }
@@ -125,7 +125,7 @@ func (p *plan) holderAt(h holder) int {
 	return -1
 }
 
-// identity is what the labels of a series are made of.
+// identity is the values from which the labels of a series are derived.
 type identity struct {
 	gpu       string   // number of the GPU; empty where it is not known
 	whole     hardware // the GPU
@@ -148,9 +148,7 @@ func (id identity) labels() *metric.Labels {
 
 type pair struct{ name, value string }
 
-// pairs are all the labels, in the catalogue's order. UUID, address and model
-// are those of the GPU for its partitions, too. The uuid of a partition distinguishes
-// two of one profile whose instances are unknown.
+// pairs returns all labels, in the order of the documentation.
 func (id identity) pairs() []pair {
 	var device, namespace, profile, partition string
 	if id.gpu != "" {

@@ -7,60 +7,60 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-func busy(s *scene, uuid string, utilization float64) {
+func busy(s *testNode, uuid string, utilization float64) {
 	s.read(uuid, map[string]float64{"utilization_ratio": utilization})
 }
 
-// Who uses a device, and who does not any more, or never did.
+// Containers that use a device, that no longer use it, or never did.
 func TestUsers(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		build func(s *scene)
+		build func(s *testNode)
 		want  []string
 	}{
-		{"nobody", func(*scene) {}, []string{"50"}},
-		{"two containers of a pod", func(s *scene) {
+		{"nobody", func(*testNode) {}, []string{"50"}},
+		{"two containers of a pod", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one", "pod/two")
 		}, []string{"pod/one 50", "pod/two 50"}},
-		{"a container with two claims of the device", func(s *scene) {
+		{"a container with two claims of the device", func(s *testNode) {
 			s.claim("a", "first", "GPU-0", "pod/one")
 			s.claim("a", "second", "GPU-0", "pod/one")
 		}, []string{"pod/one 50"}},
-		{"one claim twice", func(s *scene) {
+		{"one claim twice", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
 			s.set("dra_claim_device_info", 1, "namespace=a", "resourceclaim=claim", "request=other", "uuid=GPU-0", "driver=d", "pool=p", "device=x", "share_id=2")
 			s.set("dra_claim_consumer_info", 1, "namespace=a", "resourceclaim=claim", "uuid=GPU-0", "pod=pod", "container=one", "label_team=red")
 		}, []string{"pod/one 50"}},
-		{"a claim and a device plugin", func(s *scene) {
+		{"a claim and a device plugin", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
 			s.plugin("a", "GPU-0", "pod", "one")
 			s.plugin("a", "GPU-0", "other", "one")
 		}, []string{"other/one 50", "pod/one 50"}},
-		{"pods of one name in two namespaces", func(s *scene) {
+		{"pods of one name in two namespaces", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
 			s.claim("b", "claim", "GPU-0", "pod/one")
 		}, []string{"pod/one 50", "pod/one 50"}},
-		{"admin access", func(s *scene) {
+		{"admin access", func(s *testNode) {
 			s.consumers("a", "claim", "GPU-0", "pod/one")
 		}, []string{"50"}},
-		{"admin access beside a holder", func(s *scene) {
+		{"admin access beside a holder", func(s *testNode) {
 			s.consumers("a", "admin", "GPU-0", "watch/one")
 			s.claim("a", "claim", "GPU-0", "pod/one")
 		}, []string{"pod/one 50"}},
-		{"the claim of another device", func(s *scene) {
+		{"the claim of another device", func(s *testNode) {
 			s.claim("a", "claim", s.gpu(1), "pod/one")
 			s.consumers("a", "claim", "GPU-0", "pod/one")
 		}, []string{"50"}},
-		{"a pod that has ended", func(s *scene) {
+		{"a pod that has ended", func(s *testNode) {
 			s.claim("a", "claim", "GPU-0", "pod/one")
 			s.set("dra_claim_consumer_info", 1, "namespace=a", "resourceclaim=claim", "uuid=GPU-0", "pod=old", "container=one").Past = true
 		}, []string{"pod/one 50"}},
-		{"a device plugin's pod that has ended", func(s *scene) {
+		{"a device plugin's pod that has ended", func(s *testNode) {
 			s.set("dra_device_plugin_consumer_info", 1, "uuid=GPU-0", "namespace=a", "pod=old", "container=one").Past = true
 		}, []string{"50"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScene()
+			s := newTestNode()
 			busy(s, s.gpu(0), 0.5)
 			test.build(s)
 			wantSeries(t, newTranslator(Copy).Rows(0, s.snapshot()), "DEV_GPU_UTIL", test.want...)
@@ -68,56 +68,56 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// What Split shows of a GPU, by what rows tell of pods and claims.
+// The values of Split for a GPU, by the rows of pods and claims.
 func TestSplit(t *testing.T) {
-	shared := func(s *scene) {
+	shared := func(s *testNode) {
 		s.claim("a", "left", "GPU-0", "l/c")
 		s.claim("a", "right", "GPU-0", "r/c")
 	}
 	for _, test := range []struct {
 		name  string
-		build func(s *scene)
+		build func(s *testNode)
 		want  []string
 	}{
 		{"nothing is known", shared, []string{"l/c 80", "r/c 80"}},
-		{"by claims", func(s *scene) {
+		{"by claims", func(s *testNode) {
 			shared(s)
 			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
 			s.splits("a", "right", "GPU-0", "process", 0, 0)
 		}, []string{"l/c 50", "r/c 0"}},
-		{"shared claims are not split", func(s *scene) {
+		{"shared claims are not split", func(s *testNode) {
 			shared(s)
 			s.splits("a", "left", "GPU-0", "shared", 0.7, 0)
 			s.splits("a", "right", "GPU-0", "shared", 0.7, 0)
 		}, []string{"l/c 80", "r/c 80"}},
-		{"by pods of one claim", func(s *scene) {
+		{"by pods of one claim", func(s *testNode) {
 			s.claim("a", "both", "GPU-0", "l/c", "r/c")
 			s.splits("a", "both", "GPU-0", "exclusive", 0.8, 0)
 			s.podSplits("a", "l", "GPU-0", 0.25, 0)
 			s.podSplits("a", "r", "GPU-0", 0.5, 0)
 		}, []string{"l/c 25", "r/c 50"}},
-		{"pods go before claims", func(s *scene) {
+		{"pods go before claims", func(s *testNode) {
 			s.claim("a", "left", "GPU-0", "l/c", "m/c")
 			s.claim("a", "right", "GPU-0", "r/c")
 			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
 			s.splits("a", "right", "GPU-0", "process", 0.25, 0)
 			s.podSplits("a", "l", "GPU-0", 0.125, 0)
 		}, []string{"l/c 12.5", "m/c 50", "r/c 25"}},
-		{"a device plugin's pod has no claim", func(s *scene) {
+		{"a device plugin's pod has no claim", func(s *testNode) {
 			s.claim("a", "left", "GPU-0", "l/c")
 			s.plugin("a", "GPU-0", "p", "c")
 			s.splits("a", "left", "GPU-0", "process", 0.5, 0)
 			s.podSplits("a", "l", "GPU-0", 0.5, 0)
 			s.podSplits("a", "p", "GPU-0", 0.25, 0)
 		}, []string{"l/c 50", "p/c 25"}},
-		{"the same claim on another device", func(s *scene) {
+		{"the same claim on another device", func(s *testNode) {
 			shared(s)
 			s.splits("a", "left", "GPU-1", "process", 0.5, 0)
 			s.podSplits("a", "r", "GPU-1", 0.5, 0)
 		}, []string{"l/c 80", "r/c 80"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScene()
+			s := newTestNode()
 			busy(s, s.gpu(0), 0.8)
 			test.build(s)
 			rows := newTranslator(Split).Rows(0, s.snapshot())
@@ -131,10 +131,10 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Utilization and memory are split each by itself, and nothing else is: what
-// is free is free for everybody.
+// Utilization and memory are split separately, and nothing else is: free memory
+// is available to all.
 func TestSplitByQuantity(t *testing.T) {
-	s := newScene()
+	s := newTestNode()
 	s.read(s.gpu(0), map[string]float64{"utilization_ratio": 0.8, "memory_used_bytes": 60 * gibibyte, "memory_size_bytes": 80 * gibibyte, "power_watts": 300})
 	s.claim("a", "left", "GPU-0", "l/c")
 	s.claim("a", "right", "GPU-0", "r/c")

@@ -1,6 +1,6 @@
 package dcgmnames
 
-// source is one number that fields are made of.
+// source is one value that fields are derived from.
 type source uint8
 
 // What rows have of a device, followed by what is derived from that.
@@ -86,7 +86,7 @@ func origins() [observed]origin {
 	}
 }
 
-// counted are the counters of which fields show the growth a second.
+// counted returns the counters of which fields show the growth a second.
 func counted() [4]struct{ counter, rate source } {
 	return [4]struct{ counter, rate source }{
 		{pcieTransmit, pcieTransmitRate},

@@ -1,13 +1,13 @@
-// Package dcgmnames shows the rows of a snapshot under the names, labels, types and
-// units of dcgm-exporter, so that what was written for it (dashboards, alerts,
-// autoscalers) continues to work. docs/dcgm-names.md says what is the same and what
-// is not.
+// Package dcgmnames shows the rows of a snapshot under the names, labels, types
+// and units of dcgm-exporter, so that dashboards, alerts and autoscalers for it
+// continue to work. docs/dcgm-names.md lists the differences.
 //
-// It reads nothing but the rows, so that it cannot disagree with them: what they do
-// not have of a device is absent here as well.
+// It reads only the rows, so that it agrees with them: values that they lack
+// are absent here as well.
 //
-// For each snapshot, facts decide which series there are (plan), columns read the
-// other rows into readings, and derived readings and series are made of these.
+// For each snapshot, facts determine which series exist (plan), columns read
+// the other rows into readings, and derived readings and series are made of
+// these.
 package dcgmnames
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// Mode is what pods see of a device that several of them share.
+// Mode is the value that pods get of a shared device.
 type Mode uint8
 
 // The modes. Copy is what dcgm-exporter does under DRA: every pod has the value of
@@ -43,7 +43,7 @@ func ParseMode(name string) (Mode, error) {
 	return 0, fmt.Errorf("parse the mode of DCGM names: %q is neither copy nor split", name)
 }
 
-// Options are what a Translator is made of. All are needed.
+// Options configure a Translator. All are required.
 type Options struct {
 	Mode      Mode
 	Interval  time.Duration // between two readings of a device
@@ -57,8 +57,8 @@ func newTiming(o Options) timing {
 	return timing{quiet: max(2*o.Interval, 3*time.Second), stale: o.Staleness}
 }
 
-// Translator makes the rows of one snapshot after another. It is for one
-// goroutine.
+// Translator makes the rows of one snapshot after another. It is not safe for
+// concurrent use.
 type Translator struct {
 	mode    Mode
 	timing  timing
@@ -184,8 +184,8 @@ func (t *Translator) value(f *field, device int) float64 {
 	return value
 }
 
-// shareOf is the value for the user of the series: the pod's share or the claim's if
-// that is known, else the device's own value.
+// shareOf returns the value for the user of the series: the pod's share or the
+// claim's if that is known, else the device's own value.
 func (t *Translator) shareOf(f *field, s series, value float64) float64 {
 	if f.share == undivided {
 		return value

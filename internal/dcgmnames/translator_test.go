@@ -34,11 +34,10 @@ func wantDistinct(t *testing.T, rows []metric.Row) {
 	}
 }
 
-// randomScene is what a careless writer of rows could come up with: claims
-// that hold what is not there, pods that use everything, partitions without
-// GPUs and GPUs without addresses.
-func randomScene(r *rand.Rand) *scene {
-	s := newScene()
+// randomNode returns inconsistent rows: claims that hold what is not there,
+// pods that use everything, partitions without GPUs and GPUs without addresses.
+func randomNode(r *rand.Rand) *testNode {
+	s := newTestNode()
 	names := func(kind string, of int) string { return fmt.Sprint(kind, r.IntN(of)) }
 	for range 1 + r.IntN(8) {
 		uuid := s.gpu(r.IntN(4))
@@ -76,7 +75,7 @@ func TestNoLabelSetTwice(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		translator := newTranslator(Mode(r.IntN(2)))
 		for second := range 4 {
-			rows := translator.Rows(time.Duration(second)*time.Second, randomScene(r).snapshot())
+			rows := translator.Rows(time.Duration(second)*time.Second, randomNode(r).snapshot())
 			wantDistinct(t, rows)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
@@ -85,17 +84,17 @@ func TestNoLabelSetTwice(t *testing.T) {
 	}
 }
 
-// What a Translator remembers changes nothing: one that has seen other
-// snapshots before says the same of this one as one that has not.
-func TestMemoryChangesNothing(t *testing.T) {
+// The state of a Translator does not affect its output: one with earlier
+// snapshots has the same output as a new one.
+func TestOutputIsIndependentOfHistory(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		mode := Mode(r.IntN(2))
 		old := newTranslator(mode)
 		for range 3 {
-			old.Rows(0, randomScene(r).snapshot())
+			old.Rows(0, randomNode(r).snapshot())
 		}
-		s := randomScene(r)
+		s := randomNode(r)
 		for range 2 {
 			got, want := textOf(old.Rows(time.Hour, s.snapshot())), textOf(newTranslator(mode).Rows(time.Hour, s.snapshot()))
 			if got != want {
@@ -135,8 +134,8 @@ func TestRowsStay(t *testing.T) {
 	}
 }
 
-// Labels live as long as what they describe: those of a pod outlive the
-// coming and going of others.
+// Labels are reused as long as their object exists: those of a pod are kept
+// when others are added or removed.
 func TestLabelsStay(t *testing.T) {
 	s, translator := wholeNode(), newTranslator(Copy)
 	of := func(rows []metric.Row) map[string]*metric.Labels {
@@ -160,7 +159,7 @@ func TestLabelsStay(t *testing.T) {
 	}
 }
 
-// A snapshot with the same labels costs its rows and nothing else.
+// A snapshot with the same labels allocates only its rows.
 func TestSteadyAllocations(t *testing.T) {
 	s, translator := wholeNode(), newTranslator(Split)
 	rows := s.snapshot()
@@ -171,9 +170,9 @@ func TestSteadyAllocations(t *testing.T) {
 	}
 }
 
-// A device that leaves and comes back begins anew.
-func TestRateOfADeviceThatVanished(t *testing.T) {
-	s, translator := newScene(), newTranslator(Copy)
+// A device that is removed and returns starts with new meters.
+func TestRateOfReturningDevice(t *testing.T) {
+	s, translator := newTestNode(), newTranslator(Copy)
 	busy(s, s.gpu(0), 0.5)
 	busy(s, s.gpu(1), 0.5)
 	at := func(second int) []metric.Row {
@@ -195,10 +194,10 @@ func TestRateOfADeviceThatVanished(t *testing.T) {
 	wantSeries(t, at(6), "PROF_PCIE_TX_BYTES", "100")
 }
 
-// Of a device that cannot be read rows have counters alone: what stands still
-// then is not known to stand still.
-func TestRateOfAStaleDevice(t *testing.T) {
-	s, translator := newScene(), newTranslator(Copy)
+// A device that cannot be read only has rows of counters: counters without
+// growth then have no rate.
+func TestRateOfStaleDevice(t *testing.T) {
+	s, translator := newTestNode(), newTranslator(Copy)
 	busy(s, s.gpu(0), 0.5)
 	for second := range 3 {
 		s.traffic("GPU-0", float64(second))

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// UnreadError says that what the answer is about could not be read.
+// UnreadError means that the subject could not be read.
 type UnreadError struct {
 	Subject Subject
 	Gap     Gap
@@ -23,11 +23,11 @@ func (e *UnreadError) Error() string {
 	return text
 }
 
-// NotFoundError says that there is no such object.
+// NotFoundError means that the object does not exist.
 type NotFoundError struct {
 	Subject Subject
 	NamedBy []string // pods that name the claim all the same
-	Near    []string // NAMESPACE/NAME of objects that may have been meant
+	Near    []string // NAMESPACE/NAME of objects with similar names
 }
 
 func (e *NotFoundError) Error() string {
@@ -72,11 +72,11 @@ func (f *Facts) absent(subject Subject) error {
 	return missing
 }
 
-// mostNear is how many names are worth offering to someone who mistyped one.
+// mostNear is the most similar names that are suggested.
 const mostNear = 3
 
-// near picks the names that may have been meant: the same name elsewhere,
-// names that contain it or are contained, and names that a few keys away.
+// near returns similar names: the same name in other namespaces, names that
+// contain it or are contained, and names that a few keys away.
 func near(wanted string, known []string) []string {
 	type candidate struct {
 		name     string
@@ -109,7 +109,7 @@ func near(wanted string, known []string) []string {
 	return names
 }
 
-// split parts NAMESPACE/NAME; a name alone has no namespace.
+// split splits NAMESPACE/NAME; a name alone has no namespace.
 func split(name string) (namespace, bare string) {
 	namespace, bare, slashed := strings.Cut(name, "/")
 	if !slashed {

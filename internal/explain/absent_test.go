@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestNotFound(t *testing.T) {
 	named := facts(2)
 	named.Objects.Pod(&dra.PodLife{Ref: dra.PodRef{Namespace: "team-a", Name: "eval"}, UID: "eval", Claims: []dra.PodClaim{{Name: "gpu", Claim: "evaluation"}}}, false)
 	unread, elsewhere := facts(2), facts(2)

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// adviser says what would help a pending reference.
+// adviser returns what would help a pending reference.
 type adviser struct {
 	facts  *Facts
 	usages usages

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// deviceAdvice says what would help one pending reference against a lack of
+// deviceAdvice returns what would help one pending reference against a lack of
 // devices.
 type deviceAdvice struct {
 	facts *Facts
@@ -82,7 +82,7 @@ func (d deviceAdvice) classNames() []string {
 	return names
 }
 
-// recreate says how to request something else: a specification is immutable.
+// recreate returns how to request something else: a specification is immutable.
 func (d deviceAdvice) recreate() string {
 	switch {
 	case d.ref.ExtendedResource != "":
@@ -276,7 +276,7 @@ func byRules(removals []Removal) []string {
 	return all
 }
 
-// scarcity says why a request could not be allocated even if no device were
+// scarcity returns why a request could not be allocated even if no device were
 // allocated; nil if it could.
 func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	var lack []string
@@ -295,9 +295,9 @@ func (d deviceAdvice) scarcity(counts RequestCounts) []string {
 	return lack
 }
 
-// futile says that no node could satisfy the request even if none of its devices
-// were allocated; empty if one could, or if that is unknown: an incomplete pool may
-// have more devices than are published.
+// futile returns that no node could satisfy the request even if none of its
+// devices were allocated; empty if one could, or if that is unknown: an
+// incomplete pool may have more devices than are published.
 func (d deviceAdvice) futile(counts RequestCounts) string {
 	if d.ref.onOneNode == nil || counts.Asked <= int64(d.ref.onOneNode[counts.Request]) || d.growing(counts) {
 		return ""
@@ -327,11 +327,11 @@ func (d deviceAdvice) growing(counts RequestCounts) bool {
 	})
 }
 
-// release says which claims hold devices that match, unused claims first.
+// release returns which claims hold devices that match, unused claims first.
 func (d deviceAdvice) release() []string {
 	help := d.idle()
 	gone := d.named(func(holder Holder) string {
-		if holder.PodsGone && holder.used.nobody() {
+		if holder.PodsGone && holder.used.empty() {
 			return holder.Namespace + "/" + holder.Claim
 		}
 		return ""
@@ -340,7 +340,7 @@ func (d deviceAdvice) release() []string {
 		help = append(help, fmt.Sprintf("the pods of %s no longer exist: %s", some(gone, mostHelp), orphanHelp))
 	}
 	busy := d.named(func(holder Holder) string {
-		if holder.used.nobody() {
+		if holder.used.empty() {
 			return ""
 		}
 		return fmt.Sprintf("%s/%s (%s)", holder.Namespace, holder.Claim, holder.used.text())

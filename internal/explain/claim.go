@@ -102,7 +102,7 @@ func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
 	case used.idle():
 		claim.Remarks = append(claim.Remarks, "it is not reserved for a pod and still holds its devices: no other claim can get them")
 		claim.Help = append(claim.Help, fmt.Sprintf("if no pod will use it soon: `kubectl delete resourceclaim -n %s %s`", life.Ref.Namespace, life.Ref.Name))
-	case !used.nobody():
+	case !used.empty():
 		claim.Remarks = append(claim.Remarks, "it is allocated, and not reserved yet for its users: "+used.text())
 	default:
 		claim.Remarks = append(claim.Remarks, "it is not reserved; whether a pod will use it is unknown")

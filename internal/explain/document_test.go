@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// Every field of the document is described where docs/explain.md says what
-// its object is, and nothing is described that there is not.
+// Every field of the document is described in docs/explain.md at its object,
+// and no other field is.
 func TestDocumentedFields(t *testing.T) {
 	text, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestDocumentedFields(t *testing.T) {
 	}
 }
 
-// collect notes the names of all fields of a type and of what it is made of.
+// collect records the names of all fields of a type and of what it is made of.
 func collect(t *testing.T, of reflect.Type, names map[string]bool, seen map[reflect.Type]bool) {
 	switch of.Kind() {
 	case reflect.Slice, reflect.Pointer, reflect.Map:
@@ -66,10 +66,10 @@ func collect(t *testing.T, of reflect.Type, names map[string]bool, seen map[refl
 	}
 }
 
-// A terminal is given a few bold lines, and the same words.
+// The text on a terminal has a few bold lines, and is otherwise the same.
 func TestStyledText(t *testing.T) {
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
-	for name, scene := range scenes() {
+	for name, scene := range textCases() {
 		report, err := explain.Explain(scene.facts, scene.subject)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package explain answers a person's question about one ResourceClaim or one
-// pod: what was requested, how many devices each stage of the diagnosis leaves,
-// which claims hold the devices that match, and what would help; or, for a claim
-// that is not pending, which devices it has and which phase it is in.
+// Package explain answers a question about one ResourceClaim or one pod: what
+// was requested, how many devices each stage of the diagnosis leaves, which
+// claims hold the devices that match, and what would help; or, for a claim that
+// is not pending, which devices it has and which phase it is in.
 //
 // Reader reads a cluster once and diagnoses what is pending, by the reducer of the
 // cluster role. Explain is pure: it makes a Report of these facts, and Report.Text

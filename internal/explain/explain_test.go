@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// scene is one question and all that is known when it is asked.
-type scene struct {
+// textCase is a subject and the facts about it.
+type textCase struct {
 	subject explain.Subject
 	facts   explain.Facts
 }
@@ -20,7 +20,7 @@ type scene struct {
 // Each reason of the closed set, and each state of what does not wait, reads
 // as the golden texts do.
 func TestText(t *testing.T) {
-	for name, scene := range scenes() {
+	for name, scene := range textCases() {
 		t.Run(name, func(t *testing.T) {
 			report, err := explain.Explain(scene.facts, scene.subject)
 			if err != nil {
@@ -39,10 +39,10 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Every reason has a scene, and whoever waits is told what would help.
-func TestEveryReasonIsExplained(t *testing.T) {
+// Every reason has a text case, with advice for every pending reference.
+func TestEveryReasonHasText(t *testing.T) {
 	seen := make(map[string]bool)
-	for name, scene := range scenes() {
+	for name, scene := range textCases() {
 		report, err := explain.Explain(scene.facts, scene.subject)
 		if err != nil {
 			t.Fatal(name, err)
@@ -64,7 +64,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 // The JSON document is the same question answered for a program.
 func TestJSON(t *testing.T) {
 	for _, name := range []string{"insufficient-devices", "reserved-preparation"} {
-		scene := scenes()[name]
+		scene := textCases()[name]
 		report, err := explain.Explain(scene.facts, scene.subject)
 		if err != nil {
 			t.Fatal(err)
@@ -77,9 +77,9 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Pods that wait for one claim are told of together only where it is for the
-// same reason.
-func TestPodsThatWaitForDifferentReasons(t *testing.T) {
+// Pods that are pending for one claim are described together only if their
+// reason is the same.
+func TestPodsWithDifferentReasons(t *testing.T) {
 	first := pendingRef(dra.ReasonGated, "", nil)
 	second, third := pendingRef(dra.ReasonUnknown, "", nil), first
 	second.Pod.Name, third.Pod.Name = "train-1", "train-2"

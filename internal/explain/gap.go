@@ -75,7 +75,7 @@ func gapOf(status source.Status, consequence string) Gap {
 	return gap
 }
 
-// consequence is what is not known without a collection.
+// consequence returns what is unknown without a collection.
 func consequence(name string) string {
 	switch name {
 	case sourcePods:
@@ -101,7 +101,7 @@ func consequence(name string) string {
 	}
 }
 
-// partialConsequence is what is not known where one namespace alone was read.
+// partialConsequence returns what is unknown if only one namespace was read.
 func partialConsequence(name string) string {
 	switch name {
 	case sourceClaims:
@@ -128,8 +128,8 @@ func rank(name string) int {
 	return len(order)
 }
 
-// toList says what this identity must be allowed to list to see more; empty if
-// nothing was denied.
+// toList returns what this identity must be allowed to list to see more; empty
+// if nothing was denied.
 func (g Gaps) toList() string {
 	var global, local, parts []string
 	for _, gap := range g {
@@ -167,8 +167,8 @@ func (g Gaps) blind() bool {
 	return slices.ContainsFunc(g, func(gap Gap) bool { return gap.Source == sourceClaims && gap.Only != "" })
 }
 
-// doubt says why a diagnosis with the reason is uncertain with these gaps; empty if
-// it is certain.
+// doubt returns why a diagnosis with the reason is uncertain with these gaps;
+// empty if it is certain.
 func (g Gaps) doubt(reason dra.PendingReason) string {
 	enough := reason == dra.ReasonNone
 	oneNode := enough || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints
@@ -204,9 +204,9 @@ func Diagnosable(questions []dra.Question, gaps Gaps) []dra.Question {
 	return diagnosable
 }
 
-// SplitByGaps separates the diagnoses that hold in spite of the gaps from those of
-// which only the counts do. With less known, more devices seem usable than are: too
-// few are too few all the same, but whether there are enough is unknown.
+// SplitByGaps separates the diagnoses that hold in spite of the gaps from those
+// of which only the counts do. With less known, more devices seem usable than
+// are: too few are certainly too few, but whether there are enough is unknown.
 func SplitByGaps(verdicts []dra.Verdict, gaps Gaps) (sure, unsure []dra.Verdict) {
 	for _, verdict := range verdicts {
 		doubt := gaps.doubt(verdict.Reason)

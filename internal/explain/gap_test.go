@@ -39,7 +39,7 @@ func TestGapsOf(t *testing.T) {
 	}
 }
 
-// What cannot be diagnosed is not asked.
+// There are no questions about references that cannot be diagnosed.
 func TestDiagnosable(t *testing.T) {
 	questions := []dra.Question{
 		{PodUID: "both", Asked: []dra.Asked{{PodClaim: "a", Claim: "a"}, {PodClaim: "b", Template: "b"}}},
@@ -67,7 +67,8 @@ func TestDiagnosable(t *testing.T) {
 	}
 }
 
-// With less known than there is, too few is too few; enough is not known.
+// With gaps, too few devices are certainly too few; whether there are enough is
+// unknown.
 func TestSplitByGaps(t *testing.T) {
 	blind := explain.GapsOf(nil, []source.Status{denied("resourceclaims")}, "team-a")
 	nodes := explain.GapsOf([]source.Status{denied("nodes")}, nil, "")
@@ -109,9 +110,9 @@ func TestSplitByGaps(t *testing.T) {
 	}
 }
 
-// Where its claims, or its group, could not be read, nothing is said of
-// whether a pod has what it asks for.
-func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
+// If its claims, or its group, could not be read, it is unknown whether a pod
+// has its devices.
+func TestPodsWithUnknownClaims(t *testing.T) {
 	hanging := source.Status{Name: "resourceclaims"}
 	for name, test := range map[string]struct {
 		status source.Status
@@ -136,11 +137,11 @@ func TestPodsWhoseClaimsAreNotKnown(t *testing.T) {
 	grouped.Claim = ""
 	f := facts(2, grouped)
 	f.Objects.Pod(&dra.PodLife{Ref: grouped.Pod, UID: "train-0", Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-	if text := told(t, f, pod); !strings.Contains(text, "claim_not_created") {
+	if text := unwrappedText(t, f, pod); !strings.Contains(text, "claim_not_created") {
 		t.Errorf("where all could be read: %s", text)
 	}
 	f.Gaps = explain.GapsOf([]source.Status{denied("podgroups")}, nil, "")
-	text := told(t, f, pod)
+	text := unwrappedText(t, f, pod)
 	if !strings.Contains(text, "the PodGroups could not be read") || strings.Contains(text, "claim_not_created") || strings.Contains(text, "has been created from template") {
 		t.Errorf("without the groups: %s", text)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// Advice is given only where it can help.
-func TestAdviceThatCanHelp(t *testing.T) {
+// Advice is only given if it can help.
+func TestAdvice(t *testing.T) {
 	one := func(most int, more ...dra.Removal) dra.Detail {
 		return dra.Detail{OnOneNode: map[string]int{"gpus": most}, Holders: []dra.Holder{serve}, Removed: more}
 	}
@@ -43,7 +43,7 @@ func TestAdviceThatCanHelp(t *testing.T) {
 		w := pendingRef(test.reason, "as judged", verdict(test.reason, 6, test.left, test.detail))
 		f := facts(6, w)
 		f.Gaps = test.gaps
-		text := told(t, f, pod)
+		text := unwrappedText(t, f, pod)
 		for _, want := range test.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no word of %q in\n%s", name, want, text)
@@ -57,11 +57,11 @@ func TestAdviceThatCanHelp(t *testing.T) {
 	}
 }
 
-// What others hold is told only where it is in the way.
-func TestHoldersThatAreNotInTheWay(t *testing.T) {
+// Holders are only listed if their devices are needed.
+func TestIrrelevantHolders(t *testing.T) {
 	for _, reason := range dra.PendingReasons() {
 		f := facts(2, pendingRef(reason, "as judged", verdict(reason, 2, [dra.Stages]int{8, 8, 8, 8, 6, 6}, dra.Detail{Holders: []dra.Holder{serve}, HoldersInAll: 4})))
-		text := told(t, f, pod)
+		text := unwrappedText(t, f, pod)
 		inTheWay := reason == dra.ReasonInsufficient || reason == dra.ReasonFragmented || reason == dra.ReasonConstraints || reason == dra.ReasonPoolIncomplete
 		if strings.Contains(text, "Held by") != inTheWay || strings.Contains(text, "and 3 more") != inTheWay {
 			t.Errorf("%s: %s", reason, text)
@@ -71,26 +71,26 @@ func TestHoldersThatAreNotInTheWay(t *testing.T) {
 
 // Advice stands where a person looks first: behind what is wrong.
 func TestAdviceComesFirst(t *testing.T) {
-	text := told(t, scenes()["insufficient-devices"].facts, claim)
+	text := unwrappedText(t, textCases()["insufficient-devices"].facts, claim)
 	help, rest := strings.Index(text, "Remedies"), strings.Index(text, "Requested:")
 	if help < 0 || rest < help {
 		t.Errorf("the advice is at %d, the rest at %d", help, rest)
 	}
 }
 
-// More devices than a claim may have are no matter of constraints.
-func TestMoreThanAClaimMayHave(t *testing.T) {
-	text := told(t, facts(33, pendingRef(dra.ReasonConstraints, "it requests 33 devices, and a claim can have at most 32", nil)), pod)
+// More devices than a claim may have do not count as a constraint.
+func TestTooManyDevices(t *testing.T) {
+	text := unwrappedText(t, facts(33, pendingRef(dra.ReasonConstraints, "it requests 33 devices, and a claim can have at most 32", nil)), pod)
 	if !strings.Contains(text, "the claim requests more devices than a claim may have") || !strings.Contains(text, "request at most 32 devices in one claim") || strings.Contains(text, "relax") {
 		t.Error(text)
 	}
 }
 
 // What has no namespace is not to be listed in all of them.
-func TestWhatToListIsNamedRightly(t *testing.T) {
+func TestPermissionsToList(t *testing.T) {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "", nil))
 	f.Gaps = explain.GapsOf([]source.Status{denied("nodes"), denied("resourceslices"), denied("events")}, nil, "")
-	if text := told(t, f, pod); !strings.Contains(text, "permission to list resourceslices and nodes, and events in all namespaces") {
+	if text := unwrappedText(t, f, pod); !strings.Contains(text, "permission to list resourceslices and nodes, and events in all namespaces") {
 		t.Error(text)
 	}
 }

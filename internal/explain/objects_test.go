@@ -9,21 +9,21 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// A claim is the pod's from the moment that it is made for it, or for its
-// group: their status names it later.
-func TestAClaimThatNoStatusNamesYet(t *testing.T) {
+// A claim belongs to a pod once it is generated for it, or for its group,
+// before their status names it.
+func TestGeneratedClaimWithoutStatus(t *testing.T) {
 	for name, owner := range map[string]dra.Consumer{
 		"a pod's":   {Resource: "pods", Name: "train-0", UID: "train-0"},
 		"a group's": {Resource: "podgroups", Name: "gang", UID: "gang"},
 	} {
 		f := facts(2, pendingRef(dra.ReasonInsufficient, "too few", nil))
-		made := madeClaim()
+		made := createdClaim()
 		made.MadeFor = owner
-		f.Objects.Claim(madeClaim(), true)
+		f.Objects.Claim(createdClaim(), true)
 		f.Objects.Claim(made, false)
 		f.Objects.Group(&dra.Group{Ref: dra.PodRef{Namespace: "team-a", Name: "gang"}, UID: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 		f.Objects.Pod(&dra.PodLife{
-			Ref: waitingPod(), UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}},
+			Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}},
 			Group: map[string]string{"podgroups": "gang"}[owner.Resource],
 		}, false)
 		report, err := explain.Explain(f, claim)
@@ -36,11 +36,11 @@ func TestAClaimThatNoStatusNamesYet(t *testing.T) {
 	}
 }
 
-// A pod that is being deleted waits for nothing any more, as in dra_claims.
-func TestAClaimOfAPodThatGoes(t *testing.T) {
+// A terminating pod is not pending, as in dra_claims.
+func TestClaimOfTerminatingPod(t *testing.T) {
 	f := facts(2)
 	f.Objects.Pod(&dra.PodLife{
-		Ref: waitingPod(), UID: "train-0", Created: ago(4 * time.Minute), Deleted: ago(time.Minute),
+		Ref: pendingPod(), UID: "train-0", Created: ago(4 * time.Minute), Deleted: ago(time.Minute),
 		Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
 	}, false)
 	report, err := explain.Explain(f, claim)
@@ -49,22 +49,22 @@ func TestAClaimOfAPodThatGoes(t *testing.T) {
 	}
 }
 
-// What the controller manager says is mended for the reference that it says it
-// of, be it the pod's or its group's, and for no other.
-func TestWhoseClaimCannotBeMade(t *testing.T) {
+// A claim creation failure ends for the reference of the event, whether of the
+// pod or of its group, and for no other.
+func TestClaimCreationFailures(t *testing.T) {
 	const denied = "PodGroupResourceClaim gpus: admission webhook denied the request"
 	for message, want := range map[string]bool{denied: true, "no resourceclaim has been created from template gpus yet": false} {
 		w := pendingRef(dra.ReasonClaimNotCreated, message, nil)
 		w.Claim = ""
-		f := unmade(facts(2, w))
+		f := withoutClaim(facts(2, w))
 		f.Objects.Trouble(&dra.Trouble{Name: "team-a/gang.1", Kind: dra.TroubleCreation, Pod: dra.PodRef{Namespace: "team-a", Name: "gang"}, PodUID: "gang", Message: denied}, false)
 		f.Objects.Trouble(&dra.Trouble{Name: "team-a/train-0.1", Kind: dra.TroubleCreation, Pod: w.Pod, PodUID: "train-0", Message: "PodResourceClaim other: denied"}, false)
 		f.Objects.Pod(&dra.PodLife{Ref: w.Pod, UID: "train-0", Created: ago(4 * time.Minute), Group: "gang", Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
-		text := told(t, f, pod)
+		text := unwrappedText(t, f, pod)
 		if strings.Contains(text, "correct what the controller manager reports: "+denied) != want || strings.Contains(text, "PodResourceClaim other") {
 			t.Errorf("%s:\n%s", message, text)
 		}
 	}
 }
 
-func waitingPod() dra.PodRef { return dra.PodRef{Namespace: "team-a", Name: "train-0"} }
+func pendingPod() dra.PodRef { return dra.PodRef{Namespace: "team-a", Name: "train-0"} }

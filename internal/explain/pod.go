@@ -56,8 +56,8 @@ func (b podBuilder) state(life *dra.PodLife) string {
 	}
 }
 
-// progress says what happens in the phases, which component does it, and what to
-// look at if it takes long.
+// progress returns what happens in the phases, which component does it, and
+// what to look at if it takes long.
 func (b podBuilder) progress(life *dra.PodLife, phases []PodPhase) (message string, help []string) {
 	seen := make(map[string]bool)
 	var messages []string

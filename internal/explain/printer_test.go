@@ -10,8 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// Commands stay on one line, so that they can be copied; what is too long for
-// any line is broken like other text.
+// Commands stay on one line, so that they can be copied; a command that is too
+// long for any line is broken like other text.
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"a  b ":                                "a|b",
@@ -26,8 +26,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Whatever the text, no line moves the cursor, none is too wide but for a
-// word that is, and no word is lost.
+// For any text, no line moves the cursor, none is too wide except for a single
+// long word, and no word is lost.
 func FuzzPrinter(f *testing.F) {
 	f.Add("plain words", 4)
 	f.Add("\x1b[31mred\x07 `a b` \u202e\xff", 0)

@@ -64,11 +64,11 @@ type reading struct {
 	specs     *specKeeper
 }
 
-// progressAfter is how long a person waits without a message.
+// progressAfter is the delay of the first progress message.
 const progressAfter = 2 * time.Second
 
-// read lists the collections of the cluster, or of one namespace. What could not be
-// read is in the statuses; it fails at the end of ctx alone.
+// read lists the collections of the cluster, or of one namespace. What could
+// not be read is in the statuses; it fails only when ctx ends.
 func (r Reader) read(ctx context.Context, subject Subject, namespace string) (*reading, error) {
 	kept := inventory.New()
 	specs := newSpecKeeper(kept, subject.Namespace)

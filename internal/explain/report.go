@@ -37,8 +37,8 @@ const (
 	StateFinished    = "finished"  // succeeded or failed
 	StateUnused      = "unused"    // no pod that stays refers to the claim
 	StatePending     = "pending"   // some does, and it is not allocated
-	StateAllocated   = "allocated" // for nobody
-	StateReserved    = "reserved"  // for somebody
+	StateAllocated   = "allocated" // without a reservation
+	StateReserved    = "reserved"  // with a reservation
 	StateTerminating = "terminating"
 )
 
@@ -53,8 +53,8 @@ type PendingRef struct {
 	DeviceClass      string    `json:"deviceClass,omitempty"`
 	Since            time.Time `json:"since"`
 	Reason           string    `json:"reason"`
-	Meaning          string    `json:"meaning"`           // the reason in words
-	Message          string    `json:"message,omitempty"` // the evidence: which request, how many of how many, or who says so
+	Meaning          string    `json:"meaning"`           // sentence of the reason
+	Message          string    `json:"message,omitempty"` // the evidence: which request, how many of how many, or which component reports it
 
 	Asked       *Spec            `json:"asked,omitempty"`
 	Counts      []RequestCounts  `json:"funnel,omitempty"`
@@ -63,7 +63,7 @@ type PendingRef struct {
 	Holders     []Holder         `json:"holders,omitempty"` // a few of each request, those with most devices first
 	HolderCount int              `json:"holdersInAll,omitempty"`
 	Nodes       []Node           `json:"nodes,omitempty"`
-	Fits        string           `json:"fits,omitempty"` // a node whose devices would do
+	Fits        string           `json:"fits,omitempty"` // a node whose devices suffice
 	Help        []string         `json:"help"`           // what would help, most useful first
 
 	onOneNode map[string]int // by request: how many devices one node could give, if nothing were held
@@ -72,8 +72,8 @@ type PendingRef struct {
 // gated reports whether the reference's pod has scheduling gates.
 func (r *PendingRef) gated() bool { return r.Reason == string(dra.ReasonGated) }
 
-// status is what docs/glossary.md calls a reference that is not satisfied. One
-// of a gated pod is not pending.
+// status returns the term of docs/glossary.md for a reference that is not
+// satisfied. One of a gated pod is not pending.
 func (r *PendingRef) status() string {
 	if r.gated() {
 		return "gated"
@@ -95,7 +95,7 @@ func (r *PendingRef) where() string {
 	}
 }
 
-// lacksDevices reports whether what others hold is in the way.
+// lacksDevices reports whether devices held by others would help.
 func (r *PendingRef) lacksDevices() bool {
 	switch dra.PendingReason(r.Reason) {
 	case dra.ReasonInsufficient, dra.ReasonPoolIncomplete, dra.ReasonFragmented, dra.ReasonConstraints:
@@ -113,7 +113,7 @@ type RequestCounts struct {
 	Left        map[string]int `json:"left"`            // by stage; a stage that cannot be known is left out
 }
 
-// BrokenSelector is a CEL expression that cannot be asked.
+// BrokenSelector is a CEL expression that cannot be evaluated.
 type BrokenSelector struct {
 	Where      string `json:"where"`
 	Expression string `json:"expression"`
@@ -121,7 +121,7 @@ type BrokenSelector struct {
 	Message    string `json:"message"`
 }
 
-// Removal is what one stage took from a request for one cause.
+// Removal is the devices that one stage removed from a request for one cause.
 type Removal struct {
 	Request  string   `json:"request"`
 	Stage    string   `json:"stage"`
@@ -135,7 +135,7 @@ type Removal struct {
 	taint *dra.Taint
 }
 
-// Holder is a claim that holds devices which would do.
+// Holder is a claim that holds matching devices.
 type Holder struct {
 	Request   string     `json:"request,omitempty"`
 	Namespace string     `json:"namespace"`
@@ -149,7 +149,7 @@ type Holder struct {
 	used usage
 }
 
-// Node says why the claims cannot be allocated on one node.
+// Node describes why the claims cannot be allocated on one node.
 type Node struct {
 	Name    string         `json:"name"`
 	Free    map[string]int `json:"free,omitempty"` // by request
@@ -162,7 +162,7 @@ type Claim struct {
 	UID              string     `json:"uid"`
 	State            string     `json:"state"`
 	DeviceClass      string     `json:"deviceClass,omitempty"`
-	MadeFor          string     `json:"madeFor,omitempty"` // the pod or group of pods that it was made for
+	MadeFor          string     `json:"madeFor,omitempty"` // the pod or group of pods that it was generated for
 	ExtendedResource bool       `json:"extendedResource,omitempty"`
 	Created          time.Time  `json:"created"`
 	AllocatedAt      *time.Time `json:"allocatedAt,omitempty"`

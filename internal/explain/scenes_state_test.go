@@ -8,7 +8,7 @@ import (
 )
 
 // stateScenes do not wait.
-func stateScenes() map[string]scene {
+func stateTextCases() map[string]textCase {
 	serving := explain.Subject{Kind: explain.KindClaim, Namespace: "team-b", Name: "serve"}
 	servingPod := explain.Subject{Kind: explain.KindPod, Namespace: "team-b", Name: "serve-0"}
 	with := func(change func(*dra.ClaimLife, *dra.PodLife)) explain.Facts {
@@ -35,7 +35,7 @@ func stateScenes() map[string]scene {
 		{Pod: dra.PodRef{Namespace: "team-b", Name: "serve-1"}, Claim: "serve", Phase: "start", Since: ago(time.Hour)}}
 	preparing.Objects.Trouble(&dra.Trouble{Name: "team-b/serve-0.1", Kind: dra.TroublePreparation, Pod: dra.PodRef{Namespace: "team-b", Name: "serve-0"}, PodUID: "serve-0",
 		Message: "Failed to prepare dynamic resources: DRA driver gpu.example.com is not registered", Count: 12, Last: ago(time.Minute)}, false)
-	return map[string]scene{
+	return map[string]textCase{
 		"reserved":             {serving, facts(2)},
 		"running-pod":          {servingPod, facts(2)},
 		"reserved-preparation": {serving, preparing},

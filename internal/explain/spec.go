@@ -19,7 +19,7 @@ type Spec struct {
 type Request struct {
 	Name           string            `json:"name"`
 	DeviceClass    string            `json:"deviceClass,omitempty"` // empty where it has alternatives
-	Count          int64             `json:"count,omitempty"`       // left out where all that match are asked for
+	Count          int64             `json:"count,omitempty"`       // left out if all that match are requested
 	All            bool              `json:"all,omitempty"`
 	AdminAccess    bool              `json:"adminAccess,omitempty"`
 	Selectors      []string          `json:"selectors,omitempty"`   // CEL expressions
@@ -48,8 +48,8 @@ func (c Constraint) text() string {
 	return fmt.Sprintf("the constraint that %s each have a different %s", of, c.DistinctAttribute)
 }
 
-// tooMany reports whether the claim asks for more devices than it may be
-// given, even by the smallest alternatives.
+// tooMany reports whether the claim requests more devices than it may have,
+// even by the smallest alternatives.
 func (s *Spec) tooMany() bool {
 	if s == nil {
 		return false
@@ -122,8 +122,7 @@ func requestOf(request *resourcev1.DeviceRequest) Request {
 	return one
 }
 
-// amount fills in how many. An object that has not passed the API server's
-// defaulting has no mode and no count: one device is meant.
+// amount sets the count.
 func (r *Request) amount(mode resourcev1.DeviceAllocationMode, count int64) {
 	r.All = mode == resourcev1.DeviceAllocationModeAll
 	if !r.All {
@@ -150,8 +149,8 @@ func (r *Request) terms(selectors []resourcev1.DeviceSelector, tolerations []res
 	}
 }
 
-// tolerationText spells a toleration as kubectl spells taints; a star stands
-// for whatever it is.
+// tolerationText formats a toleration as kubectl formats taints; a star matches
+// anything.
 func tolerationText(toleration resourcev1.DeviceToleration) string {
 	text := valid(toleration.Key)
 	if text == "" {

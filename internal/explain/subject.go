@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is what can be asked about.
+// Kind is the kind of a subject.
 type Kind string
 
 // The kinds of subjects.
@@ -22,7 +22,7 @@ func (k Kind) Object() string {
 	return "ResourceClaim"
 }
 
-// Subject is the object that is asked about.
+// Subject is the object to explain.
 type Subject struct {
 	Kind            Kind
 	Namespace, Name string
@@ -32,9 +32,9 @@ func (s Subject) String() string {
 	return fmt.Sprintf("%s %s/%s", s.Kind.Object(), s.Namespace, s.Name)
 }
 
-// ParseSubject reads NAMESPACE/NAME, or NAME in the namespace given apart.
-// Both at once must not contradict each other; asked says that a person
-// gave the namespace, and not the kubeconfig.
+// ParseSubject reads NAMESPACE/NAME, or NAME in the namespace given apart. Both
+// at once must not contradict each other; asked means that a flag set the
+// namespace, and not the kubeconfig.
 func ParseSubject(kind Kind, text, namespace string, asked bool) (Subject, error) {
 	name := text
 	if before, after, slashed := strings.Cut(text, "/"); slashed {

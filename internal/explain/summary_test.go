@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A gated reference is not pending: it is the answer only where nothing else is.
+// A gated reference is not pending: it is the answer only if there is no other.
 func TestGatedIsNotPending(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	gated := PendingRef{Reason: "scheduling_gated", Meaning: "gates", Since: now.Add(-2 * time.Hour)}

@@ -76,7 +76,7 @@ func holdersText(p *printer, r *Report, w *PendingRef) {
 	}
 }
 
-// holderUsers says who uses the devices.
+// holderUsers returns the users of the devices.
 func holderUsers(h Holder) string {
 	var parts []string
 	if h.PodsGone {
@@ -122,7 +122,7 @@ func claimText(p *printer, r *Report, claim *Claim) {
 	}
 }
 
-// claimHistory says what has happened to it.
+// claimHistory returns the history of the claim.
 func claimHistory(r *Report, claim *Claim) string {
 	parts := []string{"exists " + since(claim.Created, r.At)}
 	if claim.MadeFor != "" {
@@ -303,7 +303,8 @@ func removedText(p *printer, removed []Removal) {
 	}
 }
 
-// removalText says in one sentence how many devices a stage removed, and why.
+// removalText returns in one sentence how many devices a stage removed, and
+// why.
 func removalText(r Removal) string {
 	amount := fmt.Sprint(r.Count)
 	if r.Of > 0 {

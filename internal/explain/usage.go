@@ -15,7 +15,7 @@ type usage struct {
 	pods   []string // that exist and that it is reserved for, that refer to it, or that it was made for
 	others []string // PodGroups and whatever else it is reserved or was made for
 	gone   bool     // it is reserved for pods none of which exists
-	known  bool     // whoever could use it could be read
+	known  bool     // all objects that could use it have been read
 }
 
 func (u *usage) add(consumer dra.Consumer) {
@@ -28,14 +28,15 @@ func (u *usage) add(consumer dra.Consumer) {
 	}
 }
 
-// nobody reports whether nothing is known to use the claim or to be pending for it.
-func (u usage) nobody() bool { return len(u.pods) == 0 && len(u.others) == 0 }
+// empty reports whether nothing is known to use the claim or to be pending for
+// it.
+func (u usage) empty() bool { return len(u.pods) == 0 && len(u.others) == 0 }
 
 // idle reports whether it is certain that nothing uses the claim, so that it can be
 // deleted.
-func (u usage) idle() bool { return u.known && !u.gone && u.nobody() }
+func (u usage) idle() bool { return u.known && !u.gone && u.empty() }
 
-// text names the users in a sentence: "pods a, b; PodGroup gang".
+// text returns the users in a sentence: "pods a, b; PodGroup gang".
 func (u usage) text() string {
 	var parts []string
 	if len(u.pods) > 0 {
@@ -47,14 +48,13 @@ func (u usage) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// usages finds who uses a claim, in what could be read.
+// usages finds the users of a claim, among the objects that could be read.
 type usages struct {
 	objects *Objects
 	gaps    Gaps
 }
 
-// of returns who uses a claim. A claim may be used by a pod that it is not reserved
-// for yet, and may be reserved for other objects than pods.
+// of returns the users of a claim.
 func (u usages) of(life *dra.ClaimLife) usage {
 	found := usage{gone: u.orphaned(life), known: u.known(life)}
 	if !found.gone {

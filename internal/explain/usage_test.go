@@ -10,9 +10,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// left is a claim of another namespace that has a device and is reserved for
-// whom the change says; the pod "worker" is there.
-func left(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLife)) {
+// unusedClaim adds a claim of another namespace that has a device, with
+// reservations set by change; the pod "worker" exists.
+func unusedClaim(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLife)) {
 	life := dra.ClaimLife{
 		Ref: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, UID: "claim-leftover", Created: ago(9 * time.Hour), Classes: []string{"gpu.example.com"},
 		Allocated: true, AllocatedAt: ago(8 * time.Hour), Node: "node-a",
@@ -24,13 +24,14 @@ func left(f *explain.Facts, change func(claim *dra.ClaimLife, worker *dra.PodLif
 	f.Objects.Pod(&worker, false)
 }
 
-// Nobody is told to delete what somebody uses, waits for, or may use.
+// There is no advice to delete a claim that is in use, may be in use, or that a
+// pod is pending for.
 func TestAdviceToDelete(t *testing.T) {
 	group := dra.Consumer{Resource: "podgroups", Name: "gang", UID: "gang"}
 	for name, test := range map[string]struct {
 		change func(*dra.ClaimLife, *dra.PodLife)
 		gaps   explain.Gaps
-		who    string // in the words of the text
+		who    string // as the text names them
 		delete bool
 		gone   bool
 	}{
@@ -68,13 +69,13 @@ func TestAdviceToDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts(4, pendingRef(dra.ReasonInsufficient, "too few", verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 8, 8, 2, 2}, dra.Detail{Holders: []dra.Holder{leftover}})))
 			f.Gaps = test.gaps
-			left(&f, test.change)
-			text := told(t, f, pod)
+			unusedClaim(&f, test.change)
+			text := unwrappedText(t, f, pod)
 			if !strings.Contains(text, "team-c/leftover ("+test.who+") since") {
 				t.Errorf("not held by %q", test.who)
 			}
 			f.Pending = nil
-			own := told(t, f, explain.Subject{Kind: explain.KindClaim, Namespace: "team-c", Name: "leftover"})
+			own := unwrappedText(t, f, explain.Subject{Kind: explain.KindClaim, Namespace: "team-c", Name: "leftover"})
 			for what, is := range map[string]bool{
 				"kubectl delete resourceclaim": strings.Contains(text, "kubectl delete resourceclaim"),
 				"what the claim's own says":    strings.Contains(own, "kubectl delete resourceclaim"),
@@ -94,8 +95,8 @@ func TestAdviceToDelete(t *testing.T) {
 	}
 }
 
-// told is the report's text with its line breaks undone.
-func told(t *testing.T, f explain.Facts, about explain.Subject) string {
+// unwrappedText returns the report's text without line breaks.
+func unwrappedText(t *testing.T, f explain.Facts, about explain.Subject) string {
 	t.Helper()
 	report, err := explain.Explain(f, about)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // rounding is for seconds that were added up, and written as text.
 const rounding = 1e-6
 
-// hardwareOwns tells counters that hardware keeps, and sets back when it is
-// reset, from those that the exporter accrues.
+// hardwareOwns reports whether a counter is the hardware's, which starts at 0
+// after a reset, and not accumulated by the exporter.
 func hardwareOwns(family string) bool {
 	return strings.HasPrefix(family, ofDevice) && family != "dra_device_busy_seconds_total" && family != "dra_device_xid_errors_total"
 }
@@ -93,7 +93,7 @@ func growthOf(before, after *use) (sum float64, parts []share) {
 	return sum, parts
 }
 
-// grown is by how much a counter has grown, which has begun anew if it fell.
+// grown returns the growth of a counter; one that fell has started at 0 again.
 func grown(before, after float64) float64 {
 	if after < before {
 		return after
@@ -101,7 +101,7 @@ func grown(before, after float64) float64 {
 	return after - before
 }
 
-// charge is what a claim was charged of a device between two pages.
+// charge is what was attributed to a claim of a device between two pages.
 type charge struct {
 	share
 	node string
@@ -126,7 +126,7 @@ func (p pair) charges() map[string][]charge {
 	return charges
 }
 
-// holds are those of which a page has a row of the family.
+// holds returns the holds for which a page has a row of the family.
 func (v *view) holds(family string) map[hold]bool {
 	holds := make(map[hold]bool, len(v.families[family]))
 	for _, row := range v.families[family] {
@@ -162,13 +162,13 @@ func elapsed(pairs ...pair) time.Duration {
 	return last.Sub(first)
 }
 
-// catchUp is how much of its time a claim may be credited late: while the
-// kubelet's List does not tell whether its pod is still there, it waits.
+// catchUp is how much time may be attributed late to a claim: its accounting is
+// suspended while it is unknown whether its pod still exists.
 const catchUp = 15 * time.Second
 
-// caughtUp are the devices of which a claim may be credited what accrued before
-// the first page: it is credited more time than lies between the pages, or it
-// was not known whether its hold had ended.
+// caughtUp returns the devices of which a claim may be credited what accrued
+// before the first page: it is credited more time than lies between the pages,
+// or it was not known whether its hold had ended.
 func (p pair) caughtUp() map[string]bool {
 	passed, late := elapsed(p).Seconds(), map[string]bool{}
 	for h, held := range p.growth(heldSeconds) {
@@ -209,7 +209,7 @@ func deviceTime(before, after *view, f *findings) {
 		case sum > waited*(1+tolerance)+rounding:
 			f.add(uuid, names, "claims are charged %.3f device-seconds of %s in %.3f s: %s", sum, short(uuid), passed, text)
 		case together > longest*(1+tolerance)+rounding:
-			// The page's own time is more exact than when it was read.
+			// The page's own time is more exact than the time of reading.
 			f.add(uuid, names, "claims that held %s for the same %.3f s are charged %.3f device-seconds: %s", short(uuid), longest, together, text)
 		}
 	}
@@ -238,8 +238,9 @@ func fleetTime(pairs []pair, f *findings) {
 	}
 }
 
-// inFleet is the one name of a device in the whole fleet: of one whose hardware
-// is unknown, the published name alone, under which several nodes may reach it.
+// inFleet returns the unique name of a device in the fleet: of one whose
+// hardware is unknown, the published name alone, under which several nodes may
+// reach it.
 func inFleet(node, uuid string) string {
 	published, is := strings.CutPrefix(uuid, node+"/")
 	if !is || node == "" || strings.HasPrefix(published, "pci-") {
@@ -248,7 +249,7 @@ func inFleet(node, uuid string) string {
 	return published
 }
 
-// charged names who was charged, with how much and where.
+// charged returns the charged claims, and a text with the amounts and nodes.
 func charged(charges []charge) (claims []string, text string) {
 	var who, each names
 	slices.SortStableFunc(charges, func(a, b charge) int {

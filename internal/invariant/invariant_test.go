@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// parsed is the page of an exposition, as old as it says.
+// parsed returns the page of an exposition at its time.
 func parsed(t testing.TB, second int, text string) Page {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -48,8 +48,8 @@ dra_device_holders{node="n",uuid="MIG-a",parent_uuid="GPU-1",kind="claim"} 1
 dra_device_holders{node="n",uuid="n/d/p/x",parent_uuid="",kind="claim"} 1
 `
 
-// row is a series in short: the labels after the name are those of a claim on a
-// device, of a device, or of a pod.
+// row returns a series from its short form: the labels after the name are those
+// of a claim on a device, of a device, or of a pod.
 func row(family string, value float64, labels ...string) string {
 	spelled := []string{`node="n"`}
 	for i := 0; i < len(labels); i += 2 {
@@ -58,14 +58,14 @@ func row(family string, value float64, labels ...string) string {
 	return fmt.Sprintf("%s{%s} %v\n", family, strings.Join(spelled, ","), value)
 }
 
-// gets is what a claim has of a device, by attribution.
-func gets(quantity string, value float64, claim, uuid, attribution string, more ...string) string {
+// claimRow returns a claim's value of a device, by attribution.
+func claimRow(quantity string, value float64, claim, uuid, attribution string, more ...string) string {
 	labels := append([]string{"namespace", "ml", "resourceclaim", claim, "uuid", uuid, "attribution", attribution}, more...)
 	return row(ofClaim+quantity, value, labels...)
 }
 
-// own is a device's own value.
-func own(quantity string, value float64, uuid string, more ...string) string {
+// deviceRow returns a device's own value.
+func deviceRow(quantity string, value float64, uuid string, more ...string) string {
 	parent := ""
 	if strings.HasPrefix(uuid, "MIG") {
 		parent = "GPU-1"
@@ -92,7 +92,7 @@ func claims(count float64, uuid string) string {
 func alone(uuid string) string    { return held("a", uuid) + claims(1, uuid) }
 func bothHold(uuid string) string { return held("a", uuid) + held("b", uuid) + claims(2, uuid) }
 
-// seconds are what a claim was charged of a device.
+// seconds returns rows of a claim's held and charged device-seconds.
 func seconds(claim, uuid string, held, charged float64) string {
 	labels := []string{"namespace", "ml", "resourceclaim", claim, "uuid", uuid}
 	return row(heldSeconds, held, labels...) + row(deviceSeconds, charged, labels...)
@@ -121,68 +121,68 @@ func samples() []sample {
 
 		one(UniqueInfo, "two claims", row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "a", "claim_uid", "1")+row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "b", "claim_uid", "1"), ""),
 		one(UniqueInfo, "two lives of a claim", row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "a", "claim_uid", "1")+row("dra_claim_info", 1, "namespace", "ml", "resourceclaim", "a", "claim_uid", "2"), "dra_claim_info has several rows with the same node, namespace, resourceclaim: n, ml, a"),
-		one(UniqueInfo, "two names", own("published_info", 1, "GPU-0", "device", "a")+own("published_info", 1, "GPU-0", "device", "b"), "dra_device_published_info has several"),
+		one(UniqueInfo, "two names", deviceRow("published_info", 1, "GPU-0", "device", "a")+deviceRow("published_info", 1, "GPU-0", "device", "b"), "dra_device_published_info has several"),
 
-		one(ValueRange, "all there is", own("utilization_ratio", 1, "GPU-0")+own("temperature_celsius", -5, "GPU-0"), ""),
-		one(ValueRange, "percent", own("utilization_ratio", 50, "GPU-0"), "is 50, which is not from 0 to 1"),
-		one(ValueRange, "a negative counter", own("energy_joules_total", -1, "GPU-0"), "is -1, which is impossible for a counter"),
-		one(ValueRange, "no number", own("power_watts", math.NaN(), "GPU-0"), "is NaN, which is not a number"),
+		one(ValueRange, "all there is", deviceRow("utilization_ratio", 1, "GPU-0")+deviceRow("temperature_celsius", -5, "GPU-0"), ""),
+		one(ValueRange, "percent", deviceRow("utilization_ratio", 50, "GPU-0"), "is 50, which is not from 0 to 1"),
+		one(ValueRange, "a negative counter", deviceRow("energy_joules_total", -1, "GPU-0"), "is -1, which is impossible for a counter"),
+		one(ValueRange, "no number", deviceRow("power_watts", math.NaN(), "GPU-0"), "is NaN, which is not a number"),
 
-		one(HardwareKnown, "held, and no more", seconds("lost", "n/d/p/x", 5, 5)+own("healthy", 1, "n/d/p/x", "by", "driver")+own("taint_info", 1, "n/d/p/x")+row("dra_claim_memory_allocated_bytes", 5, "namespace", "ml", "resourceclaim", "lost", "uuid", "n/d/p/x"), ""),
-		one(HardwareKnown, "a claim's", gets("energy_joules_total", 1, "lost", "n/d/p/x", "exclusive"), "the hardware of n/d/p/x is unknown (its dra_device_info has no source, or is not there), but it has dra_claim_energy_joules_total"),
-		one(HardwareKnown, "the device's", own("temperature_celsius", 1, "n/d/p/x")+own("power_watts", 1, "n/d/p/x"), "it has dra_device_"),
-		one(HardwareKnown, "health", own("healthy", 1, "n/d/p/x", "by", "hardware"), "it has dra_device_healthy"),
-		one(HardwareKnown, "no info at all", own("temperature_celsius", 1, "GPU-9"), "the hardware of GPU-9 is unknown"),
-		one(HardwareKnown, "accrued before", gets("energy_joules_total", 1, "a", "GPU-9", "exclusive"), ""),
-		one(HardwareKnown, "capped", own("temperature_celsius", 1, "GPU-9")+dropped("dra_device_info"), ""),
+		one(HardwareKnown, "held, and no more", seconds("lost", "n/d/p/x", 5, 5)+deviceRow("healthy", 1, "n/d/p/x", "by", "driver")+deviceRow("taint_info", 1, "n/d/p/x")+row("dra_claim_memory_allocated_bytes", 5, "namespace", "ml", "resourceclaim", "lost", "uuid", "n/d/p/x"), ""),
+		one(HardwareKnown, "a claim's", claimRow("energy_joules_total", 1, "lost", "n/d/p/x", "exclusive"), "the hardware of n/d/p/x is unknown (its dra_device_info has no source, or is not there), but it has dra_claim_energy_joules_total"),
+		one(HardwareKnown, "the device's", deviceRow("temperature_celsius", 1, "n/d/p/x")+deviceRow("power_watts", 1, "n/d/p/x"), "it has dra_device_"),
+		one(HardwareKnown, "health", deviceRow("healthy", 1, "n/d/p/x", "by", "hardware"), "it has dra_device_healthy"),
+		one(HardwareKnown, "no info at all", deviceRow("temperature_celsius", 1, "GPU-9"), "the hardware of GPU-9 is unknown"),
+		one(HardwareKnown, "accrued before", claimRow("energy_joules_total", 1, "a", "GPU-9", "exclusive"), ""),
+		one(HardwareKnown, "capped", deviceRow("temperature_celsius", 1, "GPU-9")+dropped("dra_device_info"), ""),
 
 		one(HoldersAgree, "agreed", bothHold("GPU-0"), ""),
 		one(HoldersAgree, "a wrong count", held("a", "GPU-0")+claims(2, "GPU-0"), "dra_device_holders counts 2 claims that hold GPU-0, and dra_claim_held has 1"),
 		one(HoldersAgree, "no count", held("a", "GPU-0"), "claims hold GPU-0, which has no row of dra_device_holders"),
 		one(HoldersAgree, "capped", held("a", "GPU-0")+dropped("dra_device_holders"), ""),
 
-		one(GaugesHeld, "held", alone("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "exclusive")+own("power_watts", 1, "GPU-0"), ""),
-		one(GaugesHeld, "not held", gets("power_watts", 1, "a", "GPU-0", "exclusive")+own("power_watts", 1, "GPU-0"), "ml/a has dra_claim_power_watts of GPU-0, which it does not hold"),
-		one(GaugesHeld, "a counter", gets("energy_joules_total", 1, "a", "GPU-0", "exclusive"), ""),
-		one(GaugesHeld, "capped", gets("power_watts", 1, "a", "GPU-0", "exclusive")+own("power_watts", 1, "GPU-0")+dropped("dra_claim_held"), ""),
+		one(GaugesHeld, "held", alone("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+deviceRow("power_watts", 1, "GPU-0"), ""),
+		one(GaugesHeld, "not held", claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+deviceRow("power_watts", 1, "GPU-0"), "ml/a has dra_claim_power_watts of GPU-0, which it does not hold"),
+		one(GaugesHeld, "a counter", claimRow("energy_joules_total", 1, "a", "GPU-0", "exclusive"), ""),
+		one(GaugesHeld, "capped", claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+deviceRow("power_watts", 1, "GPU-0")+dropped("dra_claim_held"), ""),
 
-		one(AloneOnDevice, "two share", bothHold("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "shared")+own("power_watts", 1, "GPU-0"), ""),
-		one(AloneOnDevice, "two claims", bothHold("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "exclusive")+own("power_watts", 1, "GPU-0"), "dra_claim_power_watts as exclusive of GPU-0 for ml/a, but 2 claims hold the device: ml/a, ml/b"),
-		one(AloneOnDevice, "an attribution of the past", bothHold("GPU-0")+gets("energy_joules_total", 1, "a", "GPU-0", "exclusive"), ""),
-		one(AloneOnDevice, "a device plugin", alone("GPU-0")+plugins(1, "GPU-0")+gets("power_watts", 1, "a", "GPU-0", "exclusive")+own("power_watts", 1, "GPU-0"), "but pods hold it through a device plugin, too: 1"),
-		one(AloneOnDevice, "the parent of a partition", alone("GPU-1")+gets("power_watts", 1, "a", "GPU-1", "exclusive")+own("power_watts", 1, "GPU-1"), "but MIG-a is held too"),
-		one(AloneOnDevice, "a partition of a held one", alone("GPU-1")+gets("power_watts", 1, "part", "MIG-a", "partition")+own("power_watts", 1, "MIG-a"), "but GPU-1 is held too"),
-		one(AloneOnDevice, "a partition", gets("power_watts", 1, "part", "MIG-a", "partition")+own("power_watts", 1, "MIG-a"), ""),
-		one(AloneOnDevice, "a partition as a whole", gets("power_watts", 1, "part", "MIG-a", "exclusive")+own("power_watts", 1, "MIG-a"), `but its parent_uuid is "GPU-1"`),
+		one(AloneOnDevice, "two share", bothHold("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "shared")+deviceRow("power_watts", 1, "GPU-0"), ""),
+		one(AloneOnDevice, "two claims", bothHold("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+deviceRow("power_watts", 1, "GPU-0"), "dra_claim_power_watts as exclusive of GPU-0 for ml/a, but 2 claims hold the device: ml/a, ml/b"),
+		one(AloneOnDevice, "an attribution of the past", bothHold("GPU-0")+claimRow("energy_joules_total", 1, "a", "GPU-0", "exclusive"), ""),
+		one(AloneOnDevice, "a device plugin", alone("GPU-0")+plugins(1, "GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+deviceRow("power_watts", 1, "GPU-0"), "but pods hold it through a device plugin, too: 1"),
+		one(AloneOnDevice, "the parent of a partition", alone("GPU-1")+claimRow("power_watts", 1, "a", "GPU-1", "exclusive")+deviceRow("power_watts", 1, "GPU-1"), "but MIG-a is held too"),
+		one(AloneOnDevice, "a partition of a held one", alone("GPU-1")+claimRow("power_watts", 1, "part", "MIG-a", "partition")+deviceRow("power_watts", 1, "MIG-a"), "but GPU-1 is held too"),
+		one(AloneOnDevice, "a partition", claimRow("power_watts", 1, "part", "MIG-a", "partition")+deviceRow("power_watts", 1, "MIG-a"), ""),
+		one(AloneOnDevice, "a partition as a whole", claimRow("power_watts", 1, "part", "MIG-a", "exclusive")+deviceRow("power_watts", 1, "MIG-a"), `but its parent_uuid is "GPU-1"`),
 
-		one(ProcessSplit, "split", bothHold("GPU-0")+gets("utilization_ratio", 0.5, "a", "GPU-0", "process")+own("utilization_ratio", 0.5, "GPU-0")+own("unattributed_utilization_ratio", 0, "GPU-0"), ""),
-		one(ProcessSplit, "power", bothHold("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "process")+own("power_watts", 1, "GPU-0")+own("unattributed_power_watts", 0, "GPU-0"), "dra_claim_power_watts of GPU-0 for ml/a is attributed by process, but"),
-		one(ProcessSplit, "a partition", gets("busy_seconds_total", 1, "part", "MIG-a", "process"), "of the partition MIG-a for ml/part is attributed by process"),
-		one(ProcessSplit, "without the rest", bothHold("GPU-0")+gets("utilization_ratio", 0.5, "a", "GPU-0", "process")+own("utilization_ratio", 0.5, "GPU-0"), "the device has no dra_device_unattributed_utilization_ratio"),
+		one(ProcessSplit, "split", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0")+deviceRow("unattributed_utilization_ratio", 0, "GPU-0"), ""),
+		one(ProcessSplit, "power", bothHold("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "process")+deviceRow("power_watts", 1, "GPU-0")+deviceRow("unattributed_power_watts", 0, "GPU-0"), "dra_claim_power_watts of GPU-0 for ml/a is attributed by process, but"),
+		one(ProcessSplit, "a partition", claimRow("busy_seconds_total", 1, "part", "MIG-a", "process"), "of the partition MIG-a for ml/part is attributed by process"),
+		one(ProcessSplit, "without the rest", bothHold("GPU-0")+claimRow("utilization_ratio", 0.5, "a", "GPU-0", "process")+deviceRow("utilization_ratio", 0.5, "GPU-0"), "the device has no dra_device_unattributed_utilization_ratio"),
 		one(ProcessSplit, "pods without the rest", pod("memory_used_bytes", 1, "x", "GPU-0"), "the device has no dra_device_unattributed_memory_bytes"),
-		one(ProcessSplit, "idle", bothHold("GPU-0")+gets("idle_since_timestamp_seconds", 1, "a", "GPU-0", "process"), ""),
+		one(ProcessSplit, "idle", bothHold("GPU-0")+claimRow("idle_since_timestamp_seconds", 1, "a", "GPU-0", "process"), ""),
 
-		one(DeviceValue, "the same", alone("GPU-0")+gets("engine_active_ratio", 0.5, "a", "GPU-0", "exclusive", "engine", "sm")+own("engine_active_ratio", 0.5, "GPU-0", "engine", "sm")+own("engine_active_ratio", 0.1, "GPU-0", "engine", "copy"), ""),
-		one(DeviceValue, "another", bothHold("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "shared")+own("power_watts", 2, "GPU-0"), "dra_claim_power_watts of GPU-0 is 1 for ml/a (shared), but the device's own is 2"),
-		one(DeviceValue, "none", alone("GPU-0")+gets("engine_active_ratio", 0.5, "a", "GPU-0", "exclusive", "engine", "sm")+own("engine_active_ratio", 0.1, "GPU-0", "engine", "copy"), "dra_claim_engine_active_ratio (engine=sm) of GPU-0 has a value for ml/a, but the device has no"),
-		one(DeviceValue, "capped", alone("GPU-0")+gets("power_watts", 1, "a", "GPU-0", "exclusive")+dropped("dra_device_power_watts"), ""),
+		one(DeviceValue, "the same", alone("GPU-0")+claimRow("engine_active_ratio", 0.5, "a", "GPU-0", "exclusive", "engine", "sm")+deviceRow("engine_active_ratio", 0.5, "GPU-0", "engine", "sm")+deviceRow("engine_active_ratio", 0.1, "GPU-0", "engine", "copy"), ""),
+		one(DeviceValue, "another", bothHold("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "shared")+deviceRow("power_watts", 2, "GPU-0"), "dra_claim_power_watts of GPU-0 is 1 for ml/a (shared), but the device's own is 2"),
+		one(DeviceValue, "none", alone("GPU-0")+claimRow("engine_active_ratio", 0.5, "a", "GPU-0", "exclusive", "engine", "sm")+deviceRow("engine_active_ratio", 0.1, "GPU-0", "engine", "copy"), "dra_claim_engine_active_ratio (engine=sm) of GPU-0 has a value for ml/a, but the device has no"),
+		one(DeviceValue, "capped", alone("GPU-0")+claimRow("power_watts", 1, "a", "GPU-0", "exclusive")+dropped("dra_device_power_watts"), ""),
 
-		one(ClaimsWithinDevice, "a split", bothHold("GPU-0")+gets("memory_used_bytes", 1, "a", "GPU-0", "process")+gets("memory_used_bytes", 2, "b", "GPU-0", "process")+own("unattributed_memory_bytes", 1, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "more than there is", bothHold("GPU-0")+gets("memory_used_bytes", 2, "a", "GPU-0", "process")+gets("memory_used_bytes", 2, "b", "GPU-0", "process")+own("unattributed_memory_bytes", 1, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), "the claims of GPU-0 have 5 of dra_device_memory_used_bytes, which is 4: ml/a 2 (process), ml/b 2 (process), and 1 is unattributed"),
-		one(ClaimsWithinDevice, "shared twice", bothHold("GPU-0")+gets("power_watts", 5, "a", "GPU-0", "shared")+gets("power_watts", 5, "b", "GPU-0", "shared")+own("power_watts", 5, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "strays beside one alone", alone("GPU-0")+gets("memory_used_bytes", 4, "a", "GPU-0", "exclusive")+own("unattributed_memory_bytes", 1, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "strays of more", own("unattributed_memory_bytes", 5, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), "have 5 of dra_device_memory_used_bytes, which is 4: none of it for a claim, and 5 is unattributed"),
-		one(ClaimsWithinDevice, "float noise", alone("GPU-0")+gets("busy_seconds_total", 0.30000000000000004, "a", "GPU-0", "exclusive")+own("busy_seconds_total", 0.3, "GPU-0"), ""),
-		one(ClaimsWithinDevice, "busy for longer", gets("busy_seconds_total", 8, "a", "GPU-0", "exclusive")+gets("busy_seconds_total", 3, "a", "GPU-0", "process")+own("busy_seconds_total", 10, "GPU-0"), "the claims of GPU-0 have 11 of dra_device_busy_seconds_total, which is 10"),
-		one(ClaimsWithinDevice, "hardware's counters began elsewhere", gets("energy_joules_total", 8, "a", "GPU-0", "exclusive")+own("energy_joules_total", 1, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "a split", bothHold("GPU-0")+claimRow("memory_used_bytes", 1, "a", "GPU-0", "process")+claimRow("memory_used_bytes", 2, "b", "GPU-0", "process")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "more than there is", bothHold("GPU-0")+claimRow("memory_used_bytes", 2, "a", "GPU-0", "process")+claimRow("memory_used_bytes", 2, "b", "GPU-0", "process")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "the claims of GPU-0 have 5 of dra_device_memory_used_bytes, which is 4: ml/a 2 (process), ml/b 2 (process), and 1 is unattributed"),
+		one(ClaimsWithinDevice, "shared twice", bothHold("GPU-0")+claimRow("power_watts", 5, "a", "GPU-0", "shared")+claimRow("power_watts", 5, "b", "GPU-0", "shared")+deviceRow("power_watts", 5, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "strays beside one alone", alone("GPU-0")+claimRow("memory_used_bytes", 4, "a", "GPU-0", "exclusive")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "strays of more", deviceRow("unattributed_memory_bytes", 5, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "have 5 of dra_device_memory_used_bytes, which is 4: none of it for a claim, and 5 is unattributed"),
+		one(ClaimsWithinDevice, "float noise", alone("GPU-0")+claimRow("busy_seconds_total", 0.30000000000000004, "a", "GPU-0", "exclusive")+deviceRow("busy_seconds_total", 0.3, "GPU-0"), ""),
+		one(ClaimsWithinDevice, "busy for longer", claimRow("busy_seconds_total", 8, "a", "GPU-0", "exclusive")+claimRow("busy_seconds_total", 3, "a", "GPU-0", "process")+deviceRow("busy_seconds_total", 10, "GPU-0"), "the claims of GPU-0 have 11 of dra_device_busy_seconds_total, which is 10"),
+		one(ClaimsWithinDevice, "hardware's counters began elsewhere", claimRow("energy_joules_total", 8, "a", "GPU-0", "exclusive")+deviceRow("energy_joules_total", 1, "GPU-0"), ""),
 
-		one(PodsWithinDevice, "pods", pod("memory_used_bytes", 1, "x", "GPU-0")+pod("memory_used_bytes", 2, "y", "GPU-0")+own("unattributed_memory_bytes", 1, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), ""),
-		one(PodsWithinDevice, "more", pod("memory_used_bytes", 2, "x", "GPU-0")+pod("memory_used_bytes", 2, "y", "GPU-0")+own("unattributed_memory_bytes", 1, "GPU-0")+own("memory_used_bytes", 4, "GPU-0"), "the pods of GPU-0 have 5 of dra_device_memory_used_bytes, which is 4: ml/x 2, ml/y 2, and 1 is unattributed"),
+		one(PodsWithinDevice, "pods", pod("memory_used_bytes", 1, "x", "GPU-0")+pod("memory_used_bytes", 2, "y", "GPU-0")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), ""),
+		one(PodsWithinDevice, "more", pod("memory_used_bytes", 2, "x", "GPU-0")+pod("memory_used_bytes", 2, "y", "GPU-0")+deviceRow("unattributed_memory_bytes", 1, "GPU-0")+deviceRow("memory_used_bytes", 4, "GPU-0"), "the pods of GPU-0 have 5 of dra_device_memory_used_bytes, which is 4: ml/x 2, ml/y 2, and 1 is unattributed"),
 
-		one(PartsWithinParent, "one instance's memory, shown twice", own("memory_used_bytes", 3, "MIG-a")+own("memory_used_bytes", 3, "MIG-b")+own("memory_used_bytes", 4, "GPU-1"), ""),
-		one(PartsWithinParent, "more", own("memory_size_bytes", 5, "MIG-a")+own("memory_size_bytes", 4, "GPU-1"), "the partitions of GPU-1 have 5 of its dra_device_memory_size_bytes, which is 4"),
-		one(PartsWithinParent, "shares of time", own("utilization_ratio", 1, "MIG-a")+own("utilization_ratio", 0.2, "GPU-1"), ""),
-		one(PartsWithinParent, "one instance's memory, given to two claims", held("other", "MIG-b")+claims(1, "MIG-b")+gets("memory_used_bytes", 3, "part", "MIG-a", "partition")+gets("memory_used_bytes", 3, "other", "MIG-b", "partition")+own("memory_used_bytes", 3, "MIG-a")+own("memory_used_bytes", 3, "MIG-b")+own("memory_used_bytes", 4, "GPU-1"), "the claims of GPU-1 and of its partitions have 6 of its dra_device_memory_used_bytes, which is 4: ml/part 3 (partition), ml/other 3 (partition)"),
+		one(PartsWithinParent, "one instance's memory, shown twice", deviceRow("memory_used_bytes", 3, "MIG-a")+deviceRow("memory_used_bytes", 3, "MIG-b")+deviceRow("memory_used_bytes", 4, "GPU-1"), ""),
+		one(PartsWithinParent, "more", deviceRow("memory_size_bytes", 5, "MIG-a")+deviceRow("memory_size_bytes", 4, "GPU-1"), "the partitions of GPU-1 have 5 of its dra_device_memory_size_bytes, which is 4"),
+		one(PartsWithinParent, "shares of time", deviceRow("utilization_ratio", 1, "MIG-a")+deviceRow("utilization_ratio", 0.2, "GPU-1"), ""),
+		one(PartsWithinParent, "one instance's memory, given to two claims", held("other", "MIG-b")+claims(1, "MIG-b")+claimRow("memory_used_bytes", 3, "part", "MIG-a", "partition")+claimRow("memory_used_bytes", 3, "other", "MIG-b", "partition")+deviceRow("memory_used_bytes", 3, "MIG-a")+deviceRow("memory_used_bytes", 3, "MIG-b")+deviceRow("memory_used_bytes", 4, "GPU-1"), "the claims of GPU-1 and of its partitions have 6 of its dra_device_memory_used_bytes, which is 4: ml/part 3 (partition), ml/other 3 (partition)"),
 
 		one(ShareOfHold, "a share", seconds("a", "GPU-0", 10, 5), ""),
 		one(ShareOfHold, "more than all", seconds("a", "GPU-0", 10, 10.1), "ml/a is charged 10.1 device-seconds of GPU-0, and held it for 10 s"),
@@ -192,13 +192,13 @@ func samples() []sample {
 		{CountersRise, "another process", row("dra_namespace_device_seconds_total", 5), "process_start_time_seconds 8\n" + row("dra_namespace_device_seconds_total", 4), ""},
 		{CountersRise, "a claim of the past that came back", seconds("a", "GPU-0", 50, 50), alone("GPU-0") + seconds("a", "GPU-0", 1, 1), ""},
 		{CountersRise, "a claim that holds", seconds("lost", "n/d/p/x", 50, 50), seconds("lost", "n/d/p/x", 1, 1), `dra_claim_device_seconds_total{namespace="ml",node="n",resourceclaim="lost",uuid="n/d/p/x"} fell from 50 to 1`},
-		{CountersRise, "hardware's own", own("energy_joules_total", 5, "GPU-0"), own("energy_joules_total", 1, "GPU-0"), ""},
+		{CountersRise, "hardware's own", deviceRow("energy_joules_total", 5, "GPU-0"), deviceRow("energy_joules_total", 1, "GPU-0"), ""},
 
-		{GrowthWithinDevice, "grown", gets("energy_joules_total", 5, "a", "GPU-0", "exclusive") + own("energy_joules_total", 1e6, "GPU-0"), gets("energy_joules_total", 15, "a", "GPU-0", "exclusive") + own("energy_joules_total", 1e6+10, "GPU-0"), ""},
-		{GrowthWithinDevice, "counted for two", gets("energy_joules_total", 5, "a", "GPU-0", "exclusive") + own("energy_joules_total", 1e6, "GPU-0"), gets("energy_joules_total", 15, "a", "GPU-0", "exclusive") + gets("energy_joules_total", 10, "b", "GPU-0", "exclusive") + own("energy_joules_total", 1e6+10, "GPU-0"), "the claims of GPU-0 accrued 20 of dra_device_energy_joules_total, which grew by 10: ml/a 10 (exclusive), ml/b 10 (exclusive)"},
-		{GrowthWithinDevice, "shared twice", gets("energy_joules_total", 5, "a", "GPU-0", "shared") + own("energy_joules_total", 1e6, "GPU-0"), gets("energy_joules_total", 15, "a", "GPU-0", "shared") + gets("energy_joules_total", 10, "b", "GPU-0", "shared") + own("energy_joules_total", 1e6+10, "GPU-0"), ""},
-		{GrowthWithinDevice, "a reset", resets + "0\n" + gets("energy_joules_total", 5, "a", "GPU-0", "exclusive") + own("energy_joules_total", 10, "GPU-0"), resets + "1\n" + gets("energy_joules_total", 25, "a", "GPU-0", "exclusive") + own("energy_joules_total", 20, "GPU-0"), ""},
-		{GrowthWithinDevice, "slowed down, by reason", gets("throttled_seconds_total", 1, "a", "GPU-0", "exclusive", "reason", "heat") + own("throttled_seconds_total", 1, "GPU-0", "reason", "heat"), gets("throttled_seconds_total", 3, "a", "GPU-0", "exclusive", "reason", "heat") + own("throttled_seconds_total", 2, "GPU-0", "reason", "heat"), "dra_device_throttled_seconds_total (reason=heat), which grew by 1"},
+		{GrowthWithinDevice, "grown", claimRow("energy_joules_total", 5, "a", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 1e6, "GPU-0"), claimRow("energy_joules_total", 15, "a", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 1e6+10, "GPU-0"), ""},
+		{GrowthWithinDevice, "counted for two", claimRow("energy_joules_total", 5, "a", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 1e6, "GPU-0"), claimRow("energy_joules_total", 15, "a", "GPU-0", "exclusive") + claimRow("energy_joules_total", 10, "b", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 1e6+10, "GPU-0"), "the claims of GPU-0 accrued 20 of dra_device_energy_joules_total, which grew by 10: ml/a 10 (exclusive), ml/b 10 (exclusive)"},
+		{GrowthWithinDevice, "shared twice", claimRow("energy_joules_total", 5, "a", "GPU-0", "shared") + deviceRow("energy_joules_total", 1e6, "GPU-0"), claimRow("energy_joules_total", 15, "a", "GPU-0", "shared") + claimRow("energy_joules_total", 10, "b", "GPU-0", "shared") + deviceRow("energy_joules_total", 1e6+10, "GPU-0"), ""},
+		{GrowthWithinDevice, "a reset", resets + "0\n" + claimRow("energy_joules_total", 5, "a", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 10, "GPU-0"), resets + "1\n" + claimRow("energy_joules_total", 25, "a", "GPU-0", "exclusive") + deviceRow("energy_joules_total", 20, "GPU-0"), ""},
+		{GrowthWithinDevice, "slowed down, by reason", claimRow("throttled_seconds_total", 1, "a", "GPU-0", "exclusive", "reason", "heat") + deviceRow("throttled_seconds_total", 1, "GPU-0", "reason", "heat"), claimRow("throttled_seconds_total", 3, "a", "GPU-0", "exclusive", "reason", "heat") + deviceRow("throttled_seconds_total", 2, "GPU-0", "reason", "heat"), "dra_device_throttled_seconds_total (reason=heat), which grew by 1"},
 
 		{DeviceTime, "halves", seconds("a", "GPU-0", 5, 5) + seconds("b", "GPU-0", 5, 5), seconds("a", "GPU-0", 15, 10) + seconds("b", "GPU-0", 15, 10), ""},
 		{DeviceTime, "twice", seconds("a", "GPU-0", 5, 5) + seconds("b", "GPU-0", 5, 5), seconds("a", "GPU-0", 15, 15) + seconds("b", "GPU-0", 15, 15), "claims are charged 20.000 device-seconds of GPU-0 in 10.000 s: ml/a 10.000 on n, ml/b 10.000 on n"},
@@ -237,7 +237,7 @@ func TestRules(t *testing.T) {
 				t.Errorf("broken: %v", of)
 			case s.want != "" && (len(of) == 0 || !strings.Contains(of[0].Text, s.want)):
 				t.Errorf("broken: %v\nwant: %s", of, s.want)
-			case s.want == "" && len(others) > 0 && !s.besides():
+			case s.want == "" && len(others) > 0 && !s.breaksOther():
 				t.Errorf("other rules: %v", others)
 			}
 		})
@@ -257,9 +257,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// besides are the pages that fulfil a rule and break another: they show where
-// one ends and the other begins.
-func (s sample) besides() bool {
+// breaksOther reports whether the page fulfils its rule and breaks another:
+// such pages show the boundary between rules.
+func (s sample) breaksOther() bool {
 	return slices.Contains([]string{
 		PartsWithinParent + "/shares of time",
 	}, s.rule+"/"+s.name)
@@ -300,8 +300,8 @@ func TestFleetTime(t *testing.T) {
 	}
 }
 
-// A page that was read from afar may show an earlier time than that at which it
-// was read.
+// A page that was read over a network may have an earlier time than that of
+// reading.
 func TestSlack(t *testing.T) {
 	before := parsed(t, 0, common+seconds("a", "GPU-0", 5, 5))
 	after := parsed(t, 10, common+seconds("a", "GPU-0", 36, 36))
@@ -314,14 +314,14 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// Whatever a page has, what is said of it is bounded.
+// The violations of any page are bounded.
 func TestBounds(t *testing.T) {
 	var text strings.Builder
 	long := strings.Repeat("a", 5000)
 	for i := range 3000 {
 		text.WriteString(row("dra_claim_power_watts", 1, "namespace", long, "resourceclaim", fmt.Sprint(i), "uuid", "GPU-0", "attribution", "exclusive"))
 		text.WriteString(row("dra_claim_held", 1, "namespace", long, "resourceclaim", fmt.Sprint(i), "uuid", "GPU-0"))
-		text.WriteString(own("utilization_ratio", 7, fmt.Sprintf("GPU-%d-%s", i, long)))
+		text.WriteString(deviceRow("utilization_ratio", 7, fmt.Sprintf("GPU-%d-%s", i, long)))
 	}
 	found := Check(parsed(t, 0, common+text.String()))
 	of := map[string]int{}
@@ -348,7 +348,7 @@ func TestBounds(t *testing.T) {
 func TestOrder(t *testing.T) {
 	var text strings.Builder
 	for i := range 20 {
-		text.WriteString(own("temperature_celsius", 1, fmt.Sprintf("GPU-%02d", 50-i)))
+		text.WriteString(deviceRow("temperature_celsius", 1, fmt.Sprintf("GPU-%02d", 50-i)))
 	}
 	page := parsed(t, 0, common+text.String())
 	first := Check(page)
@@ -372,7 +372,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Rows and the text that is made of them are the same page.
+// Rows and their text are the same page.
 func TestFromRows(t *testing.T) {
 	info := &metric.Family{Name: "dra_device_info", Labels: []string{"node", "uuid", "parent_uuid", "source"}}
 	family := &metric.Family{Name: "dra_device_utilization_ratio", Labels: []string{"node", "uuid", "parent_uuid"}}
@@ -391,7 +391,7 @@ func TestFromRows(t *testing.T) {
 	}
 }
 
-// The documentation lists the rules, in their order and in their words.
+// The documentation lists the rules, in their order and with their texts.
 func TestDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/check.md")
 	if err != nil {

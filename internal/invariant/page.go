@@ -25,7 +25,7 @@ type Series struct {
 	Value  float64
 }
 
-// Page is what one exporter showed at one time.
+// Page is the metrics of one exporter at one time.
 type Page struct {
 	Series []Series
 	// At is when the page was taken. Pages that are compared with each other
@@ -65,8 +65,8 @@ func FromFamilies(families []*dto.MetricFamily, at time.Time) Page {
 	return page
 }
 
-// processStart is the family that says when the process started that shows the
-// page: the counters of another process start at zero.
+// processStart is the family with the start time of the exporter's process: the
+// counters of another process start at zero.
 const processStart = "process_start_time_seconds"
 
 // Concerns reports whether a rule may look at the family.

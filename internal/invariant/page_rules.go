@@ -27,7 +27,7 @@ func uniqueSeries(v *view, f *findings) {
 	}
 }
 
-// hashOf is the same for the same labels, in whatever order.
+// hashOf returns the same value for the same labels in any order.
 func hashOf(seed maphash.Seed, row Series) uint64 {
 	sum := uint64(0)
 	for name, value := range row.Labels.Each {
@@ -36,7 +36,7 @@ func hashOf(seed maphash.Seed, row Series) uint64 {
 	return sum
 }
 
-// spelled is the series as an exposition spells it, labels sorted by name.
+// spelled returns the series as in an exposition, labels sorted by name.
 func spelled(row Series) string {
 	var labels []string
 	for name, value := range row.Labels.Each {
@@ -90,9 +90,9 @@ func valueRange(v *view, f *findings) {
 	}
 }
 
-// isQuantity tells what hardware measured from what Kubernetes says of a
-// device: who holds it and since when, what was allocated, names, health in the
-// word of others.
+// isQuantity reports whether a family is measured by hardware, and is not
+// Kubernetes' information on a device: holders and their times, allocations,
+// names, health reported by other sources.
 func isQuantity(family string, row Series) bool {
 	switch {
 	case strings.HasSuffix(family, "_info"), family == "dra_device_holders":
@@ -211,8 +211,8 @@ func aloneOnDevice(v *view, f *findings) {
 	}
 }
 
-// notAlone says why nobody can have the attribution on the device; empty where
-// somebody can.
+// notAlone returns why no claim can have the attribution on the device; empty
+// if one can.
 func (v *view) notAlone(uuid, attribution string, beside map[string]string) string {
 	device, claims := v.devices[uuid], v.holders[uuid]
 	switch {
@@ -229,8 +229,8 @@ func (v *view) notAlone(uuid, attribution string, beside map[string]string) stri
 	}
 }
 
-// heldBeside names, for each device, its parent or one of its partitions
-// that somebody holds: then nobody is alone on it.
+// heldBeside returns, for each device, its parent or one of its partitions that
+// is held: then no claim holds the device exclusively.
 func (v *view) heldBeside() map[string]string {
 	isHeld := func(uuid string) bool { return len(v.holders[uuid]) > 0 || v.devices[uuid].plugins > 0 }
 	beside := map[string]string{}
@@ -248,7 +248,7 @@ func (v *view) heldBeside() map[string]string {
 	return beside
 }
 
-// byProcess reports whether processes tell something of the quantity: it has an
+// byProcess reports whether the quantity is known by process: it has an
 // unattributed part, or follows from one that has.
 func byProcess(quantity string) bool {
 	switch quantity {

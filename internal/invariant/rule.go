@@ -65,7 +65,7 @@ func Rules() []Rule {
 	}
 }
 
-// Violation is one place where a page, or a pair of pages, breaks a rule.
+// Violation is one violation of a rule by a page or a pair of pages.
 type Violation struct {
 	Rule   string   // its name
 	Node   string   // that shows it; empty where several do together
@@ -111,11 +111,11 @@ func checkView(v *view) []Violation {
 	return all
 }
 
-// Pair is two pages of one exporter. Nothing is said of a pair whose pages are
-// of two processes.
+// Pair is two pages of one exporter. A pair with pages of two processes is not
+// checked.
 type Pair struct{ Before, After Page }
 
-// Compare returns what is wrong between the pages of each pair, and over all
+// Compare returns the violations between the pages of each pair, and over all
 // pairs together, which are of one fleet, see Fleet.
 func Compare(pairs ...Pair) []Violation {
 	var all []Violation
@@ -126,16 +126,15 @@ func Compare(pairs ...Pair) []Violation {
 	return append(all, fleet(views)...)
 }
 
-// Fleet returns only what is wrong over all pairs together. Pages may be
-// Reduced. Of several pairs of one node the first counts.
+// Fleet returns only the violations over all pairs together.
 func Fleet(pairs ...Pair) []Violation { return fleet(viewsOf(pairs)) }
 
-// Watch checks one page of an exporter after the other. The zero Watch has seen
-// none.
+// Watch checks one page of an exporter after the other. The zero Watch has no
+// page.
 type Watch struct{ last *view }
 
-// Next returns what Check says of the page, and what Compare says of it and
-// the page before.
+// Next returns the violations that Check finds in the page, and that Compare
+// finds in it and the page before.
 func (w *Watch) Next(page Page) []Violation {
 	p := pair{w.last, newView(page)}
 	w.last = p.after
@@ -198,7 +197,7 @@ const (
 	mostShown = 5
 	// mostKept is how many are sorted before.
 	mostKept = 1000
-	// mostNamed is how many claims a violation names, and longestName how many
+	// mostNamed is how many claims a violation lists, and longestName how many
 	// bytes a text of the page may take in it.
 	mostNamed   = 4
 	longestName = 160
@@ -252,8 +251,7 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longestName], "") + "…"
 }
 
-// names are a few of many, in the order in which they were added, and how many
-// there are.
+// names are the first few names that were added, and the number of all.
 type names struct {
 	first []string
 	last  string

@@ -54,7 +54,7 @@ func claimsWithinDevice(v *view, f *findings) {
 			alone = alone || s.attribution == "exclusive"
 		}
 		rest := ""
-		if u.measured && !alone { // who is alone has what is unattributed, too
+		if u.measured && !alone { // an exclusive holder also has the unattributed part
 			sum += u.unattributed
 			rest = fmt.Sprintf(", and %v is unattributed", u.unattributed)
 		}
@@ -81,7 +81,8 @@ func podsWithinDevice(v *view, f *findings) {
 	}
 }
 
-// described names shares that are added, with their values.
+// described returns the claims of the shares that are added, and a text with
+// their values.
 func described(shares []share) (claims []string, text string) {
 	var who, each names
 	for i := range shares {
@@ -106,8 +107,9 @@ func described(shares []share) (claims []string, text string) {
 	return who.first, each.String()
 }
 
-// isAbsolute tells quantities of which a device has as much as its partitions
-// together, or more, from shares of time, which are each partition's own.
+// isAbsolute reports whether a device has as much of a quantity as its
+// partitions together, or more. Shares of time, in contrast, are separate for
+// each partition.
 func isAbsolute(family string) bool {
 	return strings.HasSuffix(family, "_bytes") || strings.HasSuffix(family, "_watts")
 }
@@ -125,8 +127,8 @@ func partitionsWithinParent(v *view, f *findings) {
 	v.claimsOfPartitions(f)
 }
 
-// instances are the GPU instances of the partitions that are placed. Compute
-// instances of one GPU instance share its memory.
+// instances returns the GPU instances of the partitions that are placed.
+// Compute instances of one GPU instance share its memory.
 func (v *view) instances() map[string]string {
 	instances := map[string]string{}
 	for _, row := range v.families["dra_device_partition_info"] {

@@ -2,7 +2,7 @@ package invariant
 
 import "strings"
 
-// view is a page by what rules ask for. It is not changed once it is made.
+// view is a page, indexed for rules. It is immutable.
 type view struct {
 	Page
 	families map[string][]Series
@@ -28,7 +28,7 @@ type hold struct {
 	uuid string
 }
 
-// deviceInfo is what the page says of a device itself.
+// deviceInfo is the page's information on a device.
 type deviceInfo struct {
 	parent  string
 	source  string // empty: its hardware is unknown
@@ -99,11 +99,11 @@ func (v *view) whole(family string) bool {
 	return len(v.families["dra_device_info"]) > 0 && !v.capped[family]
 }
 
-// isCounter tells counters from gauges by their names.
+// isCounter reports whether a family is a counter, by its name.
 func isCounter(family string) bool { return strings.HasSuffix(family, "_total") }
 
-// The families that say something of a device, of a claim on a device, or of a
-// pod on a device begin with these, and are followed by the quantity.
+// Prefixes of families about a device, about a claim on a device, or about a
+// pod on a device. The quantity follows.
 const (
 	ofDevice       = "dra_device_"
 	ofClaim        = "dra_claim_"
@@ -119,9 +119,9 @@ func Counterparts(claimFamily string) (device, unattributed string) {
 	return ofDevice + quantity, ofUnattributed + strings.Replace(quantity, "_used_", "_", 1)
 }
 
-// use is one quantity of one device, and who has which part of it.
+// use is one quantity of one device, and its parts by holder.
 type use struct {
-	quantity string // the family without what it is of, such as power_watts
+	quantity string // the family without its prefix, such as power_watts
 	uuid     string
 	details  string // further labels, such as engine="sm"; mostly empty
 
@@ -133,14 +133,14 @@ type use struct {
 	measured     bool // the page has what is unattributed
 }
 
-// share is what one claim or pod has.
+// share is the part of one claim or pod.
 type share struct {
 	claim
 	attribution string
 	value       float64
 }
 
-// whole is a share that is all of the device's own value.
+// whole reports whether the share is all of the device's own value.
 func (s share) whole() bool { return s.attribution != "process" }
 
 // sum adds up the claims' parts of the device's own value.
@@ -165,8 +165,8 @@ type uses struct {
 	quantities map[string]bool // of list
 }
 
-// findUses finds everything that claims and pods have of devices, and what is
-// unattributed.
+// findUses finds all parts of devices that claims and pods have, and the
+// unattributed parts.
 func (v *view) findUses() []*use {
 	found := uses{known: map[useKey]*use{}, quantities: map[string]bool{}}
 	for _, name := range v.names {
@@ -203,8 +203,8 @@ func (u *uses) addShares(family string, rows []Series) {
 	}
 }
 
-// addDevice adds what is unattributed, and the devices' own values of what
-// somebody has.
+// addDevice adds the unattributed parts, and the devices' own values of the
+// quantities with parts.
 func (u *uses) addDevice(quantity string, own, unattributed []Series) {
 	for _, row := range unattributed {
 		of := u.at(quantity, row)
@@ -233,8 +233,8 @@ func keyOf(quantity string, row Series) useKey {
 	return useKey{quantity, row.Labels.Get("uuid"), detailsOf(row)}
 }
 
-// detailsOf writes down the labels that say what part of a device a number is
-// of, such as the engine.
+// detailsOf returns the labels of the part of a device that a value is about,
+// such as the engine.
 func detailsOf(row Series) string {
 	details := ""
 	for name, value := range row.Labels.Each {

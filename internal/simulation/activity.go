@@ -11,12 +11,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-// activity is which processes run on the node, and so who works on which
-// device how hard. It is safe for concurrent use.
+// activity is the processes that run on the node, with the load of each device.
+// It is safe for concurrent use.
 type activity struct {
 	source   *simulated.Source
 	hardware hardware
-	procfs   string // the folder that shows them
+	procfs   string // directory with the simulated procfs
 
 	mu      sync.Mutex
 	last    int // pid
@@ -115,12 +115,12 @@ func (a *activity) writeProcfs() error {
 	return nil
 }
 
-// accounted is how much of a device's use its driver accounts to processes: its
-// samples of the two are not taken at one moment.
+// accounted is the part of a device's use that its driver attributes to
+// processes: it samples the two at different times.
 const accounted = 0.98
 
-// processesOn are those that use a whole device, each with its share of the
-// device's own use. It is never nil: none is known to be none.
+// processesOn returns the processes that use a whole device, each with its
+// share of the device's own use. It is never nil: none is known to be none.
 func (a *activity) processesOn(name string) []simulated.Process {
 	listed := []simulated.Process{}
 	load, memory := 0.0, 0.0
@@ -147,7 +147,7 @@ func fraction(of, whole float64) float64 {
 	return of / whole
 }
 
-// load is that of one device by all who work on it.
+// load returns the load of one device by all of its users.
 func (a *activity) load(name string) float64 {
 	sum := 0.0
 	for _, pid := range slices.Sorted(maps.Keys(a.running)) { // sums of floats depend on their order

@@ -8,9 +8,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// users are whose the processes are on the device at an address: namespace
-// and container, or nobody.
-func (a *agent) users(pciBusID string) []string {
+// processOwners returns the owners of the processes on the device at an
+// address: namespace and container, or none.
+func (a *agent) processOwners(pciBusID string) []string {
 	a.cgroup.Poke()
 	owners := a.cgroup.Latest()
 	var users []string
@@ -51,9 +51,9 @@ func (a *agent) container(of dra.Owner) string {
 	return "unknown pod"
 }
 
-// Whose a process is, real readers find out by the same ways as on a node: the
-// driver's list, procfs, and the statuses of pods.
-func TestProcessesAreFoundInTheirPods(t *testing.T) {
+// Real readers determine the owner of a process as on a node: by the driver's
+// list, procfs, and the statuses of pods.
+func TestOwnersOfProcesses(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	for address, want := range map[string]string{
 		"0000:1b:00.0": "ml-training rank-0",
@@ -63,7 +63,7 @@ func TestProcessesAreFoundInTheirPods(t *testing.T) {
 		"0000:df:00.0": "legacy, legacy",
 	} {
 		eventually(t, func() string {
-			if got := strings.Join(a.users(address), ", "); got != want {
+			if got := strings.Join(a.processOwners(address), ", "); got != want {
 				return address + " is used by " + want + ", not by " + got
 			}
 			return ""
@@ -71,12 +71,12 @@ func TestProcessesAreFoundInTheirPods(t *testing.T) {
 	}
 }
 
-// A job's process goes with it, and the next one has another.
-func TestProcessesEndWithTheirJobs(t *testing.T) {
+// A job's process ends with it, and the next job has another.
+func TestProcessesEndWithJobs(t *testing.T) {
 	a := observe(t, playing(t, 15))
 	for _, want := range []string{"ml-training train", "", "ml-training evaluate", "", "ml-training train"} {
 		eventually(t, func() string {
-			if got := strings.Join(a.users("0000:52:00.0"), ", "); got != want {
+			if got := strings.Join(a.processOwners("0000:52:00.0"), ", "); got != want {
 				return "gpu-2 used by " + want
 			}
 			return ""
@@ -85,7 +85,7 @@ func TestProcessesEndWithTheirJobs(t *testing.T) {
 }
 
 // A socket's peer is the kubelet, which this process can see: it is the same.
-func TestTheKubeletIsVisible(t *testing.T) {
+func TestKubeletIsVisible(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	eventually(t, func() string {
 		if visible, known := a.kubelet.Visible(); !visible || !known {

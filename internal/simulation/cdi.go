@@ -30,7 +30,7 @@ func (f cdiFolder) file(claim types.UID) string {
 	return filepath.Join(f.path, fmt.Sprintf("k8s.%s-claim_%s.yaml", driver, claim))
 }
 
-// write makes or replaces the claim's specification. Nobody ever sees half of it.
+// write writes or replaces the claim's specification atomically.
 func (f cdiFolder) write(claim *resourcev1.ResourceClaim) error {
 	specification := f.specification(claim)
 	if len(specification.Devices) == 0 {

@@ -88,8 +88,8 @@ func deviceRequest(r request) resourcev1.DeviceRequest {
 	return made
 }
 
-// sharingConfiguration asks the driver for a sharing strategy, in its own
-// words.
+// sharingConfiguration requests a sharing strategy, by the driver's opaque
+// parameters.
 func sharingConfiguration(asked claim) resourcev1.DeviceConfiguration {
 	kind := "GpuConfig"
 	if strings.Contains(asked.requests[0].devices[0], "-mig-") {
@@ -146,7 +146,7 @@ func result(r request, node, name string, random *rand.Rand) resourcev1.DeviceRe
 	return made
 }
 
-// deallocate takes the devices back with the last reservation.
+// deallocate removes the allocation with the last reservation.
 func deallocate(made *resourcev1.ResourceClaim) {
 	made.Finalizers = nil
 	made.Status = resourcev1.ResourceClaimStatus{}

@@ -44,7 +44,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
 	if _, err := simulation.Start(context.Background(), simulation.Options{Dir: long}); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("a path that is too long for a socket gives %v", err)

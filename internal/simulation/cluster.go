@@ -79,8 +79,8 @@ func newNode(name, instance string, random *rand.Rand) *corev1.Node {
 	}
 }
 
-// deviceClasses are those that the drivers bring along, and one of the
-// administrator's that stands for an extended resource.
+// deviceClasses returns the classes of the drivers, and one of the
+// administrator's that backs an extended resource.
 func deviceClasses() []*resourcev1.DeviceClass {
 	const ofType = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == "
 	class := func(name string, expressions ...string) *resourcev1.DeviceClass {
@@ -98,8 +98,8 @@ func deviceClasses() []*resourcev1.DeviceClass {
 	}
 }
 
-// taintRule keeps claims from a device, and evicts pods that have it already
-// if it is to do so.
+// taintRule keeps claims from a device, and with NoExecute evicts pods that
+// have it.
 func taintRule(name, node, device string, effect resourcev1.DeviceTaintEffect) *resourcev1.DeviceTaintRule {
 	return &resourcev1.DeviceTaintRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -16,8 +16,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// stock gives an inventory all that is in the world.
-func (w *world) stock(h hardware, seed uint64, now time.Time) *inventory.Inventory {
+// fillInventory adds all objects to an inventory.
+func (w *pendingFixture) fillInventory(h hardware, seed uint64, now time.Time) *inventory.Inventory {
 	stocked := inventory.New()
 	objects := append(staticObjects(h, scenario(), newRandom(seed, "standing")), existingObjects(seed, now)...)
 	for _, claim := range w.claims {
@@ -42,7 +42,7 @@ func (w *world) stock(h hardware, seed uint64, now time.Time) *inventory.Invento
 	return stocked
 }
 
-// question is what the cluster role asks about a waiter.
+// question returns the cluster role's question about a pending pod.
 func (w pendingWorkload) question(objects []apiserver.Object) dra.Question {
 	asked := dra.Asked{PodClaim: w.claim.name, Template: w.claim.template}
 	for _, object := range objects {
@@ -56,9 +56,9 @@ func (w pendingWorkload) question(objects []apiserver.Object) dra.Question {
 	return dra.Question{Pod: dra.PodRef{Namespace: w.namespace, Name: objects[0].GetName()}, Asked: []dra.Asked{asked}}
 }
 
-// TestTheJudgeSeesWhatTheScenarioMeans: what the demo is there to show, it
-// shows. Whether gpu-2 is taken makes no difference.
-func TestTheJudgeSeesWhatTheScenarioMeans(t *testing.T) {
+// TestDiagnosesOfScenario: the diagnoses are those that the demo is meant to
+// show, whether gpu-2 is allocated or not.
+func TestDiagnosesOfScenario(t *testing.T) {
 	want := map[string]dra.PendingReason{
 		"pretrain-70b": dra.ReasonInsufficient, "blackwell": dra.ReasonNoMatchingDevice, "train": dra.ReasonFragmented,
 		"mpi": dra.ReasonConstraints, "hello-gpu": dra.ReasonNoDeviceClass, "burst": dra.ReasonInsufficient,
@@ -72,7 +72,7 @@ func TestTheJudgeSeesWhatTheScenarioMeans(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for _, visitors := range [][]string{nil, {"finetune", "fold", "assay", "sweep", "transcode", "aligner"}} {
 		judge := diagnosis.New(diagnosis.Options{
-			Inventory: newWorld(t, visitors...).stock(h, 1, now), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1,
+			Inventory: newPendingFixture(t, visitors...).fillInventory(h, 1, now), Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1,
 		})
 		for _, w := range pendingWorkloads() {
 			reason, judged := want[w.name]

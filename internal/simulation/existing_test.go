@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// told says in a line what is worth knowing of a pod, a claim, an event or a
-// rule; nothing of what else there is.
-func told(object apiserver.Object, now time.Time) string {
+// summaryOf returns a line with the relevant fields of a pod, a claim, an event
+// or a rule.
+func summaryOf(object apiserver.Object, now time.Time) string {
 	age := now.Sub(object.GetCreationTimestamp().Time)
 	switch of := object.(type) {
 	case *corev1.Pod:
@@ -55,11 +55,11 @@ func told(object apiserver.Object, now time.Time) string {
 	}
 }
 
-func TestThePopulation(t *testing.T) {
+func TestStaticObjects(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var lines []string
 	for _, object := range existingObjects(1, now) {
-		if line := told(object, now); line != "" {
+		if line := summaryOf(object, now); line != "" {
 			lines = append(lines, line)
 		}
 	}
@@ -99,8 +99,8 @@ pod web Pending 8m0s NOWHERE
 rule gpu-node-1/gpu-7 NoSchedule`, "NOWHERE", nowhere))
 }
 
-// Devices of the two nodes have the same names, and are others.
-func TestTheNodesDevicesAreNotMixedUp(t *testing.T) {
+// Devices of the two nodes have the same names, but are different devices.
+func TestDevicesOfTwoNodes(t *testing.T) {
 	here := workload{namespace: "a", name: "here", containers: []container{{name: "c"}}, claim: claim{name: "c", requests: []request{{name: "r", devices: []string{"gpu-2"}}}}}
 	there := here
 	there.name, there.node = "there", remoteNode

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// faults are those that the hardware shows.
+// faults returns the faults that the hardware reports.
 func (a deviceFault) faults(of device.Device) []simulated.Fault {
 	reported := simulated.Fault{Kind: "xid", Code: a.xid}
 	if of.IsPartition() {
@@ -93,8 +93,8 @@ func (w *faultInjector) config() simulated.Config {
 	return config
 }
 
-// published is the driver's slice with the taints of the present faults. The taint
-// is the one that NVIDIA's driver sets for XIDs.
+// published returns the driver's slice with the taints of the present faults.
+// The taint is the one that NVIDIA's driver sets for XIDs.
 func (w *faultInjector) published() *resourcev1.ResourceSlice {
 	slice := w.slice.DeepCopy()
 	for _, a := range w.present {

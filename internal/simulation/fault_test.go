@@ -8,9 +8,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// illness is what is amiss with a device, by its UUID: XIDs, links that are
+// faultsOf returns the faults of a device, by its UUID: XIDs, links that are
 // down, taints.
-func (a *agent) illness(uuid string) string {
+func (a *agent) faultsOf(uuid string) string {
 	var b strings.Builder
 	for _, s := range a.sampler.Latest() {
 		if s.Device.UUID != uuid {
@@ -35,14 +35,14 @@ func (a *agent) illness(uuid string) string {
 	return b.String()
 }
 
-// A GPU falls sick, its driver says so, and both recover, but for what has
-// been counted; meanwhile an application fails on a partition elsewhere.
-func TestDevicesFallSickAndRecover(t *testing.T) {
+// A GPU becomes unhealthy, its driver reports it, and both recover, except for
+// counters; meanwhile an application fails on a partition of another GPU.
+func TestDeviceFaults(t *testing.T) {
 	a := observe(t, playing(t, 15))
 	const gpu1 = "GPU-5e7d9a41-0c3f-4d88-b6a2-90e4c7f21b37"
 	for _, want := range []string{"", " xid 74 link down gpu.nvidia.com/xid=74:NoSchedule", " xid 74"} {
 		eventually(t, func() string {
-			if got := a.illness(gpu1); got != want {
+			if got := a.faultsOf(gpu1); got != want {
 				return fmt.Sprintf("%q; gpu-1 is %q", want, got)
 			}
 			return ""
@@ -51,11 +51,11 @@ func TestDevicesFallSickAndRecover(t *testing.T) {
 	for uuid, want := range map[string]string{
 		"MIG-6f28d1a0-95c7-5b43-8d6e-07b3e9f45c21": " xid 13",
 		"GPU-a92c4e68-35d1-4f7b-8e09-6c1b7d5a0f43": " xid 31",
-		"GPU-e61d7b92-4c08-4f5e-93ab-18f0c2d7a564": "", // of the partition's errors it knows nothing
+		"GPU-e61d7b92-4c08-4f5e-93ab-18f0c2d7a564": "", // the partition's errors are not counted here
 		"GPU-1c0a5f3e-7b52-4b0e-9c0d-2f6b1a3c8e10": "",
 	} {
 		eventually(t, func() string {
-			if got := a.illness(uuid); got != want {
+			if got := a.faultsOf(uuid); got != want {
 				return fmt.Sprintf("%q; %s is %q", want, uuid, got)
 			}
 			return ""
@@ -64,7 +64,7 @@ func TestDevicesFallSickAndRecover(t *testing.T) {
 }
 
 // The adapter that a claim holds carries traffic.
-func TestTheAdapterIsBusy(t *testing.T) {
+func TestAdapterTraffic(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	received := func() float64 {
 		for _, s := range a.sampler.Latest() {

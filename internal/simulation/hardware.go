@@ -12,14 +12,14 @@ import (
 //go:embed hardware.yaml
 var hardwareYAML string
 
-// The GPUs, by minor number, that are published in a way of their own.
+// Minor numbers of GPUs with special publication.
 const (
-	minorShareable = 3 // several claims may each take a part of it
+	minorShareable = 3 // several claims may share it
 	minorOnDemand  = 6 // published as all the partitions that could be cut
-	minorByPlugin  = 7 // given away by a device plugin, to several pods in turns
+	minorByPlugin  = 7 // allocated by a device plugin, to several pods in turn
 )
 
-// hardware is what the node is made of.
+// hardware is the devices of the node.
 type hardware struct {
 	config     simulated.Config
 	gpus       []device.Device // whole ones, by minor number
@@ -88,7 +88,7 @@ func nicName(nic device.Device) string {
 	return "pci-" + strings.NewReplacer(":", "-", ".", "-").Replace(nic.PCIBusID)
 }
 
-// driverOf is the driver that publishes a device under a name.
+// driverOf returns the driver that publishes a device under a name.
 func driverOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "pci-"):
@@ -100,7 +100,7 @@ func driverOf(name string) string {
 	}
 }
 
-// poolOf is the pool in which a device of a node is published.
+// poolOf returns the pool in which a device of a node is published.
 func poolOf(node, name string) string {
 	if driverOf(name) == fabricDriver {
 		return fabricPool
@@ -137,15 +137,15 @@ func profiles() map[string]profile {
 // computeSlices is how many compute slices an H100 has in MIG mode.
 const computeSlices = 7
 
-// remoteNode is a node of which there is only what the API server shows: its
-// devices, and how its pods fare.
+// remoteNode is a node that exists only in the API server: its devices, and its
+// pods.
 const remoteNode = "gpu-node-2"
 
 // nodeName is the node that the agent runs on.
 const nodeName = "gpu-node-1"
 
-// withProcesses are the published names of devices whose processes their driver
-// lists: whole GPUs.
+// withProcesses returns the published names of devices whose processes their
+// driver lists: whole GPUs.
 func (h hardware) withProcesses() []string {
 	var names []string
 	for _, gpu := range h.gpus {
@@ -156,9 +156,9 @@ func (h hardware) withProcesses() []string {
 	return names
 }
 
-// nodesOf are the device nodes of what is published under a name: a
-// partition has its GPU's, and two capabilities, of the GPU instance and of
-// the compute instance in it.
+// nodesOf returns the device nodes of what is published under a name: a
+// partition has its GPU's, and two capabilities, of the GPU instance and of the
+// compute instance in it.
 func (h hardware) nodesOf(name string) []string {
 	for _, p := range h.migDevices {
 		if partitionName(p.parent, p.Profile, p.Placement) == name {
@@ -191,8 +191,8 @@ const (
 	conditionAttachFailed = fabricDriver + "/attach-failed"
 )
 
-// remoteGPUs are the whole GPUs of the remote node, by minor number: one of its eight
-// is partitioned.
+// remoteGPUs returns the whole GPUs of the remote node, by minor number: one of
+// its eight is partitioned.
 func remoteGPUs() []int { return []int{0, 1, 2, 3, 5, 6, 7} }
 
 const (
@@ -200,7 +200,8 @@ const (
 	remoteFPGA = "fpga-0"
 )
 
-// remoteDevices are the names of all devices that pods of the remote node can have.
+// remoteDevices returns the names of all devices that pods of the remote node
+// can have.
 func remoteDevices() []string {
 	names := []string{remoteNIC, remoteFPGA}
 	for _, minor := range remoteGPUs() {

@@ -17,7 +17,7 @@ import (
 )
 
 // instance is one run of a workload, from the creation of its pods to their
-// end: its objects as they are at the moment. One goroutine alone touches it.
+// end: with the present state of its objects. Only one goroutine uses it.
 type instance struct {
 	row    workload
 	seed   uint64
@@ -56,8 +56,8 @@ func labelsOf(row workload) map[string]string {
 	return labels
 }
 
-// controller is the owner of the workload's pods. Each run of a job that
-// comes again is a job of its own, numbered as a CronJob does it: by minutes.
+// controller is the owner of the workload's pods. Each run of a recurring job
+// is a separate job, numbered by minutes as those of a CronJob.
 func controller(row workload, run int, seed uint64) metav1.OwnerReference {
 	const firstMinute = 29_387_520
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: string(row.owner), Name: row.name, Controller: new(true)}
@@ -83,8 +83,8 @@ func (i *instance) podName(owner string, n int) string {
 	return owner + "-" + suffix(i.random)
 }
 
-// listed is how the kubelet sees a pod of the instance while it is at a stage
-// with the claim.
+// listed returns the kubelet's view of a pod of the instance while it is at a
+// stage with the claim.
 func (i *instance) listed(pod *corev1.Pod, stage kubelet.Stage) kubelet.Pod {
 	known := kubelet.Pod{Namespace: pod.Namespace, Name: pod.Name}
 	if i.claim != nil {
@@ -120,8 +120,8 @@ func (i *instance) listedDevices() []kubelet.Device {
 // runtimeScheme stands before a container's id in the statuses of pods.
 const runtimeScheme = "containerd://"
 
-// containerID is what the runtime calls a container of one of the instance's
-// pods: another id in each run.
+// containerID returns the runtime's id of a container of one of the instance's
+// pods. Each run has other ids.
 func (i *instance) containerID(pod *corev1.Pod, container string) string {
 	random := newRandom(i.seed, string(pod.UID), container)
 	return fmt.Sprintf("%016x%016x%016x%016x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64())
@@ -146,16 +146,16 @@ type process struct {
 	uses    []use
 }
 
-// use is what a process does on a device. What it has of the device's memory is
-// as its memory to that of all who are on it.
+// use is the load of a process on a device. The device's memory is divided in
+// proportion to the processes' memory.
 type use struct {
 	device string  // as its driver names it
 	load   float64 // 0 to 1
 	memory float64
 }
 
-// processes are those of the instance's containers, of the init containers or
-// of the main ones: one in each, at a load of each device.
+// processes returns the processes of the instance's containers, of the init
+// containers or of the main ones: one in each, at a load of each device.
 func (i *instance) processes(initial bool, load float64) []process {
 	if i.row.node != "" {
 		return nil
@@ -184,7 +184,8 @@ func (i *instance) processes(initial bool, load float64) []process {
 	return made
 }
 
-// rule taints the instance's first device, and evicts who has it.
+// rule returns a rule that taints the instance's first device, and evicts its
+// pods.
 func (i *instance) rule() *resourcev1.DeviceTaintRule {
 	return taintRule(i.row.delayed.rule, i.row.on(), i.row.claim.requests[0].devices[0], resourcev1.DeviceTaintEffectNoExecute)
 }

@@ -12,7 +12,7 @@ import (
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// podList is what the kubelet runs. It is safe for concurrent use.
+// podList is the pods of the kubelet.
 type podList struct {
 	kubelet  *kubelet.Kubelet
 	hardware hardware
@@ -36,8 +36,8 @@ func (l *podList) put(i *instance, stage kubelet.Stage) {
 	})
 }
 
-// plugins is what a device plugin gives to the workload's first container: it
-// calls the replicas of devices by their UUIDs and numbers.
+// plugins returns the devices that a device plugin allocates to the workload's
+// first container. It names the replicas of devices by their UUIDs and numbers.
 func (l *podList) plugins(row workload) []kubelet.Plugin {
 	var uuids []string
 	for _, id := range row.plugin {

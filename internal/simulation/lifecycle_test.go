@@ -20,14 +20,14 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// stage is a node on which no scenario is played: tests take single steps.
-type stage struct {
+// nodeFixture is a node without a scenario: tests take single steps.
+type nodeFixture struct {
 	*Simulation
 	lister         podresourcesv1.PodResourcesListerClient
 	core, resource rest.Interface
 }
 
-func newStage(t *testing.T) *stage {
+func newNodeFixture(t *testing.T) *nodeFixture {
 	t.Helper()
 	s, err := Start(context.Background(), Options{Dir: t.TempDir(), Seed: 1})
 	if err != nil {
@@ -39,7 +39,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = channel.Close() })
-	return &stage{
+	return &nodeFixture{
 		Simulation: s,
 		lister:     podresourcesv1.NewPodResourcesListerClient(channel),
 		core:       restClient(t, s.Config(), "/api", corev1.SchemeGroupVersion),
@@ -78,8 +78,8 @@ func row(t *testing.T, name string) workload {
 	return workload{}
 }
 
-// describe says in one line all that can be seen of an instance.
-func (s *stage) describe(t *testing.T, i *instance) string {
+// describe returns one line with all that is visible of an instance.
+func (s *nodeFixture) describe(t *testing.T, i *instance) string {
 	t.Helper()
 	file := "no CDI"
 	if _, err := os.Stat(s.node.cdi.file(i.claim.UID)); err == nil {
@@ -88,7 +88,7 @@ func (s *stage) describe(t *testing.T, i *instance) string {
 	return strings.Join([]string{s.pod(t, i), s.claim(t, i), s.listing(t), file, s.load(i)}, ", ")
 }
 
-func (s *stage) pod(t *testing.T, i *instance) string {
+func (s *nodeFixture) pod(t *testing.T, i *instance) string {
 	t.Helper()
 	list := &corev1.PodList{}
 	if err := s.core.Get().Namespace(i.row.namespace).Resource("pods").Do(t.Context()).Into(list); err != nil {
@@ -132,7 +132,7 @@ func (s *stage) pod(t *testing.T, i *instance) string {
 	return strings.Join(words, " ")
 }
 
-func (s *stage) claim(t *testing.T, i *instance) string {
+func (s *nodeFixture) claim(t *testing.T, i *instance) string {
 	t.Helper()
 	list := &resourcev1.ResourceClaimList{}
 	if err := s.resource.Get().Namespace(i.row.namespace).Resource("resourceclaims").Do(t.Context()).Into(list); err != nil {
@@ -152,7 +152,7 @@ func (s *stage) claim(t *testing.T, i *instance) string {
 	}
 }
 
-func (s *stage) listing(t *testing.T) string {
+func (s *nodeFixture) listing(t *testing.T) string {
 	t.Helper()
 	answer, err := s.lister.List(t.Context(), &podresourcesv1.ListPodResourcesRequest{})
 	if err != nil {
@@ -174,14 +174,14 @@ func (s *stage) listing(t *testing.T) string {
 	return strings.Join(words, " ")
 }
 
-func (s *stage) load(i *instance) string {
+func (s *nodeFixture) load(i *instance) string {
 	s.node.activity.mu.Lock()
 	defer s.node.activity.mu.Unlock()
 	return fmt.Sprintf("load %g", s.node.activity.load(i.row.usedBy(0)[0]))
 }
 
-// history goes through all steps and describes what there is after each.
-func (s *stage) history(t *testing.T, w workload) []string {
+// history runs all steps and describes the state after each.
+func (s *nodeFixture) history(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
@@ -197,8 +197,8 @@ func (s *stage) history(t *testing.T, w workload) []string {
 	return lines
 }
 
-func TestLifeOfAJobsClaim(t *testing.T) {
-	expect(t, newStage(t).history(t, row(t, "finetune")), `
+func TestLifecycleOfJobClaim(t *testing.T) {
+	expect(t, newNodeFixture(t).history(t, row(t, "finetune")), `
 0s: Pending, no claim, not listed, no CDI, load 0
 5ms: Pending names claim, claim, not listed, no CDI, load 0
 22ms: Pending names claim, claim of gpu-2 for 1, not listed, no CDI, load 0
@@ -216,9 +216,9 @@ func TestLifeOfAJobsClaim(t *testing.T) {
 3s: no pod, no claim, not listed, no CDI, load 0`)
 }
 
-func TestLifeOfANamedClaim(t *testing.T) {
+func TestLifecycleOfNamedClaim(t *testing.T) {
 	const device = "gpu-5-mig-1g10gb-19-6"
-	expect(t, newStage(t).history(t, row(t, "scratch")), strings.ReplaceAll(`
+	expect(t, newNodeFixture(t).history(t, row(t, "scratch")), strings.ReplaceAll(`
 0s: Pending, claim, not listed, no CDI, load 0
 5ms: Pending, claim, not listed, no CDI, load 0
 22ms: Pending, claim of DEVICE for 1, not listed, no CDI, load 0
@@ -243,8 +243,8 @@ func expect(t *testing.T, got []string, want string) {
 	}
 }
 
-func TestAClaimWaitsForItsDevice(t *testing.T) {
-	s := newStage(t)
+func TestClaimWaitsForDevice(t *testing.T) {
+	s := newNodeFixture(t)
 	first, second := newInstance(row(t, "finetune"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "evaluate"), 0, 1, time.Unix(0, 0))
 	if !s.node.reservations.reserve(first) || s.node.reservations.reserve(second) {
 		t.Fatal("two claims have one GPU")

@@ -16,8 +16,8 @@ import (
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// node is where the steps of lives happen. Its methods may be called by
-// several goroutines, each with an instance of its own.
+// node runs the steps of lifecycles. Its methods may be called by several
+// goroutines, each with a different instance.
 type node struct {
 	server       *apiserver.Server
 	pods         *podList
@@ -39,7 +39,7 @@ func (n *node) createPods(i *instance) error {
 	return n.putPods(i)
 }
 
-// createClaim creates the claim that is made for the pod.
+// createClaim creates the claim that is generated for the pod.
 func (n *node) createClaim(i *instance) error {
 	if i.claim == nil || i.claim.GenerateName == "" {
 		return nil
@@ -248,8 +248,8 @@ func (n *node) evict(i *instance) error {
 	return n.changePods(i, func(pod *corev1.Pod) { evict(pod, metav1.NewTime(n.now())) })
 }
 
-// reservations is what a scheduler knows of devices: which of them is taken, by
-// whom. It is safe for concurrent use.
+// reservations records which instance holds which device, as a scheduler does.
+// It is safe for concurrent use.
 type reservations struct {
 	mu    sync.Mutex
 	owner map[string]*instance // by pool and published name
@@ -284,16 +284,16 @@ func (o *reservations) release(who *instance) {
 	}
 }
 
-// step is one thing that happens in the life of a claim and its pods, at a
-// time after the first.
+// step is one step in the lifecycle of a claim and its pods, at a time after
+// the first.
 type step struct {
 	at     time.Duration
-	ready  func(*instance) bool  // it waits for this; nil: for nothing
+	ready  func(*instance) bool  // condition that the step waits for; nil: none
 	onWait func(*instance) error // what happens if it has to wait
 	run    func(*instance) error
 }
 
-// retry is how often a step looks whether its time has come.
+// retry is how often the condition of a step is checked.
 const retry = 100 * time.Millisecond
 
 // bindingPoll is how often the scheduler looks whether a device can be bound.
@@ -321,7 +321,7 @@ func (n *node) startSteps(row workload) []step {
 		from += (row.binds/bindingPoll + 1) * bindingPoll
 	}
 	steps = append(steps, step{at: from + 26*ms, run: n.bind})
-	if row.node == "" { // of another node there is no kubelet, only what it writes into the API
+	if row.node == "" { // the remote node has no kubelet, only its writes to the API server
 		steps = append(steps,
 			step{at: from + 41*ms, run: n.admit},
 			step{at: from + 342*ms, run: n.prepare},
@@ -342,8 +342,9 @@ func (n *node) startSteps(row workload) []step {
 	return append(steps, step{at: start, run: n.startMain})
 }
 
-// endSteps are the steps from the end of the work. Pods of jobs end by themselves,
-// and are deleted when their claim has long been gone; others are deleted.
+// endSteps returns the steps from the end of the work. Pods of jobs end by
+// themselves, and are deleted when their claim has long been gone; others are
+// deleted.
 func (n *node) endSteps(row workload) []step {
 	const ms = time.Millisecond
 	if row.owner == ownedByJob {
@@ -389,7 +390,7 @@ func (n *node) run(ctx context.Context, t scenarioClock, row workload) error {
 	return nil
 }
 
-// runSteps goes through steps until ctx ends.
+// runSteps runs steps until ctx ends.
 func runSteps(ctx context.Context, t scenarioClock, i *instance, steps []step) error {
 	began := t.now()
 	for _, next := range steps {
@@ -405,7 +406,7 @@ func runSteps(ctx context.Context, t scenarioClock, i *instance, steps []step) e
 			if !t.until(ctx, t.now()+retry) {
 				return nil
 			}
-			began = t.now() - next.at // what comes after comes later by as much
+			began = t.now() - next.at // delays all later steps
 		}
 		if err := next.run(i); err != nil {
 			return err

@@ -38,21 +38,21 @@ func pendingWorkloads() []pendingWorkload {
 		{workload: alignedPair(), age: 20 * time.Minute, schedulerMessage: nothingFits},
 		{workload: missingClass(), age: 17 * time.Minute, schedulerMessage: forAllNodes("request gpu: device class gpu.acme.com does not exist")},
 		{workload: missingClaim(), age: 11 * time.Minute, claimMissing: true},
-		{ // its namespace has as many claims as it may
+		{ // its namespace has reached its quota of claims
 			workload: gpus("students", "homework", ownedByStatefulSet, 1, ""), age: 9 * time.Minute, quotaMessage: exceeded("students", 4),
 		},
 		{workload: extendedResourceExceeded(), age: 8 * time.Minute, schedulerMessage: nothingFits},
 		{workload: prioritizedList(), age: 6 * time.Minute, schedulerMessage: nothingFits},
 		{workload: incompletePool(), age: 4 * time.Minute, schedulerMessage: nothingFits},
-		{ // there are devices, but every processor is taken
+		{ // devices are free, but no CPU is
 			workload: gpus("finance", "etl", ownedByJob, 1, ""), age: 2 * time.Minute, schedulerMessage: withoutVictims("Insufficient cpu"),
 		},
 		{workload: gatedForever(gpus("batch", "nightly", ownedByJob, 8, "")), age: 2 * time.Hour},
 	}
 }
 
-// alignedPair wants a GPU and an adapter that are near each other: there are
-// both, far apart.
+// alignedPair requests a GPU and an adapter with the same PCIe root: both
+// exist, but not with the same one.
 func alignedPair() workload {
 	return workload{
 		namespace: "hpc", name: "mpi", owner: ownedByStatefulSet,
@@ -125,13 +125,13 @@ func gatedForever(w workload) workload {
 type pendingWorkload struct {
 	workload
 	age              time.Duration
-	schedulerMessage string // the scheduler, on the pod; empty: it has not come to that
+	schedulerMessage string // the scheduler's condition on the pod; empty: not written yet
 	claimMissing     bool   // the claim that the pod names does not exist
 	quotaMessage     string // why the claim controller cannot make the claim of the template
 }
 
-// objects are the workload's, as they have been since its pod was created. All
-// names follow from the seed.
+// objects returns the workload's objects, as they have been since its pod was
+// created. All names follow from the seed.
 func (w pendingWorkload) objects(seed uint64, now time.Time) []apiserver.Object {
 	created := now.Add(-w.age).Truncate(time.Second)
 	i := newInstance(w.workload, 0, seed, created)
@@ -156,8 +156,7 @@ func (w pendingWorkload) objects(seed uint64, now time.Time) []apiserver.Object 
 	return objects
 }
 
-// claimCollection is what the API server calls ResourceClaims where it refuses
-// one.
+// claimCollection is the name of ResourceClaims in the API server's refusals.
 const claimCollection = "resourceclaims." + resourcev1.GroupName
 
 // exceeded is why a claim is refused under a quota of so many.
@@ -166,18 +165,19 @@ func exceeded(quota string, limit int) string {
 	return fmt.Sprintf("exceeded quota: %s, requested: %s=1, used: %s=%d, limited: %s=%d", quota, counted, counted, limit, counted, limit)
 }
 
-// existingWorkload is a row of the scenario: a workload that has been running on
-// the remote node since long before the scenario begins, and what is unusual
-// about it.
+// existingWorkload is a row of the scenario: a workload that has been running
+// on the remote node since long before the scenario begins, and its
+// peculiarities.
 type existingWorkload struct {
 	workload
 	age        time.Duration
 	deleted    time.Duration // how long ago its claim was deleted; 0: not at all
 	podDeleted bool          // its pod is not there any more
-	unhealthy  bool          // the kubelet says so of its devices
+	unhealthy  bool          // the kubelet reports its devices as unhealthy
 }
 
-// existingWorkloads hold all but two of the remote node's GPUs.
+// existingWorkloads returns workloads that hold all but two of the remote
+// node's GPUs.
 func existingWorkloads() []existingWorkload {
 	holds := func(namespace, name string, from owner, class string, template string, gpus ...string) workload {
 		return workload{
@@ -198,7 +198,7 @@ func existingWorkloads() []existingWorkload {
 	}
 }
 
-// objects are the workload's. All names follow from the seed.
+// objects returns the workload's objects. All names follow from the seed.
 func (r existingWorkload) objects(seed uint64, now time.Time) []apiserver.Object {
 	created := now.Add(-r.age).Truncate(time.Second)
 	i := newInstance(r.workload, 0, seed, created)
@@ -225,8 +225,8 @@ func (r existingWorkload) objects(seed uint64, now time.Time) []apiserver.Object
 	return append(objects, pod)
 }
 
-// unhealthyStatus is what the kubelet says of a claim's devices in a pod's status, if
-// they have no CDI devices.
+// unhealthyStatus returns the kubelet's status of a claim's unhealthy devices
+// in a pod's status, if they have no CDI devices.
 func unhealthyStatus(made *resourcev1.ResourceClaim) []corev1.ResourceStatus {
 	var statuses []corev1.ResourceStatus
 	for _, of := range made.Status.Allocation.Devices.Results {
@@ -240,7 +240,7 @@ func unhealthyStatus(made *resourcev1.ResourceClaim) []corev1.ResourceStatus {
 	return statuses
 }
 
-// podClaimOf is what the pod calls the claim.
+// podClaimOf returns the pod's name of the claim.
 func podClaimOf(made *resourcev1.ResourceClaim) string {
 	if name, templated := made.Annotations[podClaimAnnotation]; templated {
 		return name
@@ -254,8 +254,8 @@ func unusedClaim(seed uint64, now time.Time) *resourcev1.ResourceClaim {
 	return newClaim(row, nil, now.Add(-72*time.Hour).Truncate(time.Second), newRandom(seed, "lab", "spare-gpu"))
 }
 
-// existingObjects are all objects of the cluster role's part of the scenario that
-// are there when it begins, and stay.
+// existingObjects returns the objects of the cluster role's part of the
+// scenario that exist from the start to the end.
 func existingObjects(seed uint64, now time.Time) []apiserver.Object {
 	objects := remoteNodeObjects(newRandom(seed, remoteNode))
 	for _, r := range existingWorkloads() {

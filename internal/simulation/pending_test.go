@@ -18,7 +18,7 @@ import (
 )
 
 // world is all that the scheduler's allocator looks at.
-type world struct {
+type pendingFixture struct {
 	nodes   []*corev1.Node
 	classes map[string]*resourcev1.DeviceClass
 	slices  []*resourcev1.ResourceSlice
@@ -26,27 +26,27 @@ type world struct {
 	rules   []*resourcev1.DeviceTaintRule
 }
 
-func (w *world) List() ([]*resourcev1.DeviceClass, error) {
+func (w *pendingFixture) List() ([]*resourcev1.DeviceClass, error) {
 	return slices.Collect(maps.Values(w.classes)), nil
 }
 
-func (w *world) Get(name string) (*resourcev1.DeviceClass, error) {
+func (w *pendingFixture) Get(name string) (*resourcev1.DeviceClass, error) {
 	if class := w.classes[name]; class != nil {
 		return class, nil
 	}
 	return nil, fmt.Errorf("there is no class %s", name)
 }
 
-// newWorld is the cluster while all who stay are there, and of the visitors
-// those that are named.
-func newWorld(t *testing.T, visitors ...string) *world {
+// newPendingFixture returns the cluster with all permanent workloads, and the
+// named temporary ones.
+func newPendingFixture(t *testing.T, visitors ...string) *pendingFixture {
 	t.Helper()
 	h, err := readHardware(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(1e9, 0)
-	w := &world{classes: map[string]*resourcev1.DeviceClass{}}
+	w := &pendingFixture{classes: map[string]*resourcev1.DeviceClass{}}
 	w.add(staticObjects(h, scenario(), newRandom(1, "standing"))...)
 	w.add(existingObjects(1, now)...)
 	for _, row := range scenario() {
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, visitors ...string) *world {
 	return w
 }
 
-func (w *world) add(objects ...apiserver.Object) {
+func (w *pendingFixture) add(objects ...apiserver.Object) {
 	for _, object := range objects {
 		switch of := object.(type) {
 		case *corev1.Node:
@@ -78,7 +78,7 @@ func (w *world) add(objects ...apiserver.Object) {
 }
 
 // held is what claims hold; those with admin access hold nothing.
-func (w *world) held() structured.AllocatedState {
+func (w *pendingFixture) held() structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
@@ -103,7 +103,7 @@ func (w *world) held() structured.AllocatedState {
 }
 
 // tainted are the slices with the taints of the rules.
-func (w *world) tainted() []*resourcev1.ResourceSlice {
+func (w *pendingFixture) tainted() []*resourcev1.ResourceSlice {
 	var patched []*resourcev1.ResourceSlice
 	for _, slice := range w.slices {
 		slice = slice.DeepCopy()
@@ -119,9 +119,9 @@ func (w *world) tainted() []*resourcev1.ResourceSlice {
 	return patched
 }
 
-// fits names the nodes on which the scheduler's allocator finds devices for
-// a claim.
-func (w *world) fits(t *testing.T, claim *resourcev1.ResourceClaim) string {
+// fits returns the nodes on which the scheduler's allocator finds devices for a
+// claim.
+func (w *pendingFixture) fits(t *testing.T, claim *resourcev1.ResourceClaim) string {
 	t.Helper()
 	all := structured.Features{
 		AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
@@ -144,42 +144,44 @@ func (w *world) fits(t *testing.T, claim *resourcev1.ResourceClaim) string {
 	return strings.Join(fitting, " ")
 }
 
-// asks is the claim of a row, as it is before it gets anything.
-func asks(row workload) *resourcev1.ResourceClaim {
+// claimOf returns the claim of a row before its allocation.
+func claimOf(row workload) *resourcev1.ResourceClaim {
 	return newInstance(row, 0, 1, time.Unix(0, 0)).claim
 }
 
-// count makes the first request ask for so many.
-func count(n int64) func(*world, *resourcev1.ResourceClaim) {
-	return func(_ *world, claim *resourcev1.ResourceClaim) { claim.Spec.Devices.Requests[0].Exactly.Count = n }
+// count sets the count of the first request.
+func count(n int64) func(*pendingFixture, *resourcev1.ResourceClaim) {
+	return func(_ *pendingFixture, claim *resourcev1.ResourceClaim) {
+		claim.Spec.Devices.Requests[0].Exactly.Count = n
+	}
 }
 
-// TestEachWaitsForItsOwnReason asks the scheduler's allocator: nobody who waits
-// for devices can have them, and a change of what it is said to wait for, and
-// of nothing else, lets it.
-func TestEachWaitsForItsOwnReason(t *testing.T) {
-	nothing := func(*world, *resourcev1.ResourceClaim) {}
+// TestPendingReasons checks with the scheduler's allocator that no pending
+// workload can be allocated, and that each can be once only its stated obstacle
+// is removed.
+func TestPendingReasons(t *testing.T) {
+	nothing := func(*pendingFixture, *resourcev1.ResourceClaim) {}
 	for name, test := range map[string]struct {
 		before string // where it fits as it is
-		cure   func(*world, *resourcev1.ResourceClaim)
+		cure   func(*pendingFixture, *resourcev1.ResourceClaim)
 		after  string
 	}{
 		"pretrain-70b": {"", count(2), remoteNode},
-		"blackwell": {"", func(_ *world, claim *resourcev1.ResourceClaim) {
+		"blackwell": {"", func(_ *pendingFixture, claim *resourcev1.ResourceClaim) {
 			claim.Spec.Devices.Requests[0].Exactly.Selectors = nil
 		}, nodeName + " " + remoteNode},
 		"train": {"", count(2), remoteNode},
-		"mpi": {"", func(_ *world, claim *resourcev1.ResourceClaim) {
+		"mpi": {"", func(_ *pendingFixture, claim *resourcev1.ResourceClaim) {
 			claim.Spec.Devices.Constraints = nil
 		}, remoteNode},
-		"hello-gpu": {"", func(w *world, _ *resourcev1.ResourceClaim) {
+		"hello-gpu": {"", func(w *pendingFixture, _ *resourcev1.ResourceClaim) {
 			w.classes["gpu.acme.com"] = w.classes[classGPU]
 		}, nodeName + " " + remoteNode},
 		"burst": {"", count(1), nodeName},
-		"protein": {"", func(w *world, _ *resourcev1.ResourceClaim) {
+		"protein": {"", func(w *pendingFixture, _ *resourcev1.ResourceClaim) {
 			w.claims = slices.DeleteFunc(w.claims, func(c *resourcev1.ResourceClaim) bool { return c.Namespace == "research" })
 		}, nodeName},
-		"sorter": {"", func(w *world, _ *resourcev1.ResourceClaim) {
+		"sorter": {"", func(w *pendingFixture, _ *resourcev1.ResourceClaim) {
 			for _, slice := range w.slices {
 				slice.Spec.Pool.ResourceSliceCount = min(slice.Spec.Pool.ResourceSliceCount, 1+int64(strings.Count(slice.Spec.Driver, "nvidia")))
 			}
@@ -194,7 +196,7 @@ func TestEachWaitsForItsOwnReason(t *testing.T) {
 			if at < 0 {
 				t.Fatal("there is nobody of that name")
 			}
-			w, claim := newWorld(t, "finetune"), asks(pendingWorkloads()[at].workload)
+			w, claim := newPendingFixture(t, "finetune"), claimOf(pendingWorkloads()[at].workload)
 			if got := w.fits(t, claim); got != test.before {
 				t.Errorf("it fits on %q, want %q", got, test.before)
 			}
@@ -209,18 +211,18 @@ func TestEachWaitsForItsOwnReason(t *testing.T) {
 	}
 }
 
-// Visitors that find their device taken or tainted have to wait for it, and
-// have nothing else to wait for.
-func TestVisitorsWaitForTheirDevices(t *testing.T) {
-	for name, hinders := range map[string]func(*world){
-		"dock": func(w *world) {
-			for _, claim := range newWorld(t, "fold").claims {
+// Temporary workloads whose device is allocated or tainted are pending for it,
+// and for nothing else.
+func TestTemporarilyPendingWorkloads(t *testing.T) {
+	for name, hinders := range map[string]func(*pendingFixture){
+		"dock": func(w *pendingFixture) {
+			for _, claim := range newPendingFixture(t, "fold").claims {
 				w.add(claim)
 			}
 		},
-		"transcode": func(w *world) { w.add(newInstance(row(t, "transcode"), 0, 1, time.Unix(0, 0)).rule()) },
+		"transcode": func(w *pendingFixture) { w.add(newInstance(row(t, "transcode"), 0, 1, time.Unix(0, 0)).rule()) },
 	} {
-		w, claim := newWorld(t), asks(row(t, name))
+		w, claim := newPendingFixture(t), claimOf(row(t, name))
 		if got := w.fits(t, claim); got != remoteNode {
 			t.Errorf("%s: it fits on %q", name, got)
 		}
@@ -229,14 +231,14 @@ func TestVisitorsWaitForTheirDevices(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"fold": remoteNode, "assay": remoteNode, "sweep": remoteNode, "tutorial": remoteNode, "aligner": nodeName + " " + remoteNode} {
-		if got := newWorld(t).fits(t, asks(row(t, name))); got != want {
+		if got := newPendingFixture(t).fits(t, claimOf(row(t, name))); got != want {
 			t.Errorf("%s: it fits on %q, want %q", name, got, want)
 		}
 	}
 }
 
-// What the scenario says of waiting pods follows from the seed alone.
-func TestThePopulationFollowsFromTheSeed(t *testing.T) {
+// The pending pods of the scenario depend only on the seed.
+func TestObjectsDependOnSeed(t *testing.T) {
 	names := func(seed uint64) string {
 		var all []string
 		for _, object := range existingObjects(seed, time.Unix(1e9, 0)) {

@@ -40,8 +40,8 @@ func newPod(row workload, meta metav1.ObjectMeta) *corev1.Pod {
 	return pod
 }
 
-// resourcesOf is what a container asks for: the claim, or else the first
-// container an extended resource.
+// resourcesOf returns the resources of a container: the claim, or else the
+// first container an extended resource.
 func resourcesOf(row workload, c container, first bool) corev1.ResourceRequirements {
 	ask := func(name string, count int) corev1.ResourceRequirements {
 		list := corev1.ResourceList{corev1.ResourceName(name): *resource.NewQuantity(int64(count), resource.DecimalSI)}
@@ -59,7 +59,7 @@ func resourcesOf(row workload, c container, first bool) corev1.ResourceRequireme
 	}
 }
 
-// nameClaim writes into the pod's status which claim was made for it.
+// nameClaim writes the name of the generated claim into the pod's status.
 func nameClaim(pod *corev1.Pod, row workload, name string) {
 	switch {
 	case row.claim.template != "":
@@ -147,8 +147,8 @@ func setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
 	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 }
 
-// evict is what the device taint eviction controller writes on a pod before it
-// deletes it.
+// evict sets the condition that the device taint eviction controller writes
+// before it deletes a pod.
 func evict(pod *corev1.Pod, at metav1.Time) {
 	setCondition(pod, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: at,
@@ -157,7 +157,7 @@ func evict(pod *corev1.Pod, at metav1.Time) {
 	pod.DeletionTimestamp = &at
 }
 
-// ungate takes the gates away, and what the API server said about them.
+// ungate removes the gates, and the API server's condition about them.
 func ungate(pod *corev1.Pod) {
 	pod.Spec.SchedulingGates = nil
 	kept := pod.Status.Conditions[:0]
@@ -192,14 +192,14 @@ func setUnscheduled(pod *corev1.Pod, reason, message string, at time.Time) {
 	})
 }
 
-// nodes is how many there are to schedule on.
+// nodes is the number of nodes.
 const nodes = 2
 
 // The messages of the scheduler (kube-scheduler 1.37: FitError of its
 // framework, and the plugins DynamicResources, NodeResourcesFit and
-// DefaultPreemption), so far as the scenario needs them.
+// DefaultPreemption), as far as the scenario needs them.
 
-// onEachNode is the message where a plugin refuses every node for one reason,
+// onEachNode returns the message if a plugin refuses every node for one reason,
 // and pods of lower priority could not help.
 func onEachNode(reason string) string {
 	return fmt.Sprintf("0/%d nodes are available: %d %s. %s", nodes, nodes, reason, noPreemption("Preemption is not helpful for scheduling"))
@@ -221,6 +221,6 @@ func noPreemption(why string) string {
 	return fmt.Sprintf("preemption: 0/%d nodes are available: %d %s.", nodes, nodes, why)
 }
 
-// cannotAllocate is what DynamicResources says of a node on which the devices
-// for a pod's claims are not to be had.
+// cannotAllocate is the message of DynamicResources for a node without the
+// devices of a pod's claims.
 const cannotAllocate = "cannot allocate all claims"

@@ -19,7 +19,7 @@ import (
 
 // cgroups are those of the processes in procfs that have started since the
 // node has.
-func (s *stage) cgroups(t *testing.T) map[int]string {
+func (s *nodeFixture) cgroups(t *testing.T) map[int]string {
 	t.Helper()
 	entries, err := os.ReadDir(s.Procfs())
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *stage) cgroups(t *testing.T) map[int]string {
 	return found
 }
 
-// listed is what the driver of a device lists of its processes; nil: nothing.
-func (s *stage) listed(t *testing.T, uuid string) []device.Process {
+// listed returns the driver's list of a device's processes; nil: none.
+func (s *nodeFixture) listed(t *testing.T, uuid string) []device.Process {
 	t.Helper()
 	s.ListProcesses(func() bool { return true })
 	readers, err := s.Source().Readers(t.Context())
@@ -61,7 +61,7 @@ func (s *stage) listed(t *testing.T, uuid string) []device.Process {
 	return nil
 }
 
-func (s *stage) uuid(t *testing.T, name string) string {
+func (s *nodeFixture) uuid(t *testing.T, name string) string {
 	t.Helper()
 	found, there := s.node.activity.hardware.byName(name)
 	if !there {
@@ -70,10 +70,10 @@ func (s *stage) uuid(t *testing.T, name string) string {
 	return found.UUID
 }
 
-// A life in processes: those of the init container, then those of the main
-// one, then none; and the container ids of the pod's status are theirs.
-func TestProcessesOfALife(t *testing.T) {
-	s := newStage(t)
+// The processes of a lifecycle: those of the init container, then those of the
+// main one, then none; their container ids are those of the pod's status.
+func TestProcessesOfLifecycle(t *testing.T) {
+	s := newNodeFixture(t)
 	i := newInstance(row(t, "finetune"), 0, 1, time.Unix(0, 0))
 	pod := i.pods[0]
 	uuid := s.uuid(t, "gpu-2")
@@ -99,7 +99,8 @@ func TestProcessesOfALife(t *testing.T) {
 	}
 }
 
-// containerOf is whose control group a path is, by the ids in a pod's status.
+// containerOf returns the container of a control group's path, by the ids in a
+// pod's status.
 func containerOf(t *testing.T, pod *corev1.Pod, path string) string {
 	t.Helper()
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -139,14 +140,14 @@ func TestContainersHaveIDsOnceTheyAreCreated(t *testing.T) {
 	}
 }
 
-// Another run has other containers, and no pid comes twice.
-func TestEachRunHasProcessesOfItsOwn(t *testing.T) {
-	s := newStage(t)
+// Another run has other containers, and no pid is reused.
+func TestEachRunHasItsProcesses(t *testing.T) {
+	s := newNodeFixture(t)
 	seen := make(map[int]bool)
 	paths := make(map[string]bool)
 	for run := range 3 {
 		i := newInstance(row(t, "finetune"), run, 1, time.Unix(0, 0))
-		s.work(t, i, 0.5)
+		s.setLoad(t, i, 0.5)
 		for pid, path := range s.cgroups(t) {
 			if seen[pid] || paths[path] {
 				t.Errorf("run %d has process %d in %s, which an earlier one had", run, pid, path)
@@ -163,14 +164,14 @@ func TestEachRunHasProcessesOfItsOwn(t *testing.T) {
 }
 
 // What the processes of a shared GPU do adds up to nearly what it does.
-func TestSharesOfASharedGPU(t *testing.T) {
-	s := newStage(t)
+func TestSharesOfSharedGPU(t *testing.T) {
+	s := newNodeFixture(t)
 	if err := s.node.activity.begin(processesOfHost(hostProcesses())); err != nil {
 		t.Fatal(err)
 	}
 	embedder, reranker := newInstance(row(t, "embedder"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "reranker"), 0, 1, time.Unix(0, 0))
-	s.work(t, embedder, embedder.row.load)
-	s.work(t, reranker, reranker.row.load)
+	s.setLoad(t, embedder, embedder.row.load)
+	s.setLoad(t, reranker, reranker.row.load)
 	uuid := s.uuid(t, "gpu-3")
 	whole, cgroups := s.reading(t, uuid, device.Utilization), s.cgroups(t)
 	shares := make(map[string]float64)
@@ -193,9 +194,9 @@ func TestSharesOfASharedGPU(t *testing.T) {
 	}
 }
 
-// Every whole GPU has a list, an empty one if need be; nothing else has one.
-func TestWhoseProcessesAreListed(t *testing.T) {
-	s := newStage(t)
+// Every whole GPU has a list, which may be empty; other devices have none.
+func TestProcessLists(t *testing.T) {
+	s := newNodeFixture(t)
 	for _, gpu := range s.node.activity.hardware.gpus {
 		listed := s.listed(t, gpu.UUID)
 		if whole := !s.node.activity.hardware.partitioned(gpu.Minor); whole != (listed != nil) || len(listed) > 0 {
@@ -205,7 +206,7 @@ func TestWhoseProcessesAreListed(t *testing.T) {
 }
 
 // Several containers and pods share what their workload does.
-func TestAWorkloadsProcesses(t *testing.T) {
+func TestProcessesOfWorkload(t *testing.T) {
 	loads := func(name string) map[string]string {
 		found := make(map[string]string)
 		for n, p := range newInstance(row(t, name), 0, 1, time.Unix(0, 0)).processes(false, 0.8) {

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// newRandom draws the same numbers for the same seed and name, whatever else
-// is drawn at the same time.
+// newRandom returns a generator that depends only on the seed and the name.
 func newRandom(seed uint64, name ...string) *rand.Rand {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(strings.Join(name, "/"))) // never fails
@@ -25,11 +24,11 @@ func newUID(random *rand.Rand) types.UID {
 	return types.UID(fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", high>>32, high>>16&0xffff, high&0xffff, low>>48, low&(1<<48-1)))
 }
 
-// suffix is what Kubernetes appends to a name that it generates.
+// suffix returns a suffix as Kubernetes appends it to generated names.
 func suffix(random *rand.Rand) string { return letters(random, 5) }
 
-// letters are n of those that generated names are made of: no vowels, so that
-// no words come about, and nothing that looks like something else.
+// letters returns n characters of generated names: no vowels, so that they form
+// no words, and no characters that look alike.
 func letters(random *rand.Rand, n int) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	word := make([]byte, n)

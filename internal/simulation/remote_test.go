@@ -9,9 +9,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// farHistory goes through all steps of a workload of the remote node and says
-// after each what the API server shows.
-func (s *stage) farHistory(t *testing.T, w workload) []string {
+// remoteHistory runs all steps of a workload of the remote node and describes
+// the API server's objects after each.
+func (s *nodeFixture) remoteHistory(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
@@ -30,7 +30,7 @@ func (s *stage) farHistory(t *testing.T, w workload) []string {
 		if err := s.resource.Get().Resource("devicetaintrules").Do(t.Context()).Into(rules); err != nil {
 			t.Fatal(err)
 		}
-		if len(rules.Items) > 1 { // one stands for good
+		if len(rules.Items) > 1 { // one is permanent
 			words = append(words, "rule "+rules.Items[1].Name)
 		}
 		events := &corev1.EventList{}
@@ -46,7 +46,7 @@ func (s *stage) farHistory(t *testing.T, w workload) []string {
 	return lines
 }
 
-func TestLivesOnTheFarNode(t *testing.T) {
+func TestLifecyclesOnRemoteNode(t *testing.T) {
 	for name, want := range map[string]string{
 		"sweep": `
 0s: Pending kueue.x-k8s.io/admission SchedulingGated, no claim
@@ -109,9 +109,9 @@ func TestLivesOnTheFarNode(t *testing.T) {
 3s: no pod, no claim`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, w := newStage(t), row(t, name)
-			w.namespace = "alone" // so that nobody else is seen there
-			got := s.farHistory(t, w)
+			s, w := newNodeFixture(t), row(t, name)
+			w.namespace = "alone" // so that no other objects are in its namespace
+			got := s.remoteHistory(t, w)
 			expect(t, got[:min(len(got), strings.Count(want, "\n"))], want)
 		})
 	}

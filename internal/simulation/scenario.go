@@ -13,9 +13,9 @@ import (
 // deviceFault is a temporary fault of a device: an XID is reported when it
 // starts.
 type deviceFault struct {
-	device  string // as its driver names it; each has at most one fault
+	device  string // name given by its driver; each has at most one fault
 	xid     int
-	signs   []simulated.Fault // of a whole device: what else it shows meanwhile
+	signs   []simulated.Fault // of a whole device: additional faults meanwhile
 	tainted bool              // its driver taints it meanwhile
 	starts  time.Duration     // after the scenario began
 	lasts   time.Duration
@@ -33,13 +33,14 @@ func (a deviceFault) check(h hardware) error {
 	return nil
 }
 
-// scenarioClock is the time of the scenario, which may pass faster than the world's.
+// scenarioClock is the time of the scenario, which may run faster than real
+// time.
 type scenarioClock struct {
 	began time.Time
-	speed float64 // seconds of the scenario in one of the world's
+	speed float64 // seconds of the scenario per real second
 }
 
-// now is how long the scenario has been going on.
+// now returns how long the scenario has been running.
 func (t scenarioClock) now() time.Duration {
 	return time.Duration(float64(time.Since(t.began)) * t.speed)
 }
@@ -56,9 +57,9 @@ func (t scenarioClock) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// scenario is all that happens on the nodes: what stays for good, so that there
-// is something to see from the start, and what comes and goes. gpu-4 and one
-// partition are never asked for.
+// scenario returns all workloads of the nodes: permanent ones, so that there is
+// something to see from the start, and recurring ones. gpu-4 and one partition
+// are never requested.
 func scenario() []workload {
 	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), recurringWorkloads(), remoteWorkloads())
 }
@@ -70,7 +71,7 @@ func wholeGPUWorkloads() []workload {
 			namespace: "kube-system", name: "kube-proxy", owner: ownedByDaemonSet,
 			containers: []container{{name: "kube-proxy", image: "registry.k8s.io/kube-proxy:v1.37.1"}},
 		},
-		{ // one claim, two GPUs, each for a container of its own
+		{ // one claim, two GPUs, each for a different container
 			namespace: "ml-training", name: "llama-pretrain", owner: ownedByJob, load: 0.97,
 			containers: []container{
 				{name: "rank-0", image: imagePyTorch, request: "rank-0"},
@@ -109,14 +110,14 @@ func partitionWorkloads() []workload {
 				{name: "gpu", class: classMIG, selector: profileIs("3g.40gb"), devices: []string{"gpu-6-mig-3g40gb-9-4"}},
 			}},
 		},
-		{ // a claim that does nothing for its whole life
+		{ // a claim that is idle all the time
 			namespace: "research", name: "notebook", owner: ownedByStatefulSet, load: 0,
 			containers: []container{{name: "jupyter", image: imageNotebook}},
 			claim: claim{name: "gpu", template: "notebook-gpu", requests: []request{
 				{name: "gpu", class: classMIG, selector: profileIs("3g.40gb"), devices: []string{"gpu-5-mig-3g40gb-9-0"}},
 			}},
 		},
-		{ // would like a B200, takes a partition
+		{ // requests a B200 or else a partition
 			namespace: "vision", name: "detector", owner: ownedByReplicaSet, load: 0.85,
 			containers: []container{{name: "server", image: imageInference}},
 			claim: claim{name: "gpu", template: "prefer-b200", requests: []request{
@@ -126,7 +127,7 @@ func partitionWorkloads() []workload {
 				}},
 			}},
 		},
-		{ // asks for an extended resource and gets a claim
+		{ // requests an extended resource and gets a claim
 			namespace: "web", name: "thumbnails", owner: ownedByReplicaSet, load: 0.4,
 			containers: []container{{name: "worker", image: imageInference}},
 			claim: claim{extended: sliceByClass, requests: []request{
@@ -140,14 +141,14 @@ func partitionWorkloads() []workload {
 				{name: "nic", class: classNIC, devices: []string{"pci-0000-1c-00-0"}},
 			}},
 		},
-		{ // watches all GPUs and holds none
+		{ // monitors all GPUs and holds none
 			namespace: "monitoring", name: "dcgm", owner: ownedByDaemonSet,
 			containers: []container{{name: "dcgm", image: imageMonitor}},
 			claim: claim{name: "all", template: "all-gpus", requests: []request{
 				{name: "admin", class: classGPU, admin: true, devices: []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-7"}},
 			}},
 		},
-		{ // knows nothing of claims; a DeviceTaintRule keeps claims from its GPU, which no slice shows
+		{ // uses no claims; a DeviceTaintRule
 			namespace: "legacy", name: "stable-diffusion", owner: ownedByReplicaSet, load: 0.45,
 			containers: []container{{name: "webui", image: imagePyTorch}},
 			plugin:     []string{replica("gpu-7", 0)},
@@ -190,7 +191,7 @@ func recurringWorkloads() []workload {
 			}},
 			starts: time.Second, lasts: 12 * time.Second, every: 21 * time.Second,
 		},
-		{ // a claim that is made again under its name
+		{ // a claim that is recreated with the same name
 			namespace: "research", name: "scratch", owner: ownedByStatefulSet, load: 0.35,
 			containers: []container{{name: "jupyter", image: imageNotebook}},
 			claim: claim{name: "scratch", requests: []request{
@@ -215,8 +216,8 @@ func hostProcesses() []hostProcess {
 	}
 }
 
-// deviceFaults are the faults of the devices. The first starts early enough to be
-// seen by somebody who looks at the node for two minutes.
+// deviceFaults returns the faults of the devices. The first starts within the
+// first two minutes of a demo.
 func deviceFaults() []deviceFault {
 	return []deviceFault{
 		{ // an application fails on a partition, which does not affect the hardware
@@ -250,7 +251,7 @@ func remoteWorkloads() []workload {
 			}},
 			starts: 3 * time.Second, lasts: 30 * time.Second, every: 60 * time.Second,
 		},
-		{ // wants that one as well, and gets it when the other has done
+		{ // requests the same one, and gets it when the other has ended
 			namespace: "science", name: "dock", owner: ownedByJob, node: remoteNode,
 			containers: []container{{name: "dock", image: imagePyTorch}},
 			claim: claim{name: "gpu", template: "dock-gpu", requests: []request{
@@ -340,7 +341,8 @@ func published(h hardware, node, name string) bool {
 	return there
 }
 
-// check says what in a scenario does not fit the hardware, or itself.
+// check returns an error if a scenario does not fit the hardware, or is
+// inconsistent.
 func check(rows []workload, befalls []deviceFault, strange []hostProcess, h hardware) error {
 	var wrong []error
 	for _, s := range strange {

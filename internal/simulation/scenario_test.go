@@ -20,9 +20,9 @@ import (
 
 const module = "github.com/dra-exporter/dra-exporter/"
 
-// TestConstructsNothingOfTheAgents follows the imports of this package, and
+// TestImportsNothingOfTheAgent follows the imports of this package, and
 // of its parts, through the module.
-func TestConstructsNothingOfTheAgents(t *testing.T) {
+func TestImportsNothingOfTheAgent(t *testing.T) {
 	root := filepath.Join("..", "..")
 	waiting := []string{"internal/simulation", "internal/simulation/apiserver"}
 	for at := 0; at < len(waiting); at++ {
@@ -45,7 +45,7 @@ func TestConstructsNothingOfTheAgents(t *testing.T) {
 	}
 }
 
-// imports are the packages of the module that the one in a folder imports.
+// imports returns the packages of the module that the one in a folder imports.
 func imports(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -74,7 +74,7 @@ func imports(t *testing.T, folder string) []string {
 	return found
 }
 
-func TestTheSeedDecidesAllNames(t *testing.T) {
+func TestNamesDependOnSeed(t *testing.T) {
 	names := func(seed uint64) (all []string) {
 		h, err := readHardware(seed)
 		if err != nil {
@@ -102,7 +102,7 @@ func TestTheSeedDecidesAllNames(t *testing.T) {
 	}
 }
 
-func TestRunsDifferWhereRealOnesDo(t *testing.T) {
+func TestRunsDiffer(t *testing.T) {
 	for _, w := range scenario() {
 		first, second := newInstance(w, 0, 1, time.Unix(0, 0)), newInstance(w, 1, 1, time.Unix(0, 0))
 		if first.pods[0].UID == second.pods[0].UID || first.claim != nil && first.claim.UID == second.claim.UID {
@@ -119,7 +119,7 @@ func TestRunsDifferWhereRealOnesDo(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatCannotBe(t *testing.T) {
+func TestCheck(t *testing.T) {
 	h, err := readHardware(1)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestCheckFindsWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestStraysAreWhereTheyCanBeSeen(t *testing.T) {
+func TestUnattributedProcesses(t *testing.T) {
 	h, err := readHardware(1)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestEveryQuantityIsShown(t *testing.T) {
 }
 
 // What is an application's fault is no reason for a taint.
-func TestOnlyTheSickAreTainted(t *testing.T) {
+func TestOnlyFaultyDevicesAreTainted(t *testing.T) {
 	h, err := readHardware(1)
 	if err != nil {
 		t.Fatal(err)

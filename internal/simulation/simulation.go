@@ -23,13 +23,13 @@ import (
 //go:embed prices.yaml
 var pricesYAML string
 
-// Options of a Simulation; the zero value is a good one.
+// Options of a Simulation; the zero value is valid.
 type Options struct {
 	Dir   string       // for the socket, the folders cdi and proc and a price list, which Close removes; empty: a new one, likewise
 	Clock clock.Clock  // of the hardware and of objects' timestamps; nil: the system's
 	Log   *slog.Logger // nil: no log
 	Seed  uint64       // of names, UIDs and all that the hardware shows
-	Speed float64      // how many times faster than real pods come and go; 0: 1
+	Speed float64      // factor by which the scenario runs faster than real time; 0: 1
 }
 
 // Simulation is the simulated node. Its methods may be called from any
@@ -57,10 +57,10 @@ type Simulation struct {
 	running sync.WaitGroup // Runs that Close waits for
 }
 
-// socketLimit is how long the path of a unix socket can be on all systems.
+// socketLimit is the longest path of a unix socket on all systems.
 const socketLimit = 103
 
-// Start makes the hardware, publishes it, and serves as kubelet and API
+// Start creates the hardware, publishes it, and serves as kubelet and API
 // server, until Close or the end of ctx. Nothing runs on the node before Run.
 func Start(ctx context.Context, options Options) (*Simulation, error) {
 	options = options.complete()
@@ -138,7 +138,7 @@ func (s *Simulation) serve(ctx context.Context, h hardware) (err error) {
 // NodeName is the name of the node in the API server.
 func (s *Simulation) NodeName() string { return nodeName }
 
-// Source shows the node's hardware. It is the same at each call.
+// Source returns the source of the node's hardware, always the same.
 func (s *Simulation) Source() device.Source { return s.source }
 
 // KubeletSocket is the path of the PodResources socket.
@@ -153,17 +153,16 @@ func (s *Simulation) Procfs() string { return s.procfs }
 // PriceList is the path of a price list that has all of the node's devices.
 func (s *Simulation) PriceList() string { return s.prices }
 
-// ListProcesses says while what the hardware lists the processes that use it;
-// before it is called, it does not. It is called before anybody reads the
-// source.
+// ListProcesses sets the condition under which the hardware lists its
+// processes; the default is never. Call it before the source is read.
 func (s *Simulation) ListProcesses(while func() bool) { s.source.ListProcesses(while) }
 
 // Config is how to connect to the API server.
 func (s *Simulation) Config() *rest.Config { return s.server.Config() }
 
-// Run plays the scenario until ctx ends or Close is called, and leaves
-// everything as it is then. It is called once. An error ends it early; the
-// end of ctx is none.
+// Run runs the scenario until ctx ends or Close is called, and leaves the
+// objects in their state. It is called once. An error ends it early; the end of
+// ctx is none.
 func (s *Simulation) Run(ctx context.Context) error {
 	if !s.enter() {
 		return nil

@@ -31,7 +31,7 @@ type agent struct {
 	cluster *apiserver.Node
 }
 
-// observe lets real clients read a node until the test ends.
+// observe runs real clients of a node until the test ends.
 func observe(t *testing.T, s *simulation.Simulation) *agent {
 	t.Helper()
 	now := clock.System()
@@ -87,7 +87,7 @@ func playing(t *testing.T, speed float64) *simulation.Simulation {
 	return s
 }
 
-// eventually waits until there is nothing missing any more.
+// eventually waits until nothing is missing.
 func eventually(t *testing.T, missing func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -115,8 +115,8 @@ func eventuallyAll(t *testing.T, lines func() []string, want ...string) {
 	})
 }
 
-// allocations are the devices of the claims that pods of the node name, each
-// with its request and class, and what is special about it.
+// allocations returns the devices of the claims that pods of the node use, each
+// with its request and class, and its special attributes.
 func (a *agent) allocations() []string {
 	var lines []string
 	for _, c := range a.cluster.Latest().Claims {
@@ -138,7 +138,7 @@ func (a *agent) allocations() []string {
 	return lines
 }
 
-// listed is what the kubelet lists for containers.
+// listed returns what the kubelet lists for containers.
 func (a *agent) listed() []string {
 	listing, _ := a.kubelet.Latest()
 	var lines []string
@@ -159,7 +159,7 @@ func (a *agent) owners() []string {
 	return lines
 }
 
-func TestClientsSeeTheStandingPopulation(t *testing.T) {
+func TestClientsReadStaticObjects(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	eventuallyAll(t, a.allocations,
 		"ml-training rank-0 gpu.nvidia.com gpu-0",
@@ -202,7 +202,7 @@ func consumers(a *agent, claim string) int {
 	return 0
 }
 
-func TestPublishesWhatTheHardwareIs(t *testing.T) {
+func TestPublishedHardware(t *testing.T) {
 	a := observe(t, playing(t, 1))
 	eventually(t, func() string {
 		if n := len(a.cluster.Latest().Published); n != 6+3+12+1 {
@@ -274,7 +274,7 @@ func TestClaimsComeAndGo(t *testing.T) {
 	eventuallyAll(t, a.listed, "ml-training evaluate gpu-2")
 }
 
-func TestCDIFilesFollowTheClaims(t *testing.T) {
+func TestCDIFilesFollowClaims(t *testing.T) {
 	a := observe(t, playing(t, 15))
 	names := func() []string {
 		var lines []string
@@ -295,7 +295,7 @@ func TestCDIFilesFollowTheClaims(t *testing.T) {
 	})
 }
 
-func TestDevicesAreBusyOnlyWhileTheyAreHeld(t *testing.T) {
+func TestDevicesAreBusyWhileHeld(t *testing.T) {
 	a := observe(t, playing(t, 15))
 	utilization := func(pciBusID, profile string, placement int) float64 {
 		for _, s := range a.sampler.Latest() {

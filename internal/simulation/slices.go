@@ -28,10 +28,10 @@ const gpuMemory = "80Gi"
 // attributes of a published device, by name.
 type attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
 
-// resourceSlices are what the drivers publish: of GPUs one slice of devices,
-// in no particular order, and one of the counters that partitions draw on,
-// because the API keeps the two apart; of adapters one slice. Pools are named
-// after the node.
+// resourceSlices returns the slices of the drivers: of GPUs one slice of
+// devices, in no particular order, and one of the counters that partitions draw
+// on, because the API keeps the two apart; of adapters one slice. Pools are
+// named after the node.
 func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, random *rand.Rand) []*resourcev1.ResourceSlice {
 	devices := h.publishedDevices()
 	random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
@@ -107,7 +107,8 @@ func wholeGPU(gpu device.Device) resourcev1.Device {
 	return published
 }
 
-// existingPartition has a UUID and says so.
+// existingPartition returns a partition that exists, with its UUID as
+// attribute.
 func existingPartition(p migDevice) resourcev1.Device {
 	published := partition(p.Device, p.ParentUUID, p.parent, p.Profile, p.Placement)
 	published.Attributes["uuid"] = text(p.UUID)
@@ -168,8 +169,8 @@ func version(value string) resourcev1.DeviceAttribute {
 	return resourcev1.DeviceAttribute{VersionValue: &value}
 }
 
-// semantic spells a driver's version as a semantic version, in which numbers
-// have no leading zeros: 580.95.05 is published as 580.95.5.
+// semantic converts a driver's version to as a semantic version, in which
+// numbers have no leading zeros: 580.95.05 is published as 580.95.5.
 func semantic(version string) string {
 	numbers := strings.Split(version, ".")
 	for i, number := range numbers {
@@ -184,7 +185,7 @@ func counterSet(minor int) string { return fmt.Sprintf("gpu-%d-counter-set", min
 
 func memorySlice(n int) string { return fmt.Sprintf("memory-slice-%d", n) }
 
-// gpuCounters are what the partitions of a GPU draw on.
+// gpuCounters returns the counters that the partitions of a GPU consume.
 func gpuCounters(minor int) resourcev1.CounterSet {
 	counters := map[string]resourcev1.Counter{
 		"memory": {Value: resource.MustParse(gpuMemory)}, "multiprocessors": {Value: resource.MustParse("132")},
@@ -195,7 +196,7 @@ func gpuCounters(minor int) resourcev1.CounterSet {
 	return resourcev1.CounterSet{Name: counterSet(minor), Counters: counters}
 }
 
-// drawn is what a partition at a place takes of them.
+// drawn returns what a partition at a placement consumes of them.
 func drawn(shape profile, placement int) map[string]resourcev1.Counter {
 	counters := map[string]resourcev1.Counter{
 		"memory":          {Value: resource.MustParse(shape.memory)},
@@ -207,8 +208,8 @@ func drawn(shape profile, placement int) map[string]resourcev1.Counter {
 	return counters
 }
 
-// pcieRoot is the attribute by which a claim asks for devices that are near
-// each other.
+// pcieRoot is the attribute by which a claim requests devices with a common
+// PCIe root.
 const pcieRoot = "resource.kubernetes.io/pcieRoot"
 
 // remotePartitions are the partitions of that one, by the names that its driver gives

@@ -15,7 +15,7 @@ type workload struct {
 	pods            int // 0: one; several need a claim that has no template
 	containers      []container
 	claim           claim
-	plugin          []string // replicas of devices that a device plugin gives to the first container
+	plugin          []string // replicas of devices that a device plugin allocates to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
 
 	node     string          // that it runs on; empty: the agent's
@@ -43,21 +43,21 @@ const (
 // container is a container of each pod.
 type container struct {
 	name, image string
-	init        time.Duration // an init container that takes so long; 0: a main one
+	init        time.Duration // duration of an init container; 0: a main one
 	request     string        // the only request of the claim that it uses; empty: all
 }
 
-// claim is what the workload asks for; without requests, for nothing. It is
-// made from a template for its pod, or for an extended resource, or else by
-// hand: then name is the ResourceClaim's own, and each run of the workload
-// makes it again under that name.
+// claim is the workload's claim; without requests there is none. It is
+// generated from a template for its pod, or for an extended resource, or else
+// created by name: then each run of the workload creates it again with that
+// name.
 type claim struct {
 	name     string // within the pod
 	template string
 	extended string // the extended resource
 	requests []request
 	align    string // attribute that all its devices must have in common
-	sharing  string // strategy that the driver is asked for
+	sharing  string // requested sharing strategy
 }
 
 // request is a request and, in place of a scheduler, what is allocated to it.
@@ -68,7 +68,7 @@ type request struct {
 	firstAvailable []alternative // a prioritized list, instead of class and selector: the last is taken
 	admin          bool          // admin access to all devices of the class
 	devices        []string      // as the driver names them
-	count          int           // how many it asks for, where it gets none
+	count          int           // requested count, if it gets none
 	memory         string        // that is consumed of a device that several claims share
 }
 
@@ -77,7 +77,7 @@ type alternative struct {
 	name, class, selector string
 }
 
-// chosen is the name by which an allocation refers to the request.
+// chosen returns the name by which an allocation refers to the request.
 func (r request) chosen() string {
 	if last := len(r.firstAvailable) - 1; last >= 0 {
 		return r.name + "/" + r.firstAvailable[last].name
@@ -109,13 +109,14 @@ func (w workload) on() string { return cmp.Or(w.node, nodeName) }
 // device plugin gives one to several pods.
 const replicaMark = "::"
 
-// replicas is how many pods a device plugin gives its device to.
+// replicas is the number of replicas of a device plugin's device.
 const replicas = 4
 
 // replica is the id of one of them.
 func replica(device string, n int) string { return device + replicaMark + strconv.Itoa(n) }
 
-// pluginDevices are the devices that a device plugin gives to the workload.
+// pluginDevices returns the devices that a device plugin allocates to the
+// workload.
 func (w workload) pluginDevices() []string {
 	var names []string
 	for _, id := range w.plugin {
@@ -125,8 +126,8 @@ func (w workload) pluginDevices() []string {
 	return names
 }
 
-// usedBy are the devices of the agent's node that one of the workload's
-// containers works on: not those that it only watches.
+// usedBy returns the devices of the agent's node that one of the workload's
+// containers uses, without those that it only monitors.
 func (w workload) usedBy(container int) []string {
 	var names []string
 	if container == 0 {
@@ -149,12 +150,12 @@ const (
 	classMIG     = "mig.nvidia.com"
 	classNIC     = "dra.net"
 	classFPGA    = "fpga.example.com"
-	classSlice   = "mig-1g.nvidia.com" // which stands for an extended resource
+	classSlice   = "mig-1g.nvidia.com" // which backs an extended resource
 	sliceByClass = "nvidia.com/mig-1g.10gb"
 	gpuByPlugin  = "nvidia.com/gpu"
 )
 
-// Images, so far as anyone looks at them.
+// Names of images.
 const (
 	imagePyTorch   = "nvcr.io/nvidia/pytorch:25.09-py3"
 	imageInference = "docker.io/vllm/vllm-openai:v0.11.0"

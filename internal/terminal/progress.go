@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Progress reports what a command is waiting for, to the person at the terminal:
-// on a terminal in one line that is rewritten each second, elsewhere in one line
-// after the first second.
+// Progress reports what a command is waiting for: on a terminal in one line
+// that is rewritten each second, elsewhere in one line after the first second.
 type Progress struct{ To io.Writer }
 
 // Until returns when done reports true, or false at the end of ctx. It calls done
@@ -65,5 +64,6 @@ func (p Progress) During(ctx context.Context, missing func() []string, do func()
 	<-done
 }
 
-// Awaiting names one thing that is awaited from beginning to end.
+// Awaiting returns a function with the name of one thing that is awaited all
+// the time.
 func Awaiting(what string) func() []string { return func() []string { return []string{what} } }

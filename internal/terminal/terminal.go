@@ -1,7 +1,6 @@
-// Package terminal holds what the commands know of terminals: whether output goes
-// to one, its width, and progress on it. It also keeps foreign text from
-// controlling a terminal: names of objects, messages and errors come from whoever
-// may write them.
+// Package terminal detects terminals and their width, and shows progress. It
+// also prevents foreign text from controlling a terminal: names of objects,
+// messages and errors may contain any character.
 package terminal
 
 import (

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Styles are for terminals alone, and for people who want them.
+// Styles are used on terminals only, unless disabled.
 func TestStyled(t *testing.T) {
 	device, err := os.Open(os.DevNull) // a character device, as a terminal is
 	if err != nil {

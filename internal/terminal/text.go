@@ -24,13 +24,13 @@ func appendEscape(text []byte, r rune) []byte {
 	return fmt.Appendf(text, `\u%04x`, r)
 }
 
-// JSONWriter passes on what EscapeJSON makes of each Write, which has to end where
-// a character does. It is as safe for concurrent use as the Writer below it.
+// JSONWriter writes the result of EscapeJSON for each Write, which must end at
+// the end of a character.
 func JSONWriter(to io.Writer) io.Writer { return jsonWriter{to} }
 
 type jsonWriter struct{ to io.Writer }
 
-// Write reports the length that it was given: the caller knows no other.
+// Write returns the length of the given text: the caller expects no other.
 func (w jsonWriter) Write(text []byte) (int, error) {
 	if _, err := w.to.Write(EscapeJSON(text)); err != nil {
 		return 0, err
@@ -77,9 +77,9 @@ func rewrite(text []byte, keep func(rune) bool, replace func([]byte, rune) []byt
 	return append(out, text[begin:]...)
 }
 
-// Printable makes a blank of white space, line ends included, and U+FFFD of
-// whatever else is not printed: control characters, and those that change the
-// direction of a line or cannot be seen.
+// Printable replaces white space, including line breaks, by blanks, and other
+// characters that are not printed by U+FFFD: control characters, and those that
+// change the direction of a line or cannot be seen.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

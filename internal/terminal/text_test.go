@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// unseen are characters that do something other than be seen.
+// unseen returns characters that are not visible.
 const unseen = "\u009b31m\u007f\u202egpj.exe\u202c\u2066a\u2069\u200f\u061c\u200b\ufeff\u2028\u2029\u0085\u00ad\U000e0041"
 
 func TestEscapeJSON(t *testing.T) {
@@ -49,7 +49,8 @@ func TestMarkup(t *testing.T) {
 	}
 }
 
-// Whatever bytes: nothing that acts is left, and a second time changes nothing.
+// For any bytes, no control characters are left, and a second call changes
+// nothing.
 func FuzzEncoded(f *testing.F) {
 	f.Add([]byte(`{"a":"` + unseen + `"}`))
 	f.Add([]byte("\xff\xe2\x80"))

@@ -1,8 +1,8 @@
-// Package top shows what claims do with their devices, as a table that a person
-// watches on a terminal or as one JSON document. It is made of the JSON documents of
-// node agents and of the cluster role. Client, Cluster, Watch, Live and Terminal do
-// I/O; the rest is pure. Text from agents is foreign: control characters do not reach
-// the terminal.
+// Package top shows the usage of devices by claims, as a table on a terminal or
+// as one JSON document. It is made of the JSON documents of node agents and of
+// the cluster role. Client, Cluster, Watch, Live and Terminal do I/O; the rest
+// is pure. Text from agents is foreign: control characters do not reach the
+// terminal.
 package top
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// Limits of one answer. An agent of the fullest node stays far below them; one
-// that is hostile can fill neither the memory nor the table.
+// Limits of one answer. An agent of the largest node stays far below them; a
+// hostile agent cannot fill the memory or the table.
 const (
 	MaxBody   = 4 << 20 // bytes
 	maxValues = 200_000 // of JSON, about: commas
 )
 
-// Answer is what one node agent says of the claims on its node.
+// Answer is one node agent's report of the claims on its node.
 type Answer struct {
 	Node      string
 	At        time.Time         // now, by the clock that the times below were taken by
@@ -31,18 +31,18 @@ type Answer struct {
 	Rows      []Row
 }
 
-// PendingSummary is what the cluster role says of pending claims, as docs/glossary.md
-// defines them.
+// PendingSummary is the cluster role's report of pending claims, as
+// docs/glossary.md defines them.
 type PendingSummary struct {
 	Count   int           `json:"waiting"`
 	Gated   int           `json:"gated"` // not among them
 	Oldest  time.Time     `json:"oldestSince,omitzero"`
 	Reasons []ReasonCount `json:"reasons"`
-	Unread  []string      `json:"unread,omitempty"` // sources without which nobody knows who waits
+	Unread  []string      `json:"unread,omitempty"` // unread sources without which pending claims are unknown
 	At      time.Time     `json:"at,omitzero"`      // when this was so
 }
 
-// ReasonCount is how many wait for one reason.
+// ReasonCount is the number of references that are pending for one reason.
 type ReasonCount struct {
 	Reason string `json:"reason"` // unknown where none was decoded
 	Count  int    `json:"count"`
@@ -77,7 +77,7 @@ func decodePending(body []byte) (PendingSummary, error) {
 	return summary(document), nil
 }
 
-// decode refuses what is too much before it takes memory.
+// decode refuses documents that exceed the limits before it allocates memory.
 func decode(body []byte, document any) error {
 	if len(body) > MaxBody {
 		return fmt.Errorf("its answer is larger than %d MiB", MaxBody>>20)

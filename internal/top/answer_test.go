@@ -12,9 +12,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// The document is what docs/top.md says, made of real answers.
+// The document is the example of docs/top.md, made of real answers.
 func TestDocument(t *testing.T) {
-	text, err := JSON(scene(t), State{Order: Order{Key: ByName}})
+	text, err := JSON(testReading(t), State{Order: Order{Key: ByName}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,9 +22,9 @@ func TestDocument(t *testing.T) {
 }
 
 // Only devices that are held now are in the table.
-func TestRowsAreOfHeldDevices(t *testing.T) {
+func TestRowsOfHeldDevices(t *testing.T) {
 	var document page.ClaimsAnswer
-	if err := json.Unmarshal(answered(t, "claims.json"), &document); err != nil {
+	if err := json.Unmarshal(withReplies(t, "claims.json"), &document); err != nil {
 		t.Fatal(err)
 	}
 	held, gone := 0, 0
@@ -43,7 +43,7 @@ func TestRowsAreOfHeldDevices(t *testing.T) {
 }
 
 // Idle time is by the agent's clock, not by ours.
-func TestIdleIsByTheAgentsClock(t *testing.T) {
+func TestIdleByAgentClock(t *testing.T) {
 	body := []byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "idleSince": "2026-11-20T09:00:00Z"}]}]}`)
 	answer, err := decodeClaims(body, time.Date(2026, 11, 20, 9, 0, 30, 0, time.UTC))
 	if err != nil || len(answer.Rows) != 1 || answer.Rows[0].Idle == nil || *answer.Rows[0].Idle != 30 {
@@ -51,7 +51,8 @@ func TestIdleIsByTheAgentsClock(t *testing.T) {
 	}
 }
 
-// A claim pays for its part of a device; without a price nobody knows.
+// The cost of a claim is that of its part of a device; without a price it is
+// unknown.
 func TestCost(t *testing.T) {
 	for _, test := range []struct {
 		device string
@@ -78,9 +79,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What is no document is refused with a word for people, and before it costs
-// memory.
-func TestWhatIsNoDocument(t *testing.T) {
+// Invalid documents are refused with a message, before they use memory.
+func TestInvalidDocuments(t *testing.T) {
 	for body, want := range map[string]string{
 		``:                          "not a document",
 		`<html>`:                    "not a document",
@@ -100,10 +100,10 @@ func TestWhatIsNoDocument(t *testing.T) {
 	}
 }
 
-// Whatever an agent answers is refused, or can be drawn and decoded.
+// Any answer of an agent is refused, or can be drawn and encoded.
 func FuzzAnswer(f *testing.F) {
 	for _, name := range []string{"claims.json", "sharing.json", "pending.json"} {
-		f.Add(answered(f, name))
+		f.Add(withReplies(f, name))
 	}
 	f.Add([]byte(`{"apiVersion":"v1","claims":[{"devices":[{"held":true,"utilizationRatio":1e308,"heldSeconds":1e308,"idleSince":"0001-01-02T00:00:00Z"}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -116,7 +116,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		reading := fleet.Reading(noon, Wanted{})
 		for _, line := range Draw(reading, byUtilization(), Look{Width: 100, Height: 30, Bars: true, Glyphs: unicodeGlyphs()}).Lines {
-			if at := strings.IndexFunc(line, acts); at >= 0 || len([]rune(line)) > 100 {
+			if at := strings.IndexFunc(line, isControl); at >= 0 || len([]rune(line)) > 100 {
 				t.Fatalf("%q", line)
 			}
 		}
@@ -131,7 +131,7 @@ func FuzzAnswer(f *testing.F) {
 func fleetBodies(t testing.TB, nodes int) [][]byte {
 	t.Helper()
 	var document page.ClaimsAnswer
-	if err := json.Unmarshal(answered(t, "claims.json"), &document); err != nil {
+	if err := json.Unmarshal(withReplies(t, "claims.json"), &document); err != nil {
 		t.Fatal(err)
 	}
 	example := page.Claim{}
@@ -160,8 +160,8 @@ func fleetBodies(t testing.TB, nodes int) [][]byte {
 	return bodies
 }
 
-// What a device recovers from, and how long ago it was, is decoded beside it.
-func TestARecoveringDevice(t *testing.T) {
+// The reason of a recovering device, and its age, are shown beside it.
+func TestRecoveringDevice(t *testing.T) {
 	answer, err := decodeClaims([]byte(`{"apiVersion": "v1", "claims": [{"name": "c", "devices": [{"uuid": "u", "held": true, "health": {
 		"hardware": true, "xids": [{"code": "79", "count": 1, "last": "2026-11-20T09:58:00Z"}],
 		"recovering": {"xid": "79", "meaning": "GPU fell off the bus", "last": "2026-11-20T09:58:00Z"}}}]}]}`), noon)

@@ -15,16 +15,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Asker asks agents. It is safe for concurrent use.
+// Asker sends requests to agents. It is safe for concurrent use.
 type Asker struct {
 	Client     *http.Client
 	Clock      clock.Clock
-	Namespaces []string      // whose claims are asked for; none means all
+	Namespaces []string      // namespaces of the requested claims; none means all
 	Timeout    time.Duration // of one answer
-	Parallel   int           // agents asked at a time
+	Parallel   int           // concurrent requests
 }
 
-// Claims asks one agent.
+// Claims requests the claims of one agent.
 func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err error) {
 	defer recovered(&err)
 	body, at, err := a.get(ctx, agent, claimsPath)
@@ -34,7 +34,7 @@ func (a *Asker) Claims(ctx context.Context, agent Agent) (answer Answer, err err
 	return decodeClaims(body, at)
 }
 
-// Pending asks the cluster role.
+// Pending requests the pending claims of the cluster role.
 func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummary, err error) {
 	defer recovered(&err)
 	body, _, err := a.get(ctx, agent, pendingPath)
@@ -44,9 +44,9 @@ func (a *Asker) Pending(ctx context.Context, agent Agent) (pending PendingSummar
 	return decodePending(body)
 }
 
-// Round asks all of a listing once and reports each answer as it comes; report is
-// never called twice at a time. It returns when all have answered, failed or
-// run out of time.
+// Round requests all exporters of a listing once and reports each answer as it
+// arrives; calls of report do not overlap. It returns when all have answered,
+// failed or timed out.
 func (a *Asker) Round(ctx context.Context, listing Listing, report func(Change)) {
 	var one sync.Mutex
 	reportOne := func(change Change) {
@@ -61,7 +61,7 @@ func (a *Asker) Round(ctx context.Context, listing Listing, report func(Change))
 	asked.Wait()
 }
 
-// cluster asks the cluster role, if there is one.
+// cluster requests the answer of the cluster role, if there is one.
 func (a *Asker) cluster(ctx context.Context, listing Listing, report func(Change)) {
 	if listing.Cluster == nil {
 		report(func(f *Fleet) { f.SetPending(nil, listing.Trouble) })
@@ -80,9 +80,9 @@ func (a *Asker) cluster(ctx context.Context, listing Listing, report func(Change
 	})
 }
 
-// each asks agents, as many at a time as there are slots, and reports their replies
-// concurrently. It returns when all have been asked; the group waits for the
-// answers.
+// each sends requests to agents, at most one for each slot at a time, and
+// reports their replies concurrently. It returns when all requests have been
+// sent; the group waits for the answers.
 func (a *Asker) each(ctx context.Context, agents []Agent, asking *sync.WaitGroup, slots chan struct{}, report func(Reply)) {
 	for _, agent := range agents {
 		select {
@@ -100,7 +100,7 @@ func (a *Asker) each(ctx context.Context, agents []Agent, asking *sync.WaitGroup
 	}
 }
 
-// slots are as many as agents may be asked at a time.
+// slots returns a channel with room for the concurrent requests.
 func (a *Asker) slots() chan struct{} { return make(chan struct{}, max(a.Parallel, 1)) }
 
 // What each role alone serves.
@@ -115,8 +115,9 @@ var (
 	ErrNodeAgent   = errors.New("this is a node agent, not the cluster role")
 )
 
-// mistaken says whose address it is where an exporter lacks the path that was
-// asked for and has the one that only the other role has; else the error stays.
+// mistaken returns an error that names the exporter's role if it lacks the
+// requested path and has the one of the other role; otherwise it returns the
+// error unchanged.
 func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path string, other error) error {
 	if refused := (*StatusError)(nil); !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
 		return err
@@ -131,19 +132,19 @@ func (a *Asker) mistaken(ctx context.Context, agent Agent, err error, path strin
 	return other
 }
 
-// recovered makes an error of a panic: no answer of an agent may end this program
-// without restoring the terminal.
+// recovered converts a panic to an error: no answer of an agent may end this
+// program without restoring the terminal.
 func recovered(err *error) {
 	if panicked := recover(); panicked != nil {
 		*err = fmt.Errorf("this program failed to read its answer, which is a bug: %v", panicked)
 	}
 }
 
-// errTimeout is what the deadline of one answer ends with.
+// errTimeout is the error after the deadline of one answer.
 var errTimeout = errors.New("no answer in time")
 
-// get reads a document and the moment of the answer, by the agent's clock where it has
-// one: nodes' clocks differ, and times in documents are by theirs.
+// get reads a document and the time of the answer, by the agent's clock if it
+// sends one: clocks of nodes differ, and times in documents are by them.
 func (a *Asker) get(ctx context.Context, agent Agent, path string) ([]byte, time.Time, error) {
 	if agent.Trouble != nil {
 		return nil, time.Time{}, agent.Trouble
@@ -192,8 +193,7 @@ func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([
 	return body, response.Header, nil
 }
 
-// explained makes a short text of an error of the network. Addresses, which may
-// hold a password, are left out.
+// explained returns a short text for a network error.
 func explained(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("%w (%s)", errTimeout, timeout)
@@ -227,7 +227,7 @@ func (e *StatusError) Error() string {
 // maxMessage is the most runes of an error that are shown.
 const maxMessage = 300
 
-// refusal reads what an exporter, an API server or a proxy says of an error.
+// refusal decodes the error of an exporter, an API server or a proxy.
 func refusal(code int, body []byte) error {
 	var decoded struct {
 		Error   string `json:"error"`

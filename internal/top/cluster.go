@@ -16,11 +16,11 @@ import (
 // Cluster finds exporters by their pods and reaches them through the API
 // server's proxy. It is safe for concurrent use.
 type Cluster struct {
-	Client    *http.Client // with the person's credentials; it must follow no redirects
+	Client    *http.Client // with the user's credentials; it must not follow redirects
 	Server    *url.URL     // the API server
 	Namespace string       // of the exporters; empty: all namespaces are searched
 	Selector  string       // labels of their pods
-	Wanted    Wanted       // nodes whose agents are asked
+	Wanted    Wanted       // nodes whose agents are read
 	Timeout   time.Duration
 }
 
@@ -70,7 +70,7 @@ func (c *Cluster) List(ctx context.Context) (Listing, error) {
 	found := 0
 	for i := range pods {
 		one := &pods[i]
-		if one.Status.Phase == "Succeeded" || one.Status.Phase == "Failed" { // evicted ones stay for long
+		if one.Status.Phase == "Succeeded" || one.Status.Phase == "Failed" { // evicted pods stay for long
 			continue
 		}
 		switch one.Metadata.Labels[componentLabel] {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// apiServer serves pods two a page, and what lies behind its proxy.
+// apiServer serves pods in pages of two, and the agents behind its proxy.
 type apiServer struct {
 	t       testing.TB
 	pods    []string // JSON
@@ -80,8 +80,8 @@ func cluster(t testing.TB, server *apiServer) *Cluster {
 	return &Cluster{Client: client, Server: address, Selector: DefaultSelector, Timeout: 30 * time.Second}
 }
 
-// Exporters are found by their pods, and asked by the port and the scheme of
-// their manifests.
+// Exporters are found by their pods, and requested at the port and the scheme
+// of their manifests.
 func TestClusterFindsExporters(t *testing.T) {
 	const tls = `, {"ports": [{"name": "metrics", "containerPort": 9999}], "readinessProbe": {"httpGet": {"scheme": "HTTPS"}}}`
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -100,8 +100,8 @@ func TestClusterFindsExporters(t *testing.T) {
 			podJSON("other", "node-a", "docs", "Running", ""),
 		},
 		proxied: map[string]http.HandlerFunc{
-			"node-1:9420":       says(answered(t, "claims.json")),
-			"https:node-2:9999": says(answered(t, "sharing.json")),
+			"node-1:9420":       answers(withReplies(t, "claims.json")),
+			"https:node-2:9999": answers(withReplies(t, "sharing.json")),
 			"node-5:9420": func(w http.ResponseWriter, _ *http.Request) {
 				http.Redirect(w, httptest.NewRequest("GET", "/", nil), elsewhere.URL, http.StatusFound)
 			},
@@ -134,8 +134,8 @@ func TestClusterFindsExporters(t *testing.T) {
 	}
 }
 
-// A cluster that has no agents, or does not show them, is decoded from one whose
-// agents hold nothing.
+// A cluster that has no agents, or does not show them, is distinguished from
+// one whose agents hold nothing.
 func TestClusterWithoutAgents(t *testing.T) {
 	if _, err := cluster(t, &apiServer{}).List(t.Context()); !errors.Is(err, ErrNoAgents) || !strings.Contains(err.Error(), DefaultSelector) {
 		t.Errorf("%v", err)

@@ -14,7 +14,8 @@ type Look struct {
 	Glyphs        Glyphs
 }
 
-// column is one of the table. Foreign text in its cells is clean.
+// column is a column of the table. Foreign text in its cells has no control
+// characters.
 type column struct {
 	title string
 	sort  Key  // what marks it; empty for none
@@ -24,7 +25,7 @@ type column struct {
 	least int // columns of the terminal; text is cut to it before others go
 	most  int // 0: least is the width of all cells
 
-	place bool // where everything is; not worth a column if all is in one place
+	place bool // a place; left out if all rows are in one place
 	cell  func(g Glyphs, row *Row, bars bool) string
 	style func(row *Row) string
 }
@@ -32,7 +33,7 @@ type column struct {
 // barWidth is how long a utilization's bar is.
 const barWidth = 6
 
-// columns are all of them, from left to right.
+// columns returns all columns, from left to right.
 func columns() []column {
 	text := func(title string, rank, least, most int, of func(*Row) string) column {
 		return column{title: title, rank: rank, least: least, most: most, cell: func(g Glyphs, r *Row, _ bool) string {
@@ -75,7 +76,7 @@ func mark(whole bool) string {
 	return " "
 }
 
-// podsCell names one, and says how many more there are.
+// podsCell returns one name, and the number of the others.
 func podsCell(r *Row) string {
 	if len(r.Pods) > 1 {
 		return fmt.Sprintf("%s +%d", r.Pods[0], len(r.Pods)-1)
@@ -123,7 +124,7 @@ func memoryCell(g Glyphs, r *Row) string {
 	return text + "/" + all + mark(r.WholeMemory())
 }
 
-// idleCell is empty for who is at work: only idling is worth looking at.
+// idleCell is empty for claims in use: only idle ones are of interest.
 func idleCell(g Glyphs, r *Row) string {
 	if r.Idle == nil && r.Utilization != nil {
 		return ""

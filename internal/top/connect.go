@@ -46,8 +46,7 @@ func AgentClient(file string) (*http.Client, error) {
 	return client, nil
 }
 
-// ProxyClient connects to the API server with a person's credentials. It returns the
-// server's address as well.
+// ProxyClient connects to the API server with the user's credentials.
 func ProxyClient(connection *rest.Config) (*http.Client, *url.URL, error) {
 	shared, err := rest.HTTPClientFor(connection)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// snapshot reads a scrape of internal/page as the rows that it shows.
+// snapshot reads the rows of a scrape of internal/page.
 func snapshot(t *testing.T, name string) []metric.Row {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(answered(t, name)))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(withReplies(t, name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func snapshot(t *testing.T, name string) []metric.Row {
 	return rows
 }
 
-// served is the answer of a page's handler to one path.
-func served(t *testing.T, handlers func(page.Config) (map[string]http.Handler, error), rows []metric.Row, path string) string {
+// serveDocument returns the answer of a page's handler to one path.
+func serveDocument(t *testing.T, handlers func(page.Config) (map[string]http.Handler, error), rows []metric.Row, path string) string {
 	t.Helper()
 	pages, err := handlers(page.Config{
 		Node: "node-a", MetricsPath: "/metrics", Log: slog.New(slog.DiscardHandler),
@@ -77,7 +77,7 @@ func field(t *testing.T, html, name string) int {
 	return count
 }
 
-// series counts the rows of a family that a test wants.
+// series counts the rows of a family that a test selects.
 func series(rows []metric.Row, family string, wanted func(metric.Row) bool) int {
 	count := 0
 	for _, row := range rows {
@@ -88,10 +88,10 @@ func series(rows []metric.Row, family string, wanted func(metric.Row) bool) int 
 	return count
 }
 
-// The definition of a pending claim in docs/glossary.md holds everywhere: the
-// metrics, the page, the JSON and top count the same of one snapshot, and
-// scheduling-gated references apart.
-func TestPendingClaimsAreTheSameEverywhere(t *testing.T) {
+// The definition of a pending claim in docs/glossary.md applies everywhere: the
+// metrics, the page, the JSON and top have the same count of one snapshot, and
+// count scheduling-gated references separately.
+func TestPendingCountsAgree(t *testing.T) {
 	rows := snapshot(t, "cluster.metrics.txt")
 	all := series(rows, "dra_claim_pending_since_timestamp_seconds", func(metric.Row) bool { return true })
 	gated := series(rows, "dra_claim_pending_reason_info", func(row metric.Row) bool { return row.Labels.Get("reason") == "scheduling_gated" })
@@ -99,11 +99,11 @@ func TestPendingClaimsAreTheSameEverywhere(t *testing.T) {
 	if gated == 0 || all == gated {
 		t.Fatalf("the snapshot tells nothing: %s", want)
 	}
-	html := served(t, page.ClusterHandlers, rows, "/")
+	html := serveDocument(t, page.ClusterHandlers, rows, "/")
 	if got := fmt.Sprintf("%d pending, %d gated", field(t, html, "pending"), field(t, html, "gated")); got != want {
 		t.Errorf("the page has %s, want %s", got, want)
 	}
-	body := []byte(served(t, page.ClusterHandlers, rows, "/api/v1/pending"))
+	body := []byte(serveDocument(t, page.ClusterHandlers, rows, "/api/v1/pending"))
 	var document page.PendingAnswer
 	if err := decode(body, &document); err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func TestPendingClaimsAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// The definition of a device in docs/glossary.md holds everywhere: whole
+// The definition of a device in docs/glossary.md applies everywhere: whole
 // devices and partitions, and which of them claims hold.
-func TestDevicesAreTheSameEverywhere(t *testing.T) {
+func TestDeviceCountsAgree(t *testing.T) {
 	for _, name := range []string{"node.metrics.txt", "sharing.metrics.txt"} {
 		rows := snapshot(t, name)
 		partition := func(row metric.Row) bool { return row.Labels.Get("parent_uuid") != "" }
@@ -143,11 +143,11 @@ func TestDevicesAreTheSameEverywhere(t *testing.T) {
 		if partitions == 0 || want.Held == 0 || want.Held == want.Devices {
 			t.Fatalf("%s tells nothing: %+v", name, want)
 		}
-		html := served(t, page.Handlers, rows, "/")
+		html := serveDocument(t, page.Handlers, rows, "/")
 		if got := (page.DeviceCount{Devices: field(t, html, "devices"), Whole: field(t, html, "whole"), Partitions: field(t, html, "partitions"), Held: field(t, html, "held")}); got != want {
 			t.Errorf("%s: the page has %+v, want %+v", name, got, want)
 		}
-		answer, err := decodeClaims([]byte(served(t, page.Handlers, rows, "/api/v1/claims")), noon)
+		answer, err := decodeClaims([]byte(serveDocument(t, page.Handlers, rows, "/api/v1/claims")), noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestDevicesAreTheSameEverywhere(t *testing.T) {
 
 // An agent that does not say how many devices it has, as older ones do not,
 // leaves top without the total: a part of it would be taken for all.
-func TestDevicesOfAnAgentThatDoesNotCount(t *testing.T) {
+func TestDevicesOfOlderAgent(t *testing.T) {
 	fleet := NewFleet()
 	fleet.Expect([]Agent{{Name: "new"}, {Name: "old"}})
 	row := func(node string) []Row { return []Row{{Node: node, Namespace: "n", Claim: "c", UUID: "u"}} }
@@ -185,7 +185,7 @@ func TestDevicesOfAnAgentThatDoesNotCount(t *testing.T) {
 
 // A cluster role of before gated references had a list of their own has them
 // among the others.
-func TestGatedAmongThePendingOfAnOlderClusterRole(t *testing.T) {
+func TestGatedOfOlderClusterRole(t *testing.T) {
 	waiting, err := decodePending([]byte(`{"apiVersion": "v1", "pending": [
 		{"pod": "a", "reason": "scheduling_gated", "since": "2026-11-20T08:00:00Z"}, {"pod": "b", "reason": "quota", "since": "2026-11-20T09:00:00Z"}, {"pod": "c"}]}`))
 	if err != nil {

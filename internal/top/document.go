@@ -10,8 +10,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// document is the JSON of one reading. docs/top.md describes it; its names do
-// not change within v1.
+// document is the JSON document of one reading.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	At         time.Time       `json:"at"`
@@ -27,8 +26,8 @@ type document struct {
 	Devices []*Row            `json:"devices"`
 }
 
-// JSON is the reading as one document, its rows as a person has chosen them.
-// It is harmless on a terminal: what could act there is escaped.
+// JSON returns the reading as one document, with the selected rows. Control
+// characters are escaped.
 func JSON(reading Reading, state State) ([]byte, error) {
 	decoded := document{
 		APIVersion: "v1", At: reading.At.UTC(), Agents: reading.Agents, Answered: reading.Answered,

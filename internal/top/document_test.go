@@ -9,7 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/page"
 )
 
-// docs/top.md names every field, every key and every column.
+// docs/top.md describes every field, every key and every column.
 func TestTopDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/top.md")
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Screen is a frame to show, and how much there is to scroll through.
+// Screen is a frame, and the extent of scrolling.
 type Screen struct {
 	Lines []string
 	Space Space
 }
 
-// Draw shows a reading as a person has chosen to see it. There are at most as
-// many lines as the terminal has, none wider than it.
+// Draw draws a reading by the user's selection. The frame has at most as many
+// lines as the terminal, none wider than it.
 func Draw(reading Reading, state State, look Look) Screen {
 	d := drawing{look: look, state: state}
 	rows := state.Chosen(reading.Rows)
@@ -86,8 +86,8 @@ func (d drawing) table(reading Reading, rows []*Row, offset, visible int) []stri
 	return lines
 }
 
-// nothing says why there are no rows. Only agents that have answered can say that
-// no claim holds a device.
+// nothing returns why there are no rows. That no claim holds a device is only
+// known from agents that have answered.
 func (d drawing) nothing(reading Reading) string {
 	missing := reading.Agents - reading.Answered
 	switch {
@@ -153,7 +153,8 @@ func (d drawing) above(reading Reading, rows []*Row) []string {
 	return append(lines, "")
 }
 
-// pending says how many claims are pending; empty if no cluster role was asked.
+// pending returns how many claims are pending; empty if no cluster role was
+// read.
 func (d drawing) pending(reading Reading) string {
 	switch of := reading.Pending; {
 	case reading.PendingError != "":
@@ -231,7 +232,7 @@ func marks(rows []*Row) string {
 	return strings.Join(texts, "   ")
 }
 
-// named is how many agents are decoded of by name on a terminal.
+// named is how many agents a terminal shows by name.
 const named = 3
 
 // failures lists agents that did not answer, and those whose readings are old.

@@ -18,17 +18,17 @@ type Agent struct {
 	Node string   // that it runs on, where that is known beforehand
 	Base *url.URL // what the paths of its API are under
 
-	Trouble error // why it need not be asked; nil where it must be
+	Trouble error // why it is not read; nil if it is
 }
 
-// Listing is which exporters there are.
+// Listing is the exporters.
 type Listing struct {
 	Agents  []Agent
-	Cluster *Agent // the cluster role; nil: nobody to ask
-	Trouble error  // why nobody knows whether there is one
+	Cluster *Agent // the cluster role; nil: there is none
+	Trouble error  // why it is unknown whether there is one
 }
 
-// Reply is what an agent answered.
+// Reply is an agent's answer.
 type Reply struct {
 	Agent  Agent
 	Answer Answer
@@ -41,28 +41,28 @@ type Change func(*Fleet)
 // change applies the reply.
 func (r Reply) change() Change { return func(f *Fleet) { f.Set(r) } }
 
-// Fleet is what each agent answered last. It is for one goroutine.
+// Fleet is the last answer of each agent. It is not safe for concurrent use.
 type Fleet struct {
 	agents  map[string]*agentState // by the agent's name
 	pending *PendingSummary
 	cluster error // why the cluster role did not answer
-	lost    error // why it is unknown which agents there are now
+	lost    error // why the present agents are unknown
 }
 
-// agentState is what an agent answered last.
+// agentState is the last answer of an agent.
 type agentState struct {
 	node   string
 	answer *Answer // nil before the first, and after a failure
 	err    error
 }
 
-// NewFleet knows of no agent.
+// NewFleet returns a fleet without agents.
 func NewFleet() *Fleet { return &Fleet{agents: map[string]*agentState{}} }
 
 // ErrNoAgents means that no pod is a node agent's.
 var ErrNoAgents = errors.New("no node agent found")
 
-// Expect sets which agents there are; answers of others are removed.
+// Expect sets the agents; answers of others are removed.
 func (f *Fleet) Expect(agents []Agent) {
 	expected := make(map[string]*agentState, len(agents))
 	for _, agent := range agents {
@@ -74,8 +74,8 @@ func (f *Fleet) Expect(agents []Agent) {
 	f.agents, f.lost = expected, nil
 }
 
-// Set applies what an agent answered. One that is not expected is ignored: it was
-// removed while it was asked.
+// Set applies an agent's answer. Agents that are not expected are ignored: they
+// were removed during the request.
 func (f *Fleet) Set(reply Reply) {
 	agent, expected := f.agents[reply.Agent.Name]
 	if !expected {
@@ -94,7 +94,8 @@ func (f *Fleet) SetPending(pending *PendingSummary, err error) { f.pending, f.cl
 // SetListError applies that the agents could not be listed; known ones are kept.
 func (f *Fleet) SetListError(err error) { f.lost = err }
 
-// Asked is how many agents have been asked and answered or failed, of how many.
+// Asked returns how many agents have answered or failed, and how many there
+// are.
 func (f *Fleet) Asked() (asked, all int) {
 	for _, agent := range f.agents {
 		if agent.err != nil || agent.answer != nil {
@@ -104,7 +105,7 @@ func (f *Fleet) Asked() (asked, all int) {
 	return asked, len(f.agents)
 }
 
-// Failure is why no agent has answered: the first one's reason.
+// Failure returns why no agent has answered: the reason of the first.
 func (f *Fleet) Failure() error {
 	first := ""
 	for name, agent := range f.agents {
@@ -146,24 +147,24 @@ func (f *Fleet) Reading(at time.Time, wanted Wanted) Reading {
 	return reading
 }
 
-// Reading is all that is known at one moment.
+// Reading is the state of the fleet at one time.
 type Reading struct {
 	At           time.Time
 	Agents       int // that there are
 	Answered     int // of them
 	Failures     []Failure
 	Stale        []Failure       // agents whose readings are old: they are shown
-	Pending      *PendingSummary // nil where no cluster role was asked or has answered
+	Pending      *PendingSummary // nil if no cluster role was read or has answered
 	PendingError string          // why the cluster role has not
-	ListError    string          // why it is unknown which agents there are now
-	Rows         []*Row          // nobody changes them
+	ListError    string          // why the present agents are unknown
+	Rows         []*Row          // immutable
 
 	// Devices are those of the nodes that are wanted; nil where an agent does
 	// not say how many it has.
 	Devices *page.DeviceCount
 
 	Wanted Wanted   // what the rows were chosen by
-	Silent []string // nodes that are wanted and of which no agent has answered
+	Silent []string // selected nodes without an answer
 }
 
 // staleAfter is when readings are too old to pass over it: agents take them
@@ -204,7 +205,7 @@ type Failure struct {
 	Error string `json:"error"`
 }
 
-// Wanted says which rows to show; what is empty wants all.
+// Wanted selects the rows to show; empty fields select all.
 type Wanted struct {
 	Namespaces []string
 	Nodes      []string

@@ -15,7 +15,7 @@ type Keystroke struct {
 // KeyName identifies a key.
 type KeyName int
 
-// The keys that mean something.
+// The keys that have a function.
 const (
 	KeyRune KeyName = iota // a character
 	KeyUp
@@ -30,15 +30,15 @@ const (
 	KeyInterrupt // Ctrl-C, Ctrl-D
 )
 
-// Keyboard makes keys of the bytes of a terminal in raw mode. A sequence may
-// come in pieces. It is for one goroutine.
+// Keyboard decodes keys from the bytes of a terminal in raw mode. A sequence
+// may arrive in pieces. It is not safe for concurrent use.
 type Keyboard struct{ rest []byte }
 
 // longestSequence is more than any key of a terminal sends; what is longer was
 // none.
 const longestSequence = 16
 
-// Feed takes bytes and returns the keys that are complete.
+// Feed adds bytes and returns the complete keys.
 func (k *Keyboard) Feed(bytes []byte) []Keystroke {
 	k.rest = append(k.rest, bytes...)
 	var keys []Keystroke
@@ -62,7 +62,7 @@ func (k *Keyboard) Feed(bytes []byte) []Keystroke {
 // the Escape key alone, if nothing follows.
 func (k *Keyboard) Waiting() bool { return len(k.rest) > 0 }
 
-// GiveUp takes what has begun for all that there is.
+// GiveUp treats an incomplete sequence as complete.
 func (k *Keyboard) GiveUp() []Keystroke {
 	escape := len(k.rest) == 1 && k.rest[0] == 0x1b
 	k.rest = nil
@@ -72,8 +72,8 @@ func (k *Keyboard) GiveUp() []Keystroke {
 	return nil
 }
 
-// next is the first key, how many bytes it takes (0: more are needed), and
-// whether it means anything.
+// next returns the first key, its length in bytes (0: more are needed), and
+// whether it has a function.
 func next(bytes []byte) (Keystroke, int, bool) {
 	switch first := bytes[0]; {
 	case first == 0x1b:
@@ -111,8 +111,7 @@ func sequence(bytes []byte) (Keystroke, int, bool) {
 	return Keystroke{}, 0, false
 }
 
-// sequenceName goes by the final byte, and by the number before ~. Modifiers, which
-// stand behind a semicolon, change nothing.
+// sequenceName identifies a key by the final byte, and by the number before ~.
 func sequenceName(parameters string, final byte) (KeyName, bool) {
 	number, _, _ := strings.Cut(parameters, ";")
 	names := map[string]KeyName{

@@ -40,7 +40,7 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// Escape alone is known as such when nothing follows.
+// Escape alone is recognized if nothing follows.
 func TestEscapeAlone(t *testing.T) {
 	var keyboard Keyboard
 	if keys := keyboard.Feed([]byte{0x1b}); len(keys) != 0 || !keyboard.Waiting() {
@@ -58,7 +58,7 @@ func TestEscapeAlone(t *testing.T) {
 	}
 }
 
-// However the bytes come in, the keyboard goes on working.
+// Any bytes leave the keyboard in a working state.
 func FuzzKeyboard(f *testing.F) {
 	f.Add([]byte("\x1b[1;5Aq\x1b"), 2)
 	f.Fuzz(func(t *testing.T, typed []byte, size int) {

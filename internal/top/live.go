@@ -11,15 +11,15 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// Live is a table that renews itself on a terminal in raw mode.
+// Live is a table that is refreshed on a terminal in raw mode.
 type Live struct {
 	Watch   *Watch
 	Clock   clock.Clock
 	Wanted  Wanted
 	State   State            // to begin with
 	Look    Look             // without the size
-	Input   <-chan []byte    // what is typed; closed when there is no more
-	Resized <-chan os.Signal // the size may be another
+	Input   <-chan []byte    // typed bytes; closed at the end of the input
+	Resized <-chan os.Signal // the size may have changed
 	Size    func() (width, height int)
 	Output  io.Writer // one write a frame
 }
@@ -31,12 +31,12 @@ const (
 )
 
 const (
-	escapeWait = 50 * time.Millisecond  // a sequence comes faster than a person types
-	frameWait  = 200 * time.Millisecond // answers that come so close together are one frame
+	escapeWait = 50 * time.Millisecond  // sequences arrive faster than users type
+	frameWait  = 200 * time.Millisecond // answers within this time are one frame
 )
 
-// Run shows the table until the person has had enough, the input ends or the
-// context does. It fails where nothing can be written.
+// Run shows the table until the user quits, the input ends or ctx ends. It
+// fails if it cannot write.
 func (l *Live) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -57,7 +57,7 @@ func (l *Live) Run(ctx context.Context) error {
 	return err
 }
 
-// viewer is what the loop keeps. Only the loop's goroutine has it.
+// viewer is the state of the loop. Only the loop's goroutine uses it.
 type viewer struct {
 	*Live
 	fleet    *Fleet
@@ -115,15 +115,15 @@ func (v *viewer) press(keys []Keystroke) {
 	}
 }
 
-// show writes a frame. Each line clears what was behind it, so that nothing
-// flickers.
+// show writes a frame. Each line clears the rest of its line, which avoids
+// flicker.
 func (v *viewer) show(news bool) error {
 	if news {
 		v.reading = v.fleet.Reading(v.Clock().Wall, v.Wanted)
 	}
 	look := v.Look
 	look.Width, look.Height = v.Size()
-	look.Width = max(look.Width-1, 1) // in the last column, clearing the rest of the line would take it away
+	look.Width = max(look.Width-1, 1) // clearing the rest of a full line would erase the last column
 	screen := Draw(v.reading, v.state, look)
 	v.space = screen.Space
 	v.state = v.state.Within(v.space)

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// otherSide is the other side of a terminal: frames come in, keys go out.
-type otherSide struct {
+// fakeTerminal receives frames and sends keys.
+type fakeTerminal struct {
 	mutex  sync.Mutex
 	frames []string
 	failed error
@@ -24,15 +24,15 @@ type otherSide struct {
 	width  atomic.Int32
 }
 
-func (s *otherSide) Write(frame []byte) (int, error) {
+func (s *fakeTerminal) Write(frame []byte) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.frames = append(s.frames, string(frame))
 	return len(frame), s.failed
 }
 
-// until waits for a frame that is as the test wants it.
-func (s *otherSide) until(t *testing.T, what string, is func(string) bool) string {
+// until waits for a frame that fulfils a condition.
+func (s *fakeTerminal) until(t *testing.T, what string, is func(string) bool) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		s.mutex.Lock()
@@ -50,15 +50,15 @@ func (s *otherSide) until(t *testing.T, what string, is func(string) bool) strin
 	}
 }
 
-func (s *otherSide) shows(t *testing.T, text string) string {
+func (s *fakeTerminal) expectText(t *testing.T, text string) string {
 	t.Helper()
 	return s.until(t, "shows "+text, func(frame string) bool { return strings.Contains(frame, text) })
 }
 
-// watch runs a table over agents; end waits for its end.
-func watch(t *testing.T, watch *Watch) (screen *otherSide, resized chan os.Signal, end func() error) {
+// watch runs a table over agents; end waits until it has stopped.
+func watch(t *testing.T, watch *Watch) (screen *fakeTerminal, resized chan os.Signal, end func() error) {
 	t.Helper()
-	screen, resized = &otherSide{input: make(chan []byte)}, make(chan os.Signal, 1)
+	screen, resized = &fakeTerminal{input: make(chan []byte)}, make(chan os.Signal, 1)
 	screen.width.Store(220)
 	live := &Live{
 		Watch: watch, Clock: clock.System(), State: State{Order: Order{Key: ByName}}, Look: Look{Bars: true, Glyphs: asciiGlyphs()},
@@ -71,19 +71,19 @@ func watch(t *testing.T, watch *Watch) (screen *otherSide, resized chan os.Signa
 	return screen, resized, func() error { return <-ended }
 }
 
-// The table renews itself; an agent that fails is decoded of and comes back;
-// agents come and go; keys work; the end is the person's.
+// The table is refreshed; an agent that fails is reported and recovers; agents
+// are added and removed; keys work; the user ends it.
 func TestLive(t *testing.T) {
-	good, broken := answered(t, "claims.json"), &atomic.Bool{}
-	moody := agent(t, "moody", func(w http.ResponseWriter, r *http.Request) {
+	good, broken := withReplies(t, "claims.json"), &atomic.Bool{}
+	moody := testAgent(t, "moody", func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() {
 			http.Error(w, "on strike", http.StatusInternalServerError)
 			return
 		}
-		says(good)(w, r)
+		answers(good)(w, r)
 	})
-	second, lost := agent(t, "second", says(answered(t, "sharing.json"))), &atomic.Bool{}
-	first := Listing{Agents: []Agent{moody, agent(t, "hangs", hangs(t))}}
+	second, lost := testAgent(t, "second", answers(withReplies(t, "sharing.json"))), &atomic.Bool{}
+	first := Listing{Agents: []Agent{moody, testAgent(t, "hangs", hangingAgent(t))}}
 	screen, resized, end := watch(t, &Watch{
 		Asker: asker(t), First: first, Interval: 20 * time.Millisecond, Relist: 50 * time.Millisecond, Rest: 100 * time.Millisecond,
 		List: func(context.Context) (Listing, error) {
@@ -93,21 +93,21 @@ func TestLive(t *testing.T) {
 			return Listing{Agents: append(first.Agents[:1:1], second)}, nil
 		},
 	})
-	screen.shows(t, "llama-pretrain")
-	screen.shows(t, "rerank-0") // the second agent was found
+	screen.expectText(t, "llama-pretrain")
+	screen.expectText(t, "rerank-0") // the second agent was found
 	broken.Store(true)
-	frame := screen.shows(t, "(moody): 500 Internal Server Error: on strike")
+	frame := screen.expectText(t, "(moody): 500 Internal Server Error: on strike")
 	if strings.Contains(frame, "llama-pretrain") || !strings.Contains(frame, "rerank-0") {
 		t.Errorf("what nobody says any more is still there, or what somebody says is not:\n%s", frame)
 	}
 	broken.Store(false)
-	screen.shows(t, "llama-pretrain")
+	screen.expectText(t, "llama-pretrain")
 	lost.Store(true)
-	screen.shows(t, "the API server is away")
+	screen.expectText(t, "the API server is away")
 	screen.input <- []byte("/rer")
-	screen.shows(t, "filter: rer_")
-	screen.input <- []byte{0x1b} // alone: it is known as Escape only when nothing follows
-	screen.shows(t, "/ filter")
+	screen.expectText(t, "filter: rer_")
+	screen.input <- []byte{0x1b} // alone: it is Escape only if nothing follows
+	screen.expectText(t, "/ filter")
 	screen.width.Store(40)
 	resized <- nil
 	screen.until(t, "fits the smaller terminal", func(frame string) bool {
@@ -124,15 +124,15 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// An agent that has failed is asked again, and found well.
-func TestWatchComesBackToTheSick(t *testing.T) {
+// An agent that has failed is read again, and recovers.
+func TestWatchRetriesFailedAgents(t *testing.T) {
 	var asked atomic.Int32
-	sick := agent(t, "sick", func(w http.ResponseWriter, r *http.Request) {
+	sick := testAgent(t, "sick", func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		says([]byte(`{"apiVersion": "v1", "node": "back", "claims": []}`))(w, r)
+		answers([]byte(`{"apiVersion": "v1", "node": "back", "claims": []}`))(w, r)
 	})
 	fleet, ctx := NewFleet(), t.Context()
 	ctx, stop := context.WithCancel(ctx)
@@ -151,11 +151,11 @@ func TestWatchComesBackToTheSick(t *testing.T) {
 	}
 }
 
-// However it ends, it ends: by the context, by the terminal, by Ctrl-C.
+// The table ends with the context, with the terminal, or by Ctrl-C.
 func TestLiveEnds(t *testing.T) {
-	begin := func() (*otherSide, func() error) {
-		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{agent(t, "hangs", hangs(t))}}, Interval: time.Second})
-		screen.shows(t, "read 0 of 1 agent")
+	begin := func() (*fakeTerminal, func() error) {
+		screen, _, end := watch(t, &Watch{Asker: asker(t), First: Listing{Agents: []Agent{testAgent(t, "hangs", hangingAgent(t))}}, Interval: time.Second})
+		screen.expectText(t, "read 0 of 1 agent")
 		return screen, end
 	}
 	screen, end := begin()

@@ -16,7 +16,7 @@ type Row struct {
 	Namespace string   `json:"namespace"`
 	Claim     string   `json:"claim"`
 	Class     string   `json:"deviceClass,omitempty"`
-	Pods      []string `json:"pods"` // those that may use the device now
+	Pods      []string `json:"pods"` // pods that may use the device now
 
 	UUID       string `json:"uuid"`
 	ParentUUID string `json:"parentUuid,omitempty"` // of a partition
@@ -31,8 +31,8 @@ type Row struct {
 	Idle *float64 `json:"idleSeconds,omitempty"` // by the agent's clock
 	Held *float64 `json:"heldSeconds,omitempty"`
 
-	Health  string   `json:"health,omitempty"`        // unhealthy, recovering, degraded or healthy
-	Reasons []string `json:"healthReasons,omitempty"` // why it is not healthy, the gravest first
+	Health  string   `json:"health,omitempty"`        // sick, recovering, warned or well
+	Reasons []string `json:"healthReasons,omitempty"` // why it is not healthy, the most severe first
 
 	Price    *float64 `json:"pricePerHour,omitempty"` // of the whole device
 	Cost     *float64 `json:"costPerHour,omitempty"`  // of what the claim has of it
@@ -69,7 +69,8 @@ func newRow(answer *Answer, claim *page.Claim, device *page.ClaimDevice) Row {
 	return row
 }
 
-// podsOf are the pods that may use the device through the claim now, each once.
+// podsOf returns the pods that may use the device through the claim now, each
+// once.
 func podsOf(claim *page.Claim, uuid string) []string {
 	pods := []string{}
 	for _, consumer := range claim.Consumers {
@@ -98,8 +99,8 @@ func (r *Row) setHealth(health *page.Health, at time.Time) {
 	}
 }
 
-// setCost takes the part of the device that the claim has had on average while
-// it held it: what it has now is not decoded.
+// setCost uses the average part of the device that the claim had while it held
+// it: the present part is not in the answer.
 func (r *Row) setCost(device *page.ClaimDevice) {
 	if device.Price == nil {
 		return
@@ -112,8 +113,8 @@ func (r *Row) setCost(device *page.ClaimDevice) {
 	r.Cost = &cost
 }
 
-// Title is what people call the device: its model and, of a partition, its
-// profile, without the vendor's name.
+// Title returns the device's title: its model and, of a partition, its profile,
+// without the vendor's name.
 func (r Row) Title() string { return deviceTitle(r.Model, r.Profile) }
 
 // wholePower reports whether the power is the whole device's, which several claims
@@ -127,7 +128,7 @@ func (r *Row) marked() bool {
 	return r.Health == "unhealthy" || r.Health == "recovering" || r.Health == "degraded"
 }
 
-// has reports whether each word is in one of the row's names.
+// has reports whether each word of the filter is in one of the row's names.
 func (r *Row) has(words []string) bool {
 	if len(words) == 0 {
 		return true

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// State is what a person has chosen. It changes by keys alone.
+// State is the user's selection. Only keys change it.
 type State struct {
 	Order  Order
-	Filter string // words, each of which a row must have somewhere
+	Filter string // words, each of which must be in a row
 	Typing bool   // the filter is being written
 	Offset int    // rows scrolled past
 	Done   bool   // the person has had enough
 }
 
-// Space is how much there is to scroll through.
+// Space is the extent of scrolling.
 type Space struct{ Rows, Visible int }
 
-// maxFilter is more than anybody wants to find.
+// maxFilter bounds the length of a filter.
 const maxFilter = 100
 
 // Press is the state after a key.
@@ -39,7 +39,7 @@ func (s State) Press(key Keystroke, space Space) State {
 	return s.Within(space)
 }
 
-// Within keeps the table from being scrolled out of sight.
+// Within limits scrolling to the table.
 func (s State) Within(space Space) State {
 	s.Offset = max(min(s.Offset, space.Rows-space.Visible), 0)
 	return s
@@ -116,8 +116,8 @@ func (s State) scrolled(key Keystroke, space Space) State {
 	return s
 }
 
-// Chosen are the rows that the filter leaves, in the order that was chosen. It
-// leaves the given ones as they are.
+// Chosen returns the rows that match the filter, in the selected order. It does
+// not change the given slice.
 func (s State) Chosen(rows []*Row) []*Row {
 	words := strings.Fields(strings.ToLower(s.Filter))
 	chosen := make([]*Row, 0, len(rows))
@@ -130,7 +130,7 @@ func (s State) Chosen(rows []*Row) []*Row {
 	return chosen
 }
 
-// Order is what rows are sorted by.
+// Order is the sort order of rows.
 type Order struct {
 	Key      Key
 	Reversed bool // smallest first, or names from Z to A
@@ -139,7 +139,8 @@ type Order struct {
 // Key names a column to sort by.
 type Key string
 
-// The keys. Numbers are sorted downwards, names upwards.
+// The sort keys. Numbers are sorted in descending order, names in ascending
+// order.
 const (
 	ByUtilization Key = "utilization"
 	ByMemory      Key = "memory"
@@ -151,7 +152,7 @@ const (
 	ByName        Key = "name"
 )
 
-// Keys are all of them, in the order in which people are decoded of them.
+// Keys returns all keys, in the order of the documentation.
 func Keys() []Key {
 	return []Key{ByUtilization, ByMemory, ByPower, ByIdle, ByHeld, ByCost, ByHealth, ByName}
 }
@@ -168,7 +169,7 @@ func sortRows(rows []*Row, order Order) {
 	})
 }
 
-// value is what a key compares; nil for names.
+// value returns the value that a key compares; nil for names.
 func (k Key) value() func(*Row) *float64 {
 	switch k {
 	case ByUtilization:

@@ -21,7 +21,7 @@ import (
 // Terminal is where a person watches and types.
 type Terminal struct{ in, out *os.File }
 
-// OpenTerminal returns the terminal that in and out are, if they are one.
+// OpenTerminal returns the terminal of in and out, if both are one.
 func OpenTerminal(in *os.File, out io.Writer) (*Terminal, bool) {
 	file, isFile := out.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" {
@@ -58,8 +58,8 @@ func sizeOf(file *os.File) (width, height int) {
 	return width, height
 }
 
-// Show runs the table on the terminal, whose input, output and look it sets. However
-// it ends, the terminal is as it was before.
+// Show runs the table on the terminal, whose input, output and look it sets. It
+// restores the terminal at the end.
 func (t *Terminal) Show(ctx context.Context, live *Live) (err error) {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP) // would end the program without restoring the terminal
 	defer release()
@@ -103,8 +103,8 @@ func (t *Terminal) read() <-chan []byte {
 	return input
 }
 
-// Progress reports how many agents have been asked, after a second: on a terminal in
-// one line that is rewritten, elsewhere every ten seconds.
+// Progress reports how many agents have been read, after a second: on a
+// terminal in one line that is rewritten, elsewhere every ten seconds.
 type Progress struct {
 	clock     clock.Clock
 	began     clock.Instant

@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes foreign text harmless for a terminal and one column wide a rune:
-// white space becomes a blank, and whatever is no letter of a script that
-// is written so, no currency and not ASCII becomes a question mark. Nothing can
-// move the cursor, change colours or turn the direction of the line.
+// clean replaces characters of foreign text that a terminal does not show in
+// one column: white space becomes a blank, and whatever is no letter of a
+// script that is written so, no currency and not ASCII becomes a question mark.
+// Nothing can move the cursor, change colours or turn the direction of the
+// line.
 func clean(text string) string {
 	harmless := func(r rune) bool { return r >= ' ' && r < 0x7f }
 	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
@@ -37,9 +38,9 @@ func clean(text string) string {
 	}, text)
 }
 
-// Glyphs are what is drawn with.
+// Glyphs are the characters of the table.
 type Glyphs struct {
-	Absent string // where nothing is known
+	Absent string // for unknown values
 	Cut    string // where text was cut off
 	Blocks []rune // parts of a bar's cell, from almost empty to full
 }
@@ -64,7 +65,7 @@ func (g Glyphs) cut(text string, columns int) string {
 	return string([]rune(text)[:columns-1]) + g.Cut
 }
 
-// fit makes clean text exactly so wide.
+// fit cuts or pads clean text to this width.
 func (g Glyphs) fit(text string, columns int, right bool) string {
 	text = g.cut(text, columns)
 	blanks := strings.Repeat(" ", max(columns-width(text), 0))

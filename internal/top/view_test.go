@@ -12,7 +12,7 @@ import (
 
 func byUtilization() State { return State{Order: Order{Key: ByUtilization}} }
 
-// What a person sees, by the size of the terminal.
+// The frames by the size of the terminal.
 func TestFrames(t *testing.T) {
 	for name, test := range map[string]struct {
 		state State
@@ -28,7 +28,7 @@ func TestFrames(t *testing.T) {
 		"scrolled": {State{Order: Order{Key: ByName}, Offset: 5}, Look{Width: 80, Height: 14, Bars: true, Glyphs: unicodeGlyphs()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			screen := Draw(scene(t), test.state, test.look)
+			screen := Draw(testReading(t), test.state, test.look)
 			metrictest.CompareGolden(t, "testdata/"+name+".txt", strings.Join(screen.Lines, "\n")+"\n")
 		})
 	}
@@ -37,7 +37,7 @@ func TestFrames(t *testing.T) {
 // No frame is larger than the terminal, however small that is, and where there
 // is room for rows there are some.
 func TestFramesFit(t *testing.T) {
-	reading := scene(t)
+	reading := testReading(t)
 	for height := 1; height <= 40; height++ {
 		for w := 1; w <= 230; w += 3 {
 			screen := Draw(reading, byUtilization(), Look{Width: w, Height: height, Bars: true, Glyphs: unicodeGlyphs()})
@@ -57,8 +57,8 @@ func TestFramesFit(t *testing.T) {
 }
 
 // Every row can be scrolled to, and none is shown twice.
-func TestScrollingShowsEachRowOnce(t *testing.T) {
-	reading, look := scene(t), Look{Width: 200, Height: 12, Glyphs: asciiGlyphs()}
+func TestScrolling(t *testing.T) {
+	reading, look := testReading(t), Look{Width: 200, Height: 12, Glyphs: asciiGlyphs()}
 	state, seen := State{Order: Order{Key: ByName}}, map[string]int{}
 	for range 50 {
 		screen := Draw(reading, state, look)
@@ -82,8 +82,8 @@ func TestScrollingShowsEachRowOnce(t *testing.T) {
 	}
 }
 
-// Text of agents can do nothing to a terminal.
-func TestHostileTextIsHarmless(t *testing.T) {
+// Text of agents cannot control a terminal.
+func TestControlCharacters(t *testing.T) {
 	evil := "\x1b]0;owned\a\x1b[2J\r\n\t\u009b31m\u202egpu\u200b界ｗ\u0301é\xff€"
 	row := Row{
 		Node: evil, Namespace: evil, Claim: evil, Class: evil, Pods: []string{evil}, UUID: evil, Device: evil, Model: evil, Profile: evil,
@@ -97,7 +97,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		for _, state := range []State{{Filter: evil}, {Filter: evil, Typing: true}, {}} {
 			for _, look := range []Look{{Glyphs: unicodeGlyphs()}, {Width: 80, Height: 24, Glyphs: unicodeGlyphs()}} {
 				for _, line := range Draw(reading, state, look).Lines {
-					if at := strings.IndexFunc(line, acts); at >= 0 {
+					if at := strings.IndexFunc(line, isControl); at >= 0 {
 						t.Fatalf("%q reaches the terminal in %q", line[at:], line)
 					}
 				}
@@ -118,14 +118,14 @@ func controls(r rune) bool {
 	return r < ' ' || (r >= 0x7f && r < 0xa0) || r == 0x202e || r == 0x200b
 }
 
-// acts reports whether a terminal does more with a rune than to show it in one
-// column.
-func acts(r rune) bool {
+// isControl reports whether a terminal does more with a rune than show it in
+// one column.
+func isControl(r rune) bool {
 	return controls(r) || (r >= 0x300 && r < 0x370) || r == utf8.RuneError
 }
 
-// What is not known is drawn so, and not as nothing.
-func TestUnknownIsNotNothing(t *testing.T) {
+// Unknown values are drawn as unknown, and not as 0.
+func TestUnknownIsNotZero(t *testing.T) {
 	lines := strings.Join(Draw(Reading{At: noon, Rows: []*Row{{Claim: "c"}}}, State{}, Look{Glyphs: asciiGlyphs()}).Lines, "\n")
 	if strings.Contains(lines, "0") && strings.Contains(lines, "0%") {
 		t.Errorf("there is a zero:\n%s", lines)

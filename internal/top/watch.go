@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Watch asks again and again, until the context ends.
+// Watch reads the exporters repeatedly until the context ends.
 type Watch struct {
 	Asker    *Asker
 	First    Listing                                // to begin with
-	List     func(context.Context) (Listing, error) // which exporters there are now; nil: always the first
+	List     func(context.Context) (Listing, error) // returns the present exporters; nil: always the first ones
 	Interval time.Duration                          // from one round to the next
 	Relist   time.Duration                          // from one List to the next
-	Rest     time.Duration                          // for how long agents that have failed are left alone
+	Rest     time.Duration                          // delay before agents that have failed are read again
 }
 
-// Run reports each change as it comes, one at a time. An agent that hangs delays no
-// other: each is asked again an interval after it has answered, and those that have
-// failed have slots of their own.
+// Run reports each change as it arrives, one at a time. An agent that hangs
+// delays no other: each is read again an interval after it has answered, and
+// those that have failed have slots of their own.
 func (w *Watch) Run(ctx context.Context, report func(Change)) {
 	queues := &pollQueues{listing: w.First, failing: map[string]bool{}, asked: map[string]bool{}, report: report}
 	report(func(f *Fleet) { f.Expect(w.First.Agents) })
@@ -60,7 +60,7 @@ func (w *Watch) relist(ctx context.Context, queues *pollQueues) {
 	})
 }
 
-// every does something now and after each interval, never twice at a time.
+// every calls do now and after each interval, without overlap.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -79,7 +79,7 @@ type pollQueues struct {
 	mutex   sync.Mutex
 	listing Listing
 	failing map[string]bool // by the agent's name
-	asked   map[string]bool // likewise: it has not answered yet
+	asked   map[string]bool // likewise: waiting for its answer
 	report  func(Change)
 }
 
@@ -95,8 +95,8 @@ func (q *pollQueues) list(listing Listing) {
 	q.listing = listing
 }
 
-// pick returns the agents of one queue that are not being asked, and marks them as
-// being asked.
+// pick returns the agents of one queue without a pending request, and marks
+// them as requested.
 func (q *pollQueues) pick(failing bool) []Agent {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()

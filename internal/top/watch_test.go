@@ -18,7 +18,7 @@ import (
 )
 
 // agent serves like a node agent.
-func agent(t testing.TB, name string, handler http.HandlerFunc) Agent {
+func testAgent(t testing.TB, name string, handler http.HandlerFunc) Agent {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -29,7 +29,7 @@ func agent(t testing.TB, name string, handler http.HandlerFunc) Agent {
 	return Agent{Name: name, Base: base}
 }
 
-func says(body []byte) http.HandlerFunc {
+func answers(body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/claims" && r.URL.Path != "/api/v1/pending" {
 			http.NotFound(w, r)
@@ -39,7 +39,7 @@ func says(body []byte) http.HandlerFunc {
 	}
 }
 
-// asker asks with a client of its own.
+// asker returns an Asker with a new client.
 func asker(t testing.TB) *Asker {
 	t.Helper()
 	transport := &http.Transport{}
@@ -50,7 +50,7 @@ func asker(t testing.TB) *Asker {
 }
 
 // hangs never answers, until the test ends.
-func hangs(t testing.TB) http.HandlerFunc {
+func hangingAgent(t testing.TB) http.HandlerFunc {
 	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	return func(_ http.ResponseWriter, r *http.Request) {
@@ -61,48 +61,48 @@ func hangs(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// Each agent that fails is decoded of by a reason, and the others flow.
+// Each agent that fails is reported with a reason; the others are not affected.
 func TestRoundWithFaults(t *testing.T) {
-	good := answered(t, "claims.json")
-	elsewhere := agent(t, "elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s at the redirect", r.URL) })
+	good := withReplies(t, "claims.json")
+	elsewhere := testAgent(t, "elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s at the redirect", r.URL) })
 	zipped := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		packer := gzip.NewWriter(w)
 		_, _ = packer.Write(bytes.Repeat([]byte(" "), MaxBody+2))
 		_ = packer.Close()
 	}
-	dead := agent(t, "dead", says(good))
+	dead := testAgent(t, "dead", answers(good))
 	dead.Base.Host = "127.0.0.1:1"
 	dead.Base.User = url.UserPassword("me", "hunter2")
-	pending := agent(t, "no pod yet", says(good))
+	pending := testAgent(t, "no pod yet", answers(good))
 	pending.Trouble = errors.New("its pod is Pending")
 	faults := map[string]struct {
 		agent Agent
 		want  string
 	}{
-		"no snapshot": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		"no snapshot": {testAgent(t, "", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprint(w, `{"apiVersion": "v1", "error": "no snapshot yet"}`)
 		}), "503 Service Unavailable: no snapshot yet"},
-		"forbidden": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		"forbidden": {testAgent(t, "", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, `{"kind": "Status", "message": "pods \"x\" is forbidden"}`)
 		}), `403 Forbidden: pods "x" is forbidden`},
-		"a page of an error": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		"a page of an error": {testAgent(t, "", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "bad\x1b[31m gateway\nmore", http.StatusBadGateway)
 		}), "502 Bad Gateway: bad?[31m gateway"},
-		"leads elsewhere": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
+		"leads elsewhere": {testAgent(t, "", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.Base.String(), http.StatusFound)
 		}), "302 Found"},
-		"no JSON":   {agent(t, "", says([]byte("<html>"))), "not a document of dra-exporter"},
-		"too large": {agent(t, "", says(make([]byte, MaxBody+1))), "larger than 4 MiB"},
-		"endless": {agent(t, "", func(w http.ResponseWriter, r *http.Request) {
+		"no JSON":   {testAgent(t, "", answers([]byte("<html>"))), "not a document of dra-exporter"},
+		"too large": {testAgent(t, "", answers(make([]byte, MaxBody+1))), "larger than 4 MiB"},
+		"endless": {testAgent(t, "", func(w http.ResponseWriter, r *http.Request) {
 			for blanks := make([]byte, 1<<16); r.Context().Err() == nil; {
 				_, _ = w.Write(blanks)
 			}
 		}), "larger than 4 MiB"},
-		"too large unpacked": {agent(t, "", zipped), "larger than 4 MiB"},
-		"breaks off": {agent(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		"too large unpacked": {testAgent(t, "", zipped), "larger than 4 MiB"},
+		"breaks off": {testAgent(t, "", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "{")
 		}), "unexpected EOF"},
@@ -112,7 +112,7 @@ func TestRoundWithFaults(t *testing.T) {
 	var listing Listing
 	for name, fault := range faults {
 		fault.agent.Name = name
-		listing.Agents = append(listing.Agents, fault.agent, agent(t, "well beside "+name, says(good)))
+		listing.Agents = append(listing.Agents, fault.agent, testAgent(t, "well beside "+name, answers(good)))
 	}
 	reading := round(t, asker(t), listing)
 	if reading.Answered != len(faults) || len(reading.Rows) != len(faults)*len(claims(t, "claims.json").Rows) {
@@ -138,19 +138,19 @@ func round(t testing.TB, asker *Asker, listing Listing) Reading {
 	return fleet.Reading(noon, Wanted{})
 }
 
-// An agent that hangs costs its deadline, and no more are asked at a time than
-// is allowed.
-func TestRoundWithAgentsThatHang(t *testing.T) {
+// An agent that hangs takes its deadline, and the number of concurrent requests
+// is bounded.
+func TestRoundWithHangingAgents(t *testing.T) {
 	var listing Listing
 	var now, most atomic.Int32
-	good, hanging := answered(t, "claims.json"), hangs(t)
+	good, hanging := withReplies(t, "claims.json"), hangingAgent(t)
 	for i := range 12 {
-		listing.Agents = append(listing.Agents, agent(t, fmt.Sprintf("well-%d", i), func(w http.ResponseWriter, r *http.Request) {
+		listing.Agents = append(listing.Agents, testAgent(t, fmt.Sprintf("well-%d", i), func(w http.ResponseWriter, r *http.Request) {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
 			time.Sleep(5 * time.Millisecond)
-			says(good)(w, r)
-		}), agent(t, fmt.Sprintf("hangs-%d", i), hanging))
+			answers(good)(w, r)
+		}), testAgent(t, fmt.Sprintf("hangs-%d", i), hanging))
 	}
 	asker := asker(t)
 	asker.Timeout = 500 * time.Millisecond
@@ -163,12 +163,12 @@ func TestRoundWithAgentsThatHang(t *testing.T) {
 	}
 }
 
-// What is asked is what is wanted, with the password of the address.
+// The request is for the selected namespaces, with the password of the address.
 func TestRequest(t *testing.T) {
 	asked := make(chan *http.Request, 2)
-	to := agent(t, "a", func(w http.ResponseWriter, r *http.Request) {
+	to := testAgent(t, "a", func(w http.ResponseWriter, r *http.Request) {
 		asked <- r
-		says([]byte(`{"apiVersion": "v1", "claims": []}`))(w, r)
+		answers([]byte(`{"apiVersion": "v1", "claims": []}`))(w, r)
 	})
 	to.Base = to.Base.JoinPath("prefix")
 	to.Base.User = url.UserPassword("me", "hunter2")
@@ -180,19 +180,20 @@ func TestRequest(t *testing.T) {
 	if request.URL.String() != "/prefix/api/v1/claims?namespace=team+a&namespace=b" || user != "me" || password != "hunter2" {
 		t.Errorf("asked %s as %s:%s", request.URL, user, password)
 	}
-	if len(reading.Failures) != 1 || !strings.Contains(reading.Failures[0].Error, "404") { // says knows no prefix
+	if len(reading.Failures) != 1 || !strings.Contains(reading.Failures[0].Error, "404") { // answers has no prefix
 		t.Errorf("%+v", reading)
 	}
 }
 
-// The cluster role says who waits; if it cannot, that is said.
+// The pending claims are those of the cluster role; if it cannot be read, that
+// is reported.
 func TestWaiting(t *testing.T) {
-	cluster := agent(t, "cluster", says(answered(t, "pending.json")))
+	cluster := testAgent(t, "cluster", answers(withReplies(t, "pending.json")))
 	reading := round(t, asker(t), Listing{Cluster: &cluster})
 	if reading.Pending == nil || reading.Pending.Count < 5 || len(reading.Pending.Reasons) < 3 || reading.Pending.Oldest.IsZero() {
 		t.Errorf("%+v", reading.Pending)
 	}
-	broken := agent(t, "cluster", says([]byte("x")))
+	broken := testAgent(t, "cluster", answers([]byte("x")))
 	reading = round(t, asker(t), Listing{Cluster: &broken})
 	if reading.Pending != nil || !strings.Contains(reading.PendingError, "not a document") {
 		t.Errorf("%+v, %s", reading.Pending, reading.PendingError)
@@ -203,12 +204,12 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A round that is ended ends at once, and blames nobody.
-func TestRoundIsEnded(t *testing.T) {
+// A round that is cancelled ends at once, without failures of agents.
+func TestRoundEndsWithContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	asked := make(chan struct{}, 1)
-	hanging := hangs(t)
-	one := agent(t, "a", func(w http.ResponseWriter, r *http.Request) {
+	hanging := hangingAgent(t)
+	one := testAgent(t, "a", func(w http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		hanging(w, r)
 	})

@@ -8,20 +8,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// scenes are the questions whose answers have golden texts, by the name of
-// the file.
-func scenes() map[string]scene {
-	all := deviceScenes()
-	for name, one := range otherScenes() {
+// textCases returns the cases with golden texts, by the name of the file.
+func textCases() map[string]textCase {
+	all := deviceTextCases()
+	for name, one := range otherTextCases() {
 		all[name] = one
 	}
-	for name, one := range stateScenes() {
+	for name, one := range stateTextCases() {
 		all[name] = one
 	}
 	return all
 }
 
-func deviceScenes() map[string]scene {
+func deviceTextCases() map[string]textCase {
 	took := func(stage dra.Stage, count int, because string, examples ...dra.DeviceID) dra.Removal {
 		return dra.Removal{Request: "gpus", Stage: stage, Count: count, Because: because, Examples: examples}
 	}
@@ -49,7 +48,7 @@ func deviceScenes() map[string]scene {
 		{Where: "request gpus", Expression: `device.attributes["gpu.example.com"].memory > 40`, Message: "ERROR: <input>:1:48: found no matching overload for '_>_'"},
 		{Where: "class gpu.example.com", Expression: `device.attributes["gpu.example.com"].model == "H100"`, Device: "gpu.example.com/node-b/gpu-0", Message: "no such key: model"},
 	}})
-	return map[string]scene{
+	return map[string]textCase{
 		"insufficient-devices": {claim, facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
 			verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{12, 8, 4, 4, 2, 2}, dra.Detail{
 				Removed: []dra.Removal{
@@ -93,7 +92,7 @@ func noClass() explain.Facts {
 	return f
 }
 
-// prioritized asks for two large devices or else four small ones.
+// prioritized requests two large devices or else four small ones.
 func prioritized() explain.Facts {
 	w := pendingRef(dra.ReasonInsufficient, "request gpus/small asks for 4 devices; of 8 devices that match and have no untolerated taint, 1 can still be allocated", nil)
 	w.DeviceClass = dra.DeviceClassMultiple
@@ -109,7 +108,7 @@ func prioritized() explain.Facts {
 	return f
 }
 
-// extended is a pod that asks for devices as an extended resource.
+// extended is a pod that requests devices as an extended resource.
 func extended() explain.Facts {
 	f := facts(2, cluster.PendingRef{
 		Pod: dra.PodRef{Namespace: "team-a", Name: "infer"}, PodUID: "infer", PodClaim: "example.com/gpu", DeviceClass: "gpu.example.com",

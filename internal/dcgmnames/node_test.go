@@ -12,21 +12,21 @@ import (
 
 const sceneNode = "gpu-node-1"
 
-// scene is a node's rows, as its reducer writes them: labels are made once,
-// and the rows of a family stand together.
-type scene struct {
+// testNode is a node's rows, as its reducer writes them: labels are made once,
+// and the rows of a family are adjacent.
+type testNode struct {
 	families []*metric.Family
 	rows     map[string][]metric.Row // by the family's name
 	labels   map[string]*metric.Labels
 }
 
-func newScene() *scene {
-	return &scene{rows: map[string][]metric.Row{}, labels: map[string]*metric.Labels{}}
+func newTestNode() *testNode {
+	return &testNode{rows: map[string][]metric.Row{}, labels: map[string]*metric.Labels{}}
 }
 
-// set adds a row, or gives the one with these labels another value. Labels
-// are written name=value; node comes by itself.
-func (s *scene) set(family string, value float64, labels ...string) *metric.Row {
+// set adds a row, or changes the value of the row with these labels. Labels are
+// written name=value; node is added.
+func (s *testNode) set(family string, value float64, labels ...string) *metric.Row {
 	if !slices.ContainsFunc(s.families, func(f *metric.Family) bool { return f.Name == family }) {
 		s.families = append(s.families, &metric.Family{Name: family, Help: "A family of a scene"})
 	}
@@ -42,7 +42,7 @@ func (s *scene) set(family string, value float64, labels ...string) *metric.Row 
 	return &rows[at]
 }
 
-func (s *scene) labelsOf(family string, labels []string) *metric.Labels {
+func (s *testNode) labelsOf(family string, labels []string) *metric.Labels {
 	key := family + "{" + strings.Join(labels, ",")
 	if s.labels[key] == nil {
 		names, values := []string{"node"}, []string{sceneNode}
@@ -55,8 +55,8 @@ func (s *scene) labelsOf(family string, labels []string) *metric.Labels {
 	return s.labels[key]
 }
 
-// unset takes away every row of the family that has the labels.
-func (s *scene) unset(family string, labels ...string) {
+// unset removes every row of the family that has the labels.
+func (s *testNode) unset(family string, labels ...string) {
 	s.rows[family] = slices.DeleteFunc(s.rows[family], func(row metric.Row) bool {
 		return !slices.ContainsFunc(labels, func(label string) bool {
 			name, value, _ := strings.Cut(label, "=")
@@ -65,8 +65,8 @@ func (s *scene) unset(family string, labels ...string) {
 	})
 }
 
-// snapshot is all of it, in a slice of its own.
-func (s *scene) snapshot() []metric.Row {
+// snapshot returns all rows, in a new slice.
+func (s *testNode) snapshot() []metric.Row {
 	var all []metric.Row
 	for _, family := range s.families {
 		for _, row := range s.rows[family.Name] {
@@ -78,7 +78,7 @@ func (s *scene) snapshot() []metric.Row {
 }
 
 // gpu adds the whole GPU of the given number, of which nothing is read yet.
-func (s *scene) gpu(number int) string {
+func (s *testNode) gpu(number int) string {
 	uuid := fmt.Sprintf("GPU-%d", number)
 	s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid=", "vendor=nvidia", "model=NVIDIA H100 80GB HBM3",
 		fmt.Sprintf("pci_bus_id=0000:%x:00.0", 0x1a+number), "partition_profile=", "driver_version=580.65.06", "source=nvml")
@@ -86,7 +86,7 @@ func (s *scene) gpu(number int) string {
 }
 
 // partition adds a MIG partition of it, in a GPU instance of its own.
-func (s *scene) partition(gpu, instance int) string {
+func (s *testNode) partition(gpu, instance int) string {
 	uuid, parent := fmt.Sprintf("MIG-%d-%d", gpu, instance), fmt.Sprintf("GPU-%d", gpu)
 	s.set("dra_device_info", 1, "uuid="+uuid, "parent_uuid="+parent, "vendor=nvidia", "model=NVIDIA H100 80GB HBM3 MIG 1g.10gb",
 		fmt.Sprintf("pci_bus_id=0000:%x:00.0", 0x1a+gpu), "partition_profile=1g.10gb", "driver_version=580.65.06", "source=nvml")
@@ -97,7 +97,7 @@ func (s *scene) partition(gpu, instance int) string {
 
 // read sets quantities of a device: utilization_ratio=0.5 and the like, with
 // the value of their label behind a slash.
-func (s *scene) read(uuid string, values map[string]float64) {
+func (s *testNode) read(uuid string, values map[string]float64) {
 	labelOf := map[string]string{"temperature_celsius": "sensor", "clock_hertz": "clock", "engine_active_ratio": "engine", "remapped_rows": "severity"}
 	for _, o := range origins() {
 		name := strings.TrimPrefix(o.family, "dra_device_")
@@ -120,14 +120,14 @@ func parentOf(uuid string) string {
 }
 
 // claim makes a claim hold the device, for the containers (pod/container).
-func (s *scene) claim(namespace, claim, uuid string, containers ...string) {
+func (s *testNode) claim(namespace, claim, uuid string, containers ...string) {
 	in, of, device := "namespace="+namespace, "resourceclaim="+claim, "uuid="+uuid
 	s.set("dra_claim_held", 1, in, of, device)
 	s.consumers(namespace, claim, uuid, containers...)
 }
 
 // consumers lets containers use a device of a claim, which may not hold it.
-func (s *scene) consumers(namespace, claim, uuid string, containers ...string) {
+func (s *testNode) consumers(namespace, claim, uuid string, containers ...string) {
 	in, of, device := "namespace="+namespace, "resourceclaim="+claim, "uuid="+uuid
 	s.set("dra_claim_device_info", 1, in, of, "request=gpu", "deviceclass=gpu.nvidia.com", "driver=gpu.nvidia.com",
 		"pool="+sceneNode, "device="+strings.ToLower(uuid), device, "share_id=")
@@ -137,19 +137,19 @@ func (s *scene) consumers(namespace, claim, uuid string, containers ...string) {
 	}
 }
 
-func (s *scene) plugin(namespace, uuid, pod, container string) {
+func (s *testNode) plugin(namespace, uuid, pod, container string) {
 	s.set("dra_device_plugin_consumer_info", 1, "uuid="+uuid, "namespace="+namespace, "pod="+pod, "container="+container, "resource=nvidia.com/gpu")
 }
 
-// splits says what the processes of a claim do on the device.
-func (s *scene) splits(namespace, claim, uuid, attribution string, utilization, memory float64) {
+// splits sets the use of the device by the processes of a claim.
+func (s *testNode) splits(namespace, claim, uuid, attribution string, utilization, memory float64) {
 	labels := []string{"namespace=" + namespace, "resourceclaim=" + claim, "uuid=" + uuid, "attribution=" + attribution}
 	s.set("dra_claim_utilization_ratio", utilization, labels...)
 	s.set("dra_claim_memory_used_bytes", memory, labels...)
 }
 
-// podSplits says what those of a pod do.
-func (s *scene) podSplits(namespace, pod, uuid string, utilization, memory float64) {
+// podSplits sets the use by the processes of a pod.
+func (s *testNode) podSplits(namespace, pod, uuid string, utilization, memory float64) {
 	labels := []string{"namespace=" + namespace, "pod=" + pod, "uuid=" + uuid}
 	s.set("dra_pod_utilization_ratio", utilization, labels...)
 	s.set("dra_pod_memory_used_bytes", memory, labels...)
@@ -159,8 +159,8 @@ func newTranslator(mode Mode) *Translator {
 	return New(Options{Mode: mode, Interval: time.Second, Staleness: 10 * time.Second})
 }
 
-// seriesOf are the rows of a family, "pod/container value" each, or the value
-// alone.
+// seriesOf returns the rows of a family, "pod/container value" each, or the
+// value alone.
 func seriesOf(rows []metric.Row, family string) []string {
 	var found []string
 	for _, row := range rows {

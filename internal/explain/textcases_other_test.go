@@ -8,26 +8,27 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// otherScenes wait for something else than devices.
-func otherScenes() map[string]scene {
+// otherTextCases returns cases that are pending for something else than
+// devices.
+func otherTextCases() map[string]textCase {
 	missing := pendingRef(dra.ReasonClaimMissing, "resourceclaim \"traning\" not found", nil)
 	missing.Claim = ""
 	missingFacts := facts(2, missing)
 	missingFacts.Objects.Pod(&dra.PodLife{Ref: missing.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Claim: "train-0-gpus-x7k2"}}}, false)
 	notMade := pendingRef(dra.ReasonClaimNotCreated, "", nil)
 	notMade.Claim, notMade.DeviceClass = "", ""
-	noTemplate := unmade(facts(2, notMade))
+	noTemplate := withoutClaim(facts(2, notMade))
 	noTemplate.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpu"}}}, false)
 	const denied = "admission webhook \"policy.example.com\" denied the request"
 	refused := notMade
 	refused.Message = denied
-	notMadeYet := unmade(facts(2, refused))
+	notMadeYet := withoutClaim(facts(2, refused))
 	notMadeYet.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
 	quota := pendingRef(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
-	quotaFacts := unmade(facts(2, quota))
+	quotaFacts := withoutClaim(facts(2, quota))
 	quotaFacts.Objects.Claim(&dra.ClaimLife{Ref: dra.ClaimRef{Namespace: "team-a", Name: "spare"}, UID: "claim-spare", Created: ago(time.Hour)}, false)
 	quotaFacts.Objects.Pod(&dra.PodLife{Ref: quota.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	binding := facts(2, pendingRef(dra.ReasonBinding, "", nil))
@@ -40,7 +41,7 @@ func otherScenes() map[string]scene {
 	binding.Phases = []explain.Phase{{Pod: dra.PodRef{Namespace: "team-a", Name: "train-0"}, Claim: "train-0-gpus-x7k2p", Phase: "binding", Since: ago(3 * time.Minute)}}
 	other := facts(2, pendingRef(dra.ReasonOther, "0/2 nodes are available: 2 Insufficient cpu.",
 		verdict(dra.ReasonNone, 2, [dra.Stages]int{8, 8, 8, 8, 6, 4}, dra.Detail{Fits: "node-b"})))
-	return map[string]scene{
+	return map[string]textCase{
 		"claim-missing":      {pod, missingFacts},
 		"template-missing":   {pod, noTemplate},
 		"claim-not-created":  {pod, notMadeYet},
@@ -52,7 +53,7 @@ func otherScenes() map[string]scene {
 			verdict(dra.ReasonUndetermined, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
 		"cut-short": {pod, facts(2, pendingRef(dra.ReasonPendingDiagnosis, "the diagnosis was cancelled",
 			verdict(dra.ReasonPendingDiagnosis, 2, [dra.Stages]int{8, 8}, dra.Detail{})))},
-		"unknown-forbidden":    {claim, forbidden()},
+		"unknown-forbidden":    {claim, oneNamespaceFacts()},
 		"unknown-silent":       {pod, silent()},
 		"two-pods-one-claim":   {claim, twoPods()},
 		"nodes-forbidden":      {pod, nodesForbidden()},
@@ -60,14 +61,15 @@ func otherScenes() map[string]scene {
 	}
 }
 
-// unmade takes the waiting pod's claim out of the world.
-func unmade(f explain.Facts) explain.Facts {
-	f.Objects.Claim(madeClaim(), true)
+// withoutClaim removes the pending pod's claim.
+func withoutClaim(f explain.Facts) explain.Facts {
+	f.Objects.Claim(createdClaim(), true)
 	return f
 }
 
-// forbidden is what somebody sees who may read one namespace alone.
-func forbidden() explain.Facts {
+// oneNamespaceFacts returns the facts of a user who may read only one
+// namespace.
+func oneNamespaceFacts() explain.Facts {
 	f := facts(2, pendingRef(dra.ReasonUnknown, "the claims of other namespaces could not be read, so it is unknown which of the matching devices are free",
 		verdict(dra.ReasonUnknown, 2, [dra.Stages]int{8, 8, 8, 8, 8, 4}, dra.Detail{})))
 	deny := func(name string) source.Status {
@@ -84,7 +86,8 @@ func silent() explain.Facts {
 	return f
 }
 
-// nodesForbidden leaves open which devices one node can reach.
+// nodesForbidden returns facts without nodes: it is unknown which devices one
+// node can reach.
 func nodesForbidden() explain.Facts {
 	f := facts(4, pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated",
 		verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 0}, dra.Detail{Nodes: []dra.NodeVerdict{{Node: "node-a"}}})))
@@ -92,7 +95,8 @@ func nodesForbidden() explain.Facts {
 	return f
 }
 
-// twoPods share one claim that is not allocated; one of them is gated.
+// twoPods returns two pods that share one claim that is not allocated; one of
+// them is gated.
 func twoPods() explain.Facts {
 	v := verdict(dra.ReasonInsufficient, 4, [dra.Stages]int{8, 8, 4, 4, 2, 2}, dra.Detail{})
 	first := pendingRef(dra.ReasonInsufficient, "request gpus asks for 4 devices; of 4 devices that match and have no untolerated taint, 2 can still be allocated", v)

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/explain"
 )
 
-// now is when all scenes are looked at.
+// now is the time of all text cases.
 var now = time.Date(2026, 11, 21, 22, 43, 40, 500_000_000, time.UTC)
 
 // ago is a server's timestamp.
@@ -18,11 +18,11 @@ func gpu(node, name string) dra.DeviceID {
 	return dra.DeviceID{Driver: "gpu.example.com", Pool: node, Name: name}
 }
 
-// objects is a namespace with a pod that waits for a claim of a template, and
-// another namespace whose pod holds devices.
-func objects() *explain.Objects {
+// testObjects returns a namespace with a pod that is pending for a claim of a
+// template, and another namespace whose pod holds devices.
+func testObjects() *explain.Objects {
 	w := explain.NewObjects()
-	w.Claim(madeClaim(), false)
+	w.Claim(createdClaim(), false)
 	w.Pod(&dra.PodLife{
 		Ref: dra.PodRef{Namespace: "team-a", Name: "train-0"}, UID: "train-0", Created: ago(4 * time.Minute),
 		Claims:        []dra.PodClaim{{Name: "gpus", Template: "gpus", Claim: "train-0-gpus-x7k2p"}},
@@ -48,15 +48,15 @@ func objects() *explain.Objects {
 	return w
 }
 
-// madeClaim was made for the waiting pod.
-func madeClaim() *dra.ClaimLife {
+// createdClaim returns the claim of the pending pod.
+func createdClaim() *dra.ClaimLife {
 	return &dra.ClaimLife{
 		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
 		MadeFor: dra.Consumer{Resource: "pods", Name: "train-0", UID: "train-0"}, PodClaim: "gpus", Classes: []string{"gpu.example.com"},
 	}
 }
 
-// spec asks for a number of GPUs with much memory.
+// spec requests a number of GPUs with much memory.
 func spec(count int64) explain.Spec {
 	return explain.Spec{Requests: []explain.Request{{
 		Name: "gpus", DeviceClass: "gpu.example.com", Count: count,
@@ -80,10 +80,10 @@ func verdict(reason dra.PendingReason, asked int64, left [dra.Stages]int, detail
 	}
 }
 
-// facts are the objects with one pending reference.
+// facts returns the objects with one pending reference.
 func facts(count int64, waiting ...cluster.PendingRef) explain.Facts {
 	return explain.Facts{
-		Now: now, Objects: objects(), Pending: waiting,
+		Now: now, Objects: testObjects(), Pending: waiting,
 		Claims: map[dra.ClaimRef]explain.Spec{
 			{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}: spec(count),
 		},
@@ -97,10 +97,10 @@ var (
 	claim = explain.Subject{Kind: explain.KindClaim, Namespace: "team-a", Name: "train-0-gpus-x7k2p"}
 )
 
-// leftover holds one, for nobody.
+// leftover is a claim that holds a device and is not reserved.
 var leftover = dra.Holder{Request: "gpus", Claim: dra.ClaimRef{Namespace: "team-c", Name: "leftover"}, Devices: []dra.DeviceID{gpu("node-a", "gpu-2")}}
 
-// serve holds two of the devices that the waiting pod could use.
+// serve is a pod that holds two of the devices that the pending pod could use.
 var serve = dra.Holder{
 	Request: "gpus", Claim: dra.ClaimRef{Namespace: "team-b", Name: "serve"}, Pods: []string{"serve-0"},
 	Devices: []dra.DeviceID{gpu("node-a", "gpu-0"), gpu("node-a", "gpu-1")},

@@ -11,11 +11,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when the documents of internal/page were made.
+// noon is the time of the documents of internal/page.
 var noon = time.Unix(1795168800, 0).UTC()
 
-// document is an answer as agents give it: the golden ones of internal/page.
-func answered(t testing.TB, name string) []byte {
+// withReplies returns an agent's answer: a golden document of internal/page.
+func withReplies(t testing.TB, name string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("../page/testdata", name))
 	if err != nil {
@@ -24,18 +24,19 @@ func answered(t testing.TB, name string) []byte {
 	return body
 }
 
-// claims is what an agent says at noon.
+// claims returns an agent's answer at noon.
 func claims(t testing.TB, name string) Answer {
 	t.Helper()
-	answer, err := decodeClaims(answered(t, name), noon)
+	answer, err := decodeClaims(withReplies(t, name), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return answer
 }
 
-// scene is what three agents and the cluster role say; a fourth is silent.
-func scene(t testing.TB) Reading {
+// testReading returns the reading of three agents and the cluster role; a
+// fourth agent does not answer.
+func testReading(t testing.TB) Reading {
 	t.Helper()
 	fleet := NewFleet()
 	a, b, c, d := Agent{Name: "monitoring/dra-exporter-node-a"}, Agent{Name: "monitoring/dra-exporter-node-b"},
@@ -50,7 +51,7 @@ func scene(t testing.TB) Reading {
 	sharing.SampledAt = noon.Add(-5 * time.Minute)
 	fleet.Set(Reply{Agent: b, Answer: sharing})
 	fleet.Set(Reply{Agent: c, Err: errTimeout})
-	waiting, err := decodePending(answered(t, "pending.json"))
+	waiting, err := decodePending(withReplies(t, "pending.json"))
 	fleet.SetPending(&waiting, err)
 	return fleet.Reading(noon, Wanted{})
 }
