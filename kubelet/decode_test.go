@@ -98,7 +98,7 @@ func TestDecodeSurvivesNil(t *testing.T) {
 	}
 }
 
-// TestOwnCDIDevices tells what a device adds, for the lists of several
+// TestOwnCDIDevices compares what a device adds, for the lists of several
 // devices of one claim in the order of the answer.
 func TestOwnCDIDevices(t *testing.T) {
 	type listed struct {

@@ -30,7 +30,7 @@ func render(resources dra.PodResources) string {
 	return page.String()
 }
 
-// golden compares with a file under testdata. UPDATE_GOLDEN=1 writes it anew.
+// golden compares with a file under testdata. UPDATE_GOLDEN=1 rewrites it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

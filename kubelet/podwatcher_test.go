@@ -192,8 +192,8 @@ func TestPodWatcherOfAKubeletThatHangs(t *testing.T) {
 	}
 }
 
-// TestPodWatcherOfSomebodyDeaf connects to a socket on which nobody speaks.
-func TestPodWatcherOfSomebodyDeaf(t *testing.T) {
+// TestPodWatcherOfASilentSocket connects to a socket without a server behind it.
+func TestPodWatcherOfASilentSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "pods-api.sock")
 	deaf, err := net.Listen("unix", socket)
 	must(t, err)

@@ -105,7 +105,7 @@ func TestVisibleIsRenewed(t *testing.T) {
 	wants("connected anew", true, true)
 }
 
-// TestVisibleOfNoSocket cannot be told.
+// TestVisibleOfNoSocket is unknown.
 func TestVisibleOfNoSocket(t *testing.T) {
 	client := New(Options{})
 	one, other := net.Pipe()

@@ -70,7 +70,7 @@ func TestTrackerOfAnOptionalSource(t *testing.T) {
 	}
 }
 
-// The log is told once that a source comes and goes, and then how it is once
+// A flapping source is logged once, and then its state once
 // it has stayed so for half a minute; the status is always the present one.
 func TestTrackerOfASourceThatComesAndGoes(t *testing.T) {
 	var log bytes.Buffer

@@ -232,7 +232,7 @@ func TestAnswersHoldForAMinute(t *testing.T) {
 }
 
 // While the API server does not answer, who was good before is so for ten
-// minutes; nobody else is let in, and the API server is not asked at each request.
+// minutes; other users are refused, and not every request causes a review.
 func TestOutageOfTheAPIServer(t *testing.T) {
 	api := example()
 	g := guardOf(t, api)
@@ -271,8 +271,8 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// Made-up tokens are bounded in what they ask of the API server at once and in
-// memory, and delay nobody whose token is known.
+// Invalid tokens are bounded in concurrent reviews and in memory, and do not delay
+// users with a cached token.
 func TestMadeUpTokens(t *testing.T) {
 	api := example()
 	g := guardOf(t, api)
@@ -307,7 +307,7 @@ func TestMadeUpTokens(t *testing.T) {
 	}
 }
 
-// Many requests that want the same answer ask once.
+// Concurrent requests with the same key cause one review.
 func TestRequestsShareAReview(t *testing.T) {
 	api := example()
 	api.hanging = make(chan struct{})

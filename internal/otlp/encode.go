@@ -62,18 +62,16 @@ func (e *encoder) request(metrics *metricdata.ResourceMetrics) *collectorpb.Expo
 	return &collectorpb.ExportMetricsServiceRequest{ResourceMetrics: []*metricspb.ResourceMetrics{of}}
 }
 
-// metric is nil for an unknown kind.
+// metric is nil for a kind that neither naming nor conversion returns, such as
+// integers.
 func (e *encoder) metric(of *metricdata.Metrics) *metricspb.Metric {
 	message := &metricspb.Metric{Name: valid(of.Name), Description: valid(of.Description), Unit: valid(of.Unit)}
 	switch data := of.Data.(type) {
 	case metricdata.Gauge[float64]:
-		message.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: numberPoints(e, data.DataPoints)}}
-	case metricdata.Gauge[int64]:
-		message.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: numberPoints(e, data.DataPoints)}}
+		message.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: e.numberPoints(data.DataPoints)}}
 	case metricdata.Sum[float64]:
-		message.Data = sumMessage(data.Temporality, data.IsMonotonic, numberPoints(e, data.DataPoints))
-	case metricdata.Sum[int64]:
-		message.Data = sumMessage(data.Temporality, data.IsMonotonic, numberPoints(e, data.DataPoints))
+		message.Data = &metricspb.Metric_Sum{Sum: &metricspb.Sum{
+			AggregationTemporality: temporality(data.Temporality), IsMonotonic: data.IsMonotonic, DataPoints: e.numberPoints(data.DataPoints)}}
 	case metricdata.Histogram[float64]:
 		message.Data = &metricspb.Metric_Histogram{Histogram: &metricspb.Histogram{
 			AggregationTemporality: temporality(data.Temporality), DataPoints: histogramPoints(data.DataPoints)}}
@@ -86,11 +84,6 @@ func (e *encoder) metric(of *metricdata.Metrics) *metricspb.Metric {
 		return nil
 	}
 	return message
-}
-
-func sumMessage(over metricdata.Temporality, monotonic bool, points []*metricspb.NumberDataPoint) *metricspb.Metric_Sum {
-	return &metricspb.Metric_Sum{Sum: &metricspb.Sum{
-		AggregationTemporality: temporality(over), IsMonotonic: monotonic, DataPoints: points}}
 }
 
 func temporality(over metricdata.Temporality) metricspb.AggregationTemporality {
@@ -152,48 +145,25 @@ func flagsOf(value float64) uint32 {
 
 // numberPoints encodes the points of a gauge or a sum. Nearly all points are such,
 // so that messages are allocated in slabs.
-func numberPoints[N int64 | float64](e *encoder, points []metricdata.DataPoint[N]) []*metricspb.NumberDataPoint {
+func (e *encoder) numberPoints(points []metricdata.DataPoint[float64]) []*metricspb.NumberDataPoint {
 	var (
 		slab     = make([]metricspb.NumberDataPoint, len(points))
 		pointers = make([]*metricspb.NumberDataPoint, len(points))
-		values   = newNumbers[N](len(points))
+		values   = make([]metricspb.NumberDataPoint_AsDouble, len(points))
 	)
 	for i := range points {
 		point, message := &points[i], &slab[i]
 		message.StartTimeUnixNano, message.TimeUnixNano = nanoseconds(point.StartTime), nanoseconds(point.Time)
 		message.Exemplars = exemplarMessages(point.Exemplars)
-		if message.Flags = flagsOf(float64(point.Value)); message.Flags == 0 {
-			values.set(message, i, point.Value)
+		if message.Flags = flagsOf(point.Value); message.Flags == 0 {
+			values[i].AsDouble = point.Value
+			message.Value = &values[i]
 		}
 		// protobuf copies unknown fields as they are: these are the attributes.
 		message.ProtoReflect().SetUnknown(e.attributes.Get(point.Attributes))
 		pointers[i] = message
 	}
 	return pointers
-}
-
-// numbers is a slab of values.
-type numbers[N int64 | float64] struct {
-	doubles  []metricspb.NumberDataPoint_AsDouble
-	integers []metricspb.NumberDataPoint_AsInt
-}
-
-func newNumbers[N int64 | float64](size int) numbers[N] {
-	var zero N
-	if _, integer := any(zero).(int64); integer {
-		return numbers[N]{integers: make([]metricspb.NumberDataPoint_AsInt, size)}
-	}
-	return numbers[N]{doubles: make([]metricspb.NumberDataPoint_AsDouble, size)}
-}
-
-func (n *numbers[N]) set(message *metricspb.NumberDataPoint, i int, value N) {
-	if n.doubles != nil {
-		n.doubles[i].AsDouble = float64(value)
-		message.Value = &n.doubles[i]
-		return
-	}
-	n.integers[i].AsInt = int64(value)
-	message.Value = &n.integers[i]
 }
 
 func histogramPoints(points []metricdata.HistogramDataPoint[float64]) []*metricspb.HistogramDataPoint {
@@ -265,25 +235,19 @@ func summaryPoints(points []metricdata.SummaryDataPoint) []*metricspb.SummaryDat
 	return messages
 }
 
-func exemplarMessages[N int64 | float64](list []metricdata.Exemplar[N]) []*metricspb.Exemplar {
+func exemplarMessages(list []metricdata.Exemplar[float64]) []*metricspb.Exemplar {
 	if len(list) == 0 {
 		return nil
 	}
 	messages := make([]*metricspb.Exemplar, len(list))
 	for i := range list {
 		exemplar := &list[i]
-		message := &metricspb.Exemplar{
+		messages[i] = &metricspb.Exemplar{
 			FilteredAttributes: attributeMessages(exemplar.FilteredAttributes),
 			TimeUnixNano:       nanoseconds(exemplar.Time),
 			SpanId:             exemplar.SpanID, TraceId: exemplar.TraceID,
+			Value: &metricspb.Exemplar_AsDouble{AsDouble: exemplar.Value},
 		}
-		switch value := any(exemplar.Value).(type) {
-		case float64:
-			message.Value = &metricspb.Exemplar_AsDouble{AsDouble: value}
-		case int64:
-			message.Value = &metricspb.Exemplar_AsInt{AsInt: value}
-		}
-		messages[i] = message
 	}
 	return messages
 }

@@ -64,7 +64,7 @@ func oneGauge() *metricdata.ResourceMetrics {
 	return &metricdata.ResourceMetrics{ScopeMetrics: []metricdata.ScopeMetrics{{
 		Scope: instrumentation.Scope{Name: "test"},
 		Metrics: []metricdata.Metrics{{
-			Name: "answer", Data: metricdata.Gauge[int64]{DataPoints: []metricdata.DataPoint[int64]{{Value: 42}}},
+			Name: "answer", Data: metricdata.Gauge[float64]{DataPoints: []metricdata.DataPoint[float64]{{Value: 42}}},
 		}},
 	}}}
 }

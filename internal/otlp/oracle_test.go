@@ -113,21 +113,20 @@ func manyMetrics() (all []*metricdata.ResourceMetrics) {
 
 func randomMetrics(random *rand.Rand) (all []metricdata.Metrics) {
 	for i, data := range []metricdata.Aggregation{
-		metricdata.Gauge[float64]{DataPoints: randomPoints[float64](random)},
-		metricdata.Gauge[int64]{DataPoints: randomPoints[int64](random)},
-		metricdata.Sum[float64]{DataPoints: randomPoints[float64](random), Temporality: metricdata.CumulativeTemporality, IsMonotonic: true},
-		metricdata.Sum[int64]{DataPoints: randomPoints[int64](random), Temporality: metricdata.DeltaTemporality},
+		metricdata.Gauge[float64]{DataPoints: randomPoints(random)},
+		metricdata.Sum[float64]{DataPoints: randomPoints(random), Temporality: metricdata.CumulativeTemporality, IsMonotonic: true},
+		metricdata.Sum[float64]{DataPoints: randomPoints(random), Temporality: metricdata.DeltaTemporality},
 		metricdata.Histogram[float64]{DataPoints: []metricdata.HistogramDataPoint[float64]{
 			{Attributes: randomSet(random), StartTime: randomTime(random), Time: randomTime(random), Count: 3, Sum: random.NormFloat64(),
 				Bounds: []float64{0, 1}, BucketCounts: []uint64{0, 2, 1}, Min: metricdata.NewExtrema(0.5), Max: metricdata.NewExtrema(2.0),
-				Exemplars: randomExemplars[float64](random)},
+				Exemplars: randomExemplars(random)},
 			{Attributes: randomSet(random), Count: 0, BucketCounts: []uint64{0}},
 		}, Temporality: metricdata.CumulativeTemporality},
 		metricdata.ExponentialHistogram[float64]{DataPoints: []metricdata.ExponentialHistogramDataPoint[float64]{
 			{Attributes: randomSet(random), StartTime: randomTime(random), Time: randomTime(random), Count: 9, Sum: random.NormFloat64(),
 				Scale: -2, ZeroCount: 1, ZeroThreshold: 1e-9, Min: metricdata.NewExtrema(0.5),
 				PositiveBucket: metricdata.ExponentialBucket{Offset: -7, Counts: []uint64{1, 0, 3}},
-				NegativeBucket: metricdata.ExponentialBucket{Offset: 4, Counts: []uint64{4}}, Exemplars: randomExemplars[float64](random)},
+				NegativeBucket: metricdata.ExponentialBucket{Offset: 4, Counts: []uint64{4}}, Exemplars: randomExemplars(random)},
 			{},
 		}, Temporality: metricdata.DeltaTemporality},
 		metricdata.Summary{DataPoints: []metricdata.SummaryDataPoint{
@@ -140,22 +139,22 @@ func randomMetrics(random *rand.Rand) (all []metricdata.Metrics) {
 	return all
 }
 
-func randomPoints[N int64 | float64](random *rand.Rand) []metricdata.DataPoint[N] {
-	points := make([]metricdata.DataPoint[N], random.IntN(4))
+func randomPoints(random *rand.Rand) []metricdata.DataPoint[float64] {
+	points := make([]metricdata.DataPoint[float64], random.IntN(4))
 	for i := range points {
-		points[i] = metricdata.DataPoint[N]{
+		points[i] = metricdata.DataPoint[float64]{
 			Attributes: randomSet(random), StartTime: randomTime(random), Time: randomTime(random),
-			Value: N(random.NormFloat64() * 1e6), Exemplars: randomExemplars[N](random),
+			Value: random.NormFloat64() * 1e6, Exemplars: randomExemplars(random),
 		}
 	}
 	return points
 }
 
-func randomExemplars[N int64 | float64](random *rand.Rand) (list []metricdata.Exemplar[N]) {
+func randomExemplars(random *rand.Rand) (list []metricdata.Exemplar[float64]) {
 	for range random.IntN(3) {
-		list = append(list, metricdata.Exemplar[N]{
+		list = append(list, metricdata.Exemplar[float64]{
 			FilteredAttributes: []attribute.KeyValue{attribute.String("pod", "a")}, Time: randomTime(random),
-			Value: N(random.IntN(100)), TraceID: []byte("0123456789abcdef"), SpanID: []byte("01234567"),
+			Value: float64(random.IntN(100)), TraceID: []byte("0123456789abcdef"), SpanID: []byte("01234567"),
 		})
 	}
 	return list

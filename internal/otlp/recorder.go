@@ -243,11 +243,7 @@ func pointCount(data metricdata.Aggregation) int {
 	switch data := data.(type) {
 	case metricdata.Gauge[float64]:
 		return len(data.DataPoints)
-	case metricdata.Gauge[int64]:
-		return len(data.DataPoints)
 	case metricdata.Sum[float64]:
-		return len(data.DataPoints)
-	case metricdata.Sum[int64]:
 		return len(data.DataPoints)
 	case metricdata.Histogram[float64]:
 		return len(data.DataPoints)

@@ -61,7 +61,7 @@ func TestDeadlinesOfWrites(t *testing.T) {
 	}
 }
 
-// A connection that asks nothing ends, and one that does ask goes on.
+// A connection without requests ends, and one with requests continues.
 func TestIdleConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -22,7 +22,7 @@ type response struct {
 	body   string
 }
 
-// get asks without the transparent gzip of http.Client.
+// get sends a request without the transparent gzip of http.Client.
 func get(t *testing.T, url string, headers map[string]string) response {
 	t.Helper()
 	return do(t, http.DefaultClient, http.MethodGet, url, headers)

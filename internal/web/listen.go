@@ -14,7 +14,7 @@ import (
 )
 
 // listen opens what the flags name, as the toolkit's ListenAndServe would, but
-// before anything is served: a port in use is told at once, and port 0 can be
+// before anything is served: a port in use is reported immediately, and port 0 can be
 // looked up.
 func listen(flags *toolkit.FlagConfig, flag string) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {

@@ -186,7 +186,7 @@ func TestRenewal(t *testing.T) {
 }
 
 // A client that opens streams and resets them at once, thousands of times,
-// keeps nobody else from an answer.
+// delays no response to other clients.
 func TestRapidReset(t *testing.T) {
 	address, _, pool := secured(t, "tls_server_config: {cert_file: FOLDER/tls.crt, key_file: FOLDER/tls.key}\n")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// webConfig asks for TLS and for user scraper with password secret.
+// webConfig requires TLS and user scraper with password secret.
 const webConfig = `
 tls_server_config: {cert_file: tls.crt, key_file: tls.key}
 basic_auth_users:

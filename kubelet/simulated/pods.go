@@ -16,10 +16,10 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// Pods is a kubelet, so far as its Pods API goes: a gRPC server on a real unix
-// socket over the pods that the caller puts. It tells of a pod what the kubelet
-// of Kubernetes 1.37 does: its own status, which names no claims. All methods
-// are safe for concurrent use.
+// Pods is the Pods API of a kubelet: a gRPC server on a real unix socket over the
+// pods that the caller puts. It sends pods as the kubelet of Kubernetes 1.37 does:
+// with the kubelet's own status, which names no claims. All methods are safe for
+// concurrent use.
 type Pods struct {
 	socket string
 
@@ -28,8 +28,8 @@ type Pods struct {
 	watches  map[chan *podsv1alpha1.WatchPodsEvent]bool
 	opened   int
 	starting bool // it does not know its pods yet
-	mute     bool // watches are taken and nothing is said
-	whole    bool // statuses are told as the API server has them
+	mute     bool // watches are accepted and nothing is sent
+	whole    bool // statuses are those of the API server
 	server   *grpc.Server
 	done     chan struct{}
 }
@@ -80,7 +80,7 @@ func (p *Pods) Stop() {
 	}
 }
 
-// Put adds or changes pods, and tells of them.
+// Put adds or changes pods, and sends the events.
 func (p *Pods) Put(pods ...*corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,88 +90,86 @@ func (p *Pods) Put(pods ...*corev1.Pod) {
 			kind = podsv1alpha1.EventType_ADDED
 		}
 		p.pods[pod.UID] = pod.DeepCopy()
-		p.tell(kind, p.told(pod))
+		p.sendPod(kind, p.reported(pod))
 	}
 }
 
-// Change changes a pod without a word, as a change of its labels is.
+// Change changes a pod without an event, as the kubelet does with labels.
 func (p *Pods) Change(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pods[pod.UID] = pod.DeepCopy()
 }
 
-// Recall tells of a pod as it was, whatever has become of it: late, as one of
-// the kubelet's goroutines may.
+// Recall sends an old state of a pod late, as one of the kubelet's goroutines may.
 func (p *Pods) Recall(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tell(podsv1alpha1.EventType_MODIFIED, p.told(pod))
+	p.sendPod(podsv1alpha1.EventType_MODIFIED, p.reported(pod))
 }
 
-// Finish says that a pod's containers have ended. It is there until Forget.
+// Finish reports that a pod's containers have ended. The pod exists until Forget.
 func (p *Pods) Finish(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	minimal := &corev1.Pod{}
 	minimal.Namespace, minimal.Name, minimal.UID = pod.Namespace, pod.Name, pod.UID
-	p.tell(podsv1alpha1.EventType_DELETED, minimal)
+	p.sendPod(podsv1alpha1.EventType_DELETED, minimal)
 }
 
-// Forget removes a pod without a word.
+// Forget removes a pod without an event.
 func (p *Pods) Forget(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pods, pod.UID)
 }
 
-// Garble tells of a pod by bytes that are none.
+// Garble sends a pod that cannot be decoded.
 func (p *Pods) Garble() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.send(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_ADDED, Pod: []byte{0xff}})
 }
 
-// Starting has the kubelet not know its pods yet, or know them again.
+// Starting sets whether the kubelet does not know its pods yet.
 func (p *Pods) Starting(starting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starting = starting
 }
 
-// Mute has the kubelet take watches and say nothing, or speak again to those
-// that come then.
+// Mute sets whether the kubelet accepts new watches and sends nothing.
 func (p *Pods) Mute(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
 }
 
-// Whole has statuses told as the API server has them, as a kubelet does that
-// has just started, or without the names of claims.
+// Whole sets whether statuses are those of the API server, as of a kubelet that has
+// just started, or have no names of claims.
 func (p *Pods) Whole(whole bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.whole = whole
 }
 
-// Watches is how many are open, and how many have been opened so far.
+// Watches returns how many are open, and how many have been opened so far.
 func (p *Pods) Watches() (open, opened int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.watches), p.opened
 }
 
-// told is the pod with the status that the kubelet tells.
-func (p *Pods) told(pod *corev1.Pod) *corev1.Pod {
-	told := pod.DeepCopy()
+// reported is the pod with the status that the kubelet sends.
+func (p *Pods) reported(pod *corev1.Pod) *corev1.Pod {
+	copied := pod.DeepCopy()
 	if !p.whole {
-		told.Status.ResourceClaimStatuses, told.Status.ExtendedResourceClaimStatus = nil, nil
+		copied.Status.ResourceClaimStatuses, copied.Status.ExtendedResourceClaimStatus = nil, nil
 	}
-	return told
+	return copied
 }
 
-func (p *Pods) tell(kind podsv1alpha1.EventType, pod *corev1.Pod) {
+func (p *Pods) sendPod(kind podsv1alpha1.EventType, pod *corev1.Pod) {
 	bytes, err := pod.Marshal()
 	if err != nil {
 		panic(err) // the caller's own pod
@@ -190,7 +188,7 @@ func (p *Pods) send(event *podsv1alpha1.WatchPodsEvent) {
 	}
 }
 
-// podsService answers the calls of the agent, which makes one alone.
+// podsService handles the calls of the agent, which makes only one.
 type podsService struct {
 	podsv1alpha1.UnimplementedPodsServer
 	pods *Pods
@@ -211,8 +209,8 @@ func (s *podsService) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1a
 		select {
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case event, lagsNot := <-events:
-			if !lagsNot {
+		case event, open := <-events:
+			if !open {
 				return status.Error(codes.ResourceExhausted, "watch client channel closed")
 			}
 			if err := stream.Send(event); err != nil {
@@ -222,7 +220,7 @@ func (s *podsService) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1a
 	}
 }
 
-// open begins a watch with all pods there are, in the order of their UIDs.
+// open begins a watch with all pods, in the order of their UIDs.
 func (p *Pods) open(ctx context.Context) (events chan *podsv1alpha1.WatchPodsEvent, present []*podsv1alpha1.WatchPodsEvent, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +242,7 @@ func (p *Pods) open(ctx context.Context) (events chan *podsv1alpha1.WatchPodsEve
 	}
 	slices.Sort(uids)
 	for _, uid := range uids {
-		bytes, err := p.told(p.pods[uid]).Marshal()
+		bytes, err := p.reported(p.pods[uid]).Marshal()
 		if err != nil {
 			return events, nil, errors.New("marshal a pod")
 		}

@@ -252,7 +252,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Events are selected by what they tell of, as the cluster role does it.
+// Events are selected by their object, as the cluster role does it.
 func TestSelectsEvents(t *testing.T) {
 	server := start(t, Options{})
 	told := func(name, reason, kind string) *corev1.Event {
