@@ -21,6 +21,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/apiserver"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/inventory"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/check"
@@ -267,7 +268,7 @@ func (n *nodeCheck) known(host check.Host, node *role.Node) check.Node {
 		known.Name = &n.name
 	}
 	for _, row := range read.Rows {
-		if row.Family.Name == "dra_exporter_process_attribution" && row.Value == 1 {
+		if row.Family.Name == metric.ExporterProcessAttribution && row.Value == 1 {
 			known.Sharing = row.Labels.Get("reason")
 		}
 	}

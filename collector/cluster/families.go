@@ -48,97 +48,97 @@ func newFamilies() *families {
 // addDurations lists the histograms, of which there are no rows, and what
 // went wrong meanwhile.
 func (f *families) addDurations() {
-	f.duration = f.Add(metric.Histogram, "dra_allocation_duration_seconds", "seconds",
+	f.duration = f.Add(metric.Histogram, metric.AllocationDurationSeconds, "seconds",
 		"Duration of a phase: allocation, binding, scheduling, preparation, start, preparation_start (kubelets before 1.36)",
 		"deviceclass", "phase")
-	f.ready = f.Add(metric.Histogram, "dra_claim_ready_duration_seconds", "seconds",
+	f.ready = f.Add(metric.Histogram, metric.ClaimReadyDurationSeconds, "seconds",
 		"Time from when a pod's claim became pending until the pod's first container, of any kind, started",
 		"deviceclass")
-	f.failures = f.Add(metric.Counter, "dra_allocation_failures_total", "",
+	f.failures = f.Add(metric.Counter, metric.AllocationFailures, "",
 		"Problems of claims that began after the exporter started: pending reasons, and binding, preparation or creation failures",
 		"deviceclass", "reason")
 }
 
 func (f *families) addPending() {
-	f.pendingSince = f.Add(metric.Gauge, "dra_claim_pending_since_timestamp_seconds", "seconds",
+	f.pendingSince = f.Add(metric.Gauge, metric.ClaimPendingSinceTimestampSeconds, "seconds",
 		"Unix time since which a claim is pending, gated pods included; resourceclaim is empty until the claim exists",
 		"namespace", "pod", "pod_claim", "resourceclaim", "deviceclass")
-	f.pendingReason = f.Add(metric.Gauge, "dra_claim_pending_reason_info", "",
+	f.pendingReason = f.Add(metric.Gauge, metric.ClaimPendingReasonInfo, "",
 		"Reason for which the claim is pending: the first of docs/pending.md that applies",
 		"namespace", "pod", "pod_claim", "reason")
-	f.pendingRequested = f.Add(metric.Gauge, "dra_claim_pending_requested_devices", "",
+	f.pendingRequested = f.Add(metric.Gauge, metric.ClaimPendingRequestedDevices, "",
 		"Number of devices that the request asks for; absent if it asks for all that match",
 		"namespace", "pod", "pod_claim", "request")
-	f.pendingCandidates = f.Add(metric.Gauge, "dra_claim_pending_candidates", "",
+	f.pendingCandidates = f.Add(metric.Gauge, metric.ClaimPendingCandidates, "",
 		"Devices that remain for the request after each stage: published, class, selectors, untainted, free, best_node",
 		"namespace", "pod", "pod_claim", "request", "stage")
 }
 
 func (f *families) addClaims() {
-	f.claims = f.Add(metric.Gauge, "dra_claims", "",
+	f.claims = f.Add(metric.Gauge, metric.Claims, "",
 		"ResourceClaims by state: unused (no pod refers to it), pending, allocated (not reserved), reserved, terminating",
 		"namespace", "deviceclass", "state")
-	f.phaseSince = f.Add(metric.Gauge, "dra_claim_phase_since_timestamp_seconds", "seconds",
+	f.phaseSince = f.Add(metric.Gauge, metric.ClaimPhaseSinceTimestampSeconds, "seconds",
 		"Unix time since which a pod with an allocated claim is in a phase: binding, scheduling, preparation, start, preparation_start",
 		"namespace", "pod", "resourceclaim", "phase")
-	f.terminatingSince = f.Add(metric.Gauge, "dra_claim_terminating_since_timestamp_seconds", "seconds",
+	f.terminatingSince = f.Add(metric.Gauge, metric.ClaimTerminatingSinceTimestampSeconds, "seconds",
 		"Unix time since which the claim is terminating, kept by finalizers",
 		"namespace", "resourceclaim")
-	f.orphaned = f.Add(metric.Gauge, "dra_claim_orphaned", "",
+	f.orphaned = f.Add(metric.Gauge, metric.ClaimOrphaned, "",
 		"1 if the claim is reserved only for pods that no longer exist",
 		"namespace", "resourceclaim")
 }
 
 func (f *families) addSupply() {
-	f.devices = f.Add(metric.Gauge, "dra_devices", "",
+	f.devices = f.Add(metric.Gauge, metric.Devices, "",
 		"Devices of the newest generation: allocated (also in part), free, unavailable (tainted, incomplete pool, no counters left)",
 		"driver", "pool", "node", "state")
-	f.classDevices = f.Add(metric.Gauge, "dra_class_devices", "",
+	f.classDevices = f.Add(metric.Gauge, metric.ClassDevices, "",
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",
 		"deviceclass", "state")
-	f.classInfo = f.Add(metric.Gauge, "dra_device_class_info", "",
+	f.classInfo = f.Add(metric.Gauge, metric.DeviceClassInfo, "",
 		"A device class, and the extended resource by which pods may request its devices",
 		"deviceclass", "extended_resource")
-	f.poolComplete = f.Add(metric.Gauge, "dra_pool_complete", "",
+	f.poolComplete = f.Add(metric.Gauge, metric.PoolComplete, "",
 		"1 if all slices of the pool's newest generation are published, else 0; an incomplete pool allocates nothing",
 		"driver", "pool", "node")
-	f.poolSlices = f.Add(metric.Gauge, "dra_pool_slices", "",
+	f.poolSlices = f.Add(metric.Gauge, metric.PoolSlices, "",
 		"ResourceSlices of the pool's newest generation; 0 if none is left while a claim holds a device of the pool",
 		"driver", "pool", "node")
-	f.poolGeneration = f.Add(metric.Gauge, "dra_pool_generation", "",
+	f.poolGeneration = f.Add(metric.Gauge, metric.PoolGeneration, "",
 		"The pool's newest generation",
 		"driver", "pool", "node")
-	f.capacity = f.Add(metric.Gauge, "dra_capacity", "",
+	f.capacity = f.Add(metric.Gauge, metric.Capacity, "",
 		"A capacity of a device that several claims may share, in the capacity's own unit",
 		"driver", "pool", "device", "capacity")
-	f.capacityConsumed = f.Add(metric.Gauge, "dra_capacity_consumed", "",
+	f.capacityConsumed = f.Add(metric.Gauge, metric.CapacityConsumed, "",
 		"Part of the capacity that claims consume, in the capacity's own unit",
 		"driver", "pool", "device", "capacity")
-	f.taints = f.Add(metric.Gauge, "dra_device_taints", "",
+	f.taints = f.Add(metric.Gauge, metric.DeviceTaints, "",
 		"Devices of the pool that have the taint, from ResourceSlices or DeviceTaintRules",
 		"driver", "pool", "key", "effect")
 }
 
 func (f *families) addAnomalies() {
-	f.disagreement = f.Add(metric.Gauge, "dra_device_health_disagreement", "",
+	f.disagreement = f.Add(metric.Gauge, metric.DeviceHealthDisagreement, "",
 		"1 if driver (taints) and kubelet (pod status) disagree on the device's health, 0 if they agree; absent if one is unknown",
 		"driver", "pool", "device")
-	f.evictions = f.Add(metric.Counter, "dra_pod_taint_evictions_total", "",
+	f.evictions = f.Add(metric.Counter, metric.PodTaintEvictions, "",
 		"Pods that were evicted because of a device taint",
 		"namespace")
-	f.oversized = f.Add(metric.Gauge, "dra_exporter_oversized_specs", "",
+	f.oversized = f.Add(metric.Gauge, metric.ExporterOversizedSpecs, "",
 		"Unallocated claims, and claim templates, that are too large to be diagnosed, by the limit that they exceed",
 		"limit")
-	f.clockOff = f.Add(metric.Counter, "dra_exporter_clock_anomalies_total", "",
+	f.clockOff = f.Add(metric.Counter, metric.ExporterClockAnomalies, "",
 		"Durations for which clocks contradict each other; most are not observed (docs/phases.md)",
 		"phase")
 }
 
 func (f *families) addDiagnosis() {
-	f.diagnosisSeconds = f.Add(metric.Counter, "dra_exporter_diagnosis_seconds_total", "seconds",
+	f.diagnosisSeconds = f.Add(metric.Counter, metric.ExporterDiagnosisSeconds, "seconds",
 		"Time spent on diagnoses; namespace is empty for device classes and after the first 100 namespaces",
 		"namespace")
-	f.undiagnosedSince = f.Add(metric.Gauge, "dra_exporter_undiagnosed_since_timestamp_seconds", "seconds",
+	f.undiagnosedSince = f.Add(metric.Gauge, metric.ExporterUndiagnosedSinceTimestampSeconds, "seconds",
 		"Unix time since which the oldest pending claim waits for a diagnosis (queued) or exceeds its limit (over_limit)",
 		"cause")
 }

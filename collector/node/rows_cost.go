@@ -4,9 +4,9 @@ import "github.com/dra-exporter/dra-exporter/collector/metric"
 
 // addCost lists the families of what devices cost.
 func (f *families) addCost() {
-	f.devicePrice = gauge("dra_device_price_per_hour", "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
+	f.devicePrice = gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
 		[]string{"node", "uuid", "deviceclass", "currency"})
-	f.namespaceCost = counter("dra_namespace_cost_total", "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
+	f.namespaceCost = counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
 		append(namespaceLabels(), "currency"))
 }
 

@@ -13,6 +13,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // Page is what an exporter's page of metrics reports about the exporter itself.
@@ -75,7 +77,7 @@ func decodePage(from io.Reader) (Page, error) {
 	}
 	page.fill(families)
 	page.numbers, page.tooLarge = kept.text.Bytes(), kept.tooLarge
-	if families["dra_exporter_build_info"] == nil {
+	if families[metric.ExporterBuildInfo] == nil {
 		return Page{}, errNoExporter
 	}
 	return page, nil
@@ -94,9 +96,9 @@ func nameOf(line []byte) string {
 
 func pageFamilies() []string {
 	return []string{
-		"dra_exporter_build_info", "dra_exporter_source_up", "dra_exporter_source_error_info",
-		"dra_exporter_sample_timestamp_seconds", "dra_exporter_unmatched_devices", "dra_exporter_series_dropped_total",
-		"dra_exporter_otlp_up", "dra_exporter_process_attribution", "dra_device_info", "dra_claim_held",
+		metric.ExporterBuildInfo, metric.ExporterSourceUp, metric.ExporterSourceErrorInfo,
+		metric.ExporterSampleTimestampSeconds, metric.ExporterUnmatchedDevices, metric.ExporterSeriesDropped,
+		metric.ExporterOTLPUp, metric.ExporterProcessAttribution, metric.DeviceInfo, metric.ClaimHeld,
 	}
 }
 
@@ -112,29 +114,29 @@ func (p *Page) fill(families map[string]*dto.MetricFamily) {
 			use(labels, sample.GetUntyped().GetValue())
 		}
 	}
-	each("dra_exporter_build_info", func(l map[string]string, _ float64) { p.Version, p.Revision = l["version"], l["revision"] })
-	each("dra_exporter_unmatched_devices", func(l map[string]string, v float64) { p.Unmatched[l["side"]], p.Node = v, true })
-	each("dra_exporter_series_dropped_total", func(l map[string]string, v float64) { p.Dropped[l["family"]] = v })
-	each("dra_exporter_otlp_up", func(l map[string]string, v float64) { p.Pushes[l["signal"]] = v == 1 })
-	each("dra_device_info", func(l map[string]string, _ float64) { p.Devices, p.NodeName = p.Devices+1, l["node"] })
+	each(metric.ExporterBuildInfo, func(l map[string]string, _ float64) { p.Version, p.Revision = l["version"], l["revision"] })
+	each(metric.ExporterUnmatchedDevices, func(l map[string]string, v float64) { p.Unmatched[l["side"]], p.Node = v, true })
+	each(metric.ExporterSeriesDropped, func(l map[string]string, v float64) { p.Dropped[l["family"]] = v })
+	each(metric.ExporterOTLPUp, func(l map[string]string, v float64) { p.Pushes[l["signal"]] = v == 1 })
+	each(metric.DeviceInfo, func(l map[string]string, _ float64) { p.Devices, p.NodeName = p.Devices+1, l["node"] })
 	held := map[string]bool{} // a shared device counts once
-	each("dra_claim_held", func(l map[string]string, _ float64) { held[l["uuid"]] = true })
+	each(metric.ClaimHeld, func(l map[string]string, _ float64) { held[l["uuid"]] = true })
 	p.Held = len(held)
-	each("dra_exporter_sample_timestamp_seconds", func(_ map[string]string, v float64) {
+	each(metric.ExporterSampleTimestampSeconds, func(_ map[string]string, v float64) {
 		if v > 0 && v < 1e11 {
 			p.SampledAt = time.UnixMilli(int64(v * 1000))
 		}
 	})
-	each("dra_exporter_process_attribution", func(l map[string]string, v float64) {
+	each(metric.ExporterProcessAttribution, func(l map[string]string, v float64) {
 		if v == 1 {
 			p.Processes = l["reason"]
 		}
 	})
 	reasons := map[string][]string{}
-	each("dra_exporter_source_error_info", func(l map[string]string, _ float64) {
+	each(metric.ExporterSourceErrorInfo, func(l map[string]string, _ float64) {
 		reasons[l["source"]] = append(reasons[l["source"]], l["reason"])
 	})
-	each("dra_exporter_source_up", func(l map[string]string, v float64) {
+	each(metric.ExporterSourceUp, func(l map[string]string, v float64) {
 		p.Sources = append(p.Sources, PageSource{Name: l["source"], Up: v == 1, Reasons: reasons[l["source"]]})
 	})
 	slices.SortStableFunc(p.Sources, func(a, b PageSource) int { return strings.Compare(a.Name, b.Name) })

@@ -48,20 +48,20 @@ func (c *column) read(p *plan, r *readings, rows []metric.Row) {
 // newColumn returns the column of the family; nil: the family is not used.
 func newColumn(family string, mode Mode) *column {
 	switch family {
-	case "dra_device_xid_errors_total":
+	case metric.DeviceXIDErrors:
 		return &column{find: findXID, put: putXIDsKnown}
-	case "dra_device_xid_last_timestamp_seconds":
+	case metric.DeviceXIDLastTimestampSeconds:
 		return &column{find: findXID, put: putXID}
 	}
 	if mode == Split {
 		switch family {
-		case "dra_pod_utilization_ratio":
+		case metric.PodUtilizationRatio:
 			return &column{find: findPod(byUtilization), put: putShare}
-		case "dra_pod_memory_used_bytes":
+		case metric.PodMemoryUsedBytes:
 			return &column{find: findPod(byMemory), put: putShare}
-		case "dra_claim_utilization_ratio":
+		case metric.ClaimUtilizationRatio:
 			return &column{find: findClaim(byUtilization), put: putShare}
-		case "dra_claim_memory_used_bytes":
+		case metric.ClaimMemoryUsedBytes:
 			return &column{find: findClaim(byMemory), put: putShare}
 		}
 	}

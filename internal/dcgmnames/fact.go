@@ -39,13 +39,13 @@ type consumer struct {
 type container struct{ namespace, pod, name string }
 
 // deviceInfo is the family of devices that exist, and for a while of those that did.
-const deviceInfo = "dra_device_info"
+const deviceInfo = metric.DeviceInfo
 
 // isFact reports whether rows of the family determine which series exist.
 func isFact(family string) bool {
 	switch family {
-	case deviceInfo, "dra_device_partition_info", "dra_claim_held", "dra_claim_device_info",
-		"dra_claim_consumer_info", "dra_device_plugin_consumer_info":
+	case deviceInfo, metric.DevicePartitionInfo, metric.ClaimHeld, metric.ClaimDeviceInfo,
+		metric.ClaimConsumerInfo, metric.DevicePluginConsumerInfo:
 		return true
 	}
 	return false
@@ -72,7 +72,7 @@ func newFacts(rows []fact) *facts {
 				seen[uuid] = true
 				f.devices = append(f.devices, newHardware(uuid, row.labels))
 			}
-		case "dra_device_partition_info":
+		case metric.DevicePartitionInfo:
 			f.instances[uuid] = row.labels.Get("gpu_instance_id")
 		default:
 			f.addUse(row, uuid)
@@ -95,9 +95,9 @@ func (f *facts) addUse(row fact, uuid string) {
 	user := consumer{container{labels.Get("namespace"), labels.Get("pod"), labels.Get("container")}, labels.Get("resourceclaim")}
 	held := holding{user.namespace, user.claim, uuid}
 	switch row.family.Name {
-	case "dra_claim_held":
+	case metric.ClaimHeld:
 		f.held[held] = true
-	case "dra_claim_device_info":
+	case metric.ClaimDeviceInfo:
 		if _, known := f.published[held]; !known {
 			f.published[held] = publishedName{labels.Get("driver"), labels.Get("pool"), labels.Get("device")}
 		}

@@ -1,5 +1,7 @@
 package dcgmnames
 
+import "github.com/dra-exporter/dra-exporter/collector/metric"
+
 // source is one value that fields are derived from.
 type source uint8
 
@@ -54,35 +56,35 @@ type origin struct{ family, label, value string }
 
 func origins() [observed]origin {
 	return [observed]origin{
-		utilization:       {family: "dra_device_utilization_ratio"},
-		memoryActivity:    {family: "dra_device_memory_activity_ratio"},
-		memoryUsed:        {family: "dra_device_memory_used_bytes"},
-		memorySize:        {family: "dra_device_memory_size_bytes"},
-		memoryReserved:    {family: "dra_device_memory_reserved_bytes"},
-		power:             {family: "dra_device_power_watts"},
-		energy:            {family: "dra_device_energy_joules_total"},
-		gpuTemperature:    {family: "dra_device_temperature_celsius", label: "sensor", value: "gpu"},
-		memoryTemperature: {family: "dra_device_temperature_celsius", label: "sensor", value: "memory"},
-		smClock:           {family: "dra_device_clock_hertz", label: "clock", value: "sm"},
-		memoryClock:       {family: "dra_device_clock_hertz", label: "clock", value: "memory"},
-		graphicsActive:    {family: "dra_device_engine_active_ratio", label: "engine", value: "graphics"},
-		smActive:          {family: "dra_device_engine_active_ratio", label: "engine", value: "sm"},
-		tensorActive:      {family: "dra_device_engine_active_ratio", label: "engine", value: "tensor"},
-		fp64Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp64"},
-		fp32Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp32"},
-		fp16Active:        {family: "dra_device_engine_active_ratio", label: "engine", value: "fp16"},
-		dramActive:        {family: "dra_device_engine_active_ratio", label: "engine", value: "dram"},
-		encoderActive:     {family: "dra_device_engine_active_ratio", label: "engine", value: "encoder"},
-		decoderActive:     {family: "dra_device_engine_active_ratio", label: "engine", value: "decoder"},
-		smOccupancy:       {family: "dra_device_sm_occupancy_ratio"},
-		pcieTransmit:      {family: "dra_device_pcie_transmit_bytes_total"},
-		pcieReceive:       {family: "dra_device_pcie_receive_bytes_total"},
-		nvlinkTransmit:    {family: "dra_device_nvlink_transmit_bytes_total"},
-		nvlinkReceive:     {family: "dra_device_nvlink_receive_bytes_total"},
-		pcieReplays:       {family: "dra_device_pcie_replays_total"},
-		correctedRows:     {family: "dra_device_remapped_rows", label: "severity", value: "corrected"},
-		uncorrectedRows:   {family: "dra_device_remapped_rows", label: "severity", value: "uncorrected"},
-		rowRemapFailed:    {family: "dra_device_row_remap_failed"},
+		utilization:       {family: metric.DeviceUtilizationRatio},
+		memoryActivity:    {family: metric.DeviceMemoryActivityRatio},
+		memoryUsed:        {family: metric.DeviceMemoryUsedBytes},
+		memorySize:        {family: metric.DeviceMemorySizeBytes},
+		memoryReserved:    {family: metric.DeviceMemoryReservedBytes},
+		power:             {family: metric.DevicePowerWatts},
+		energy:            {family: metric.DeviceEnergyJoules},
+		gpuTemperature:    {family: metric.DeviceTemperatureCelsius, label: "sensor", value: "gpu"},
+		memoryTemperature: {family: metric.DeviceTemperatureCelsius, label: "sensor", value: "memory"},
+		smClock:           {family: metric.DeviceClockHertz, label: "clock", value: "sm"},
+		memoryClock:       {family: metric.DeviceClockHertz, label: "clock", value: "memory"},
+		graphicsActive:    {family: metric.DeviceEngineActiveRatio, label: "engine", value: "graphics"},
+		smActive:          {family: metric.DeviceEngineActiveRatio, label: "engine", value: "sm"},
+		tensorActive:      {family: metric.DeviceEngineActiveRatio, label: "engine", value: "tensor"},
+		fp64Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp64"},
+		fp32Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp32"},
+		fp16Active:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "fp16"},
+		dramActive:        {family: metric.DeviceEngineActiveRatio, label: "engine", value: "dram"},
+		encoderActive:     {family: metric.DeviceEngineActiveRatio, label: "engine", value: "encoder"},
+		decoderActive:     {family: metric.DeviceEngineActiveRatio, label: "engine", value: "decoder"},
+		smOccupancy:       {family: metric.DeviceSMOccupancyRatio},
+		pcieTransmit:      {family: metric.DevicePCIeTransmitBytes},
+		pcieReceive:       {family: metric.DevicePCIeReceiveBytes},
+		nvlinkTransmit:    {family: metric.DeviceNVLinkTransmitBytes},
+		nvlinkReceive:     {family: metric.DeviceNVLinkReceiveBytes},
+		pcieReplays:       {family: metric.DevicePCIeReplays},
+		correctedRows:     {family: metric.DeviceRemappedRows, label: "severity", value: "corrected"},
+		uncorrectedRows:   {family: metric.DeviceRemappedRows, label: "severity", value: "uncorrected"},
+		rowRemapFailed:    {family: metric.DeviceRowRemapFailed},
 	}
 }
 

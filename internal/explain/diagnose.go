@@ -44,7 +44,7 @@ func (r Reader) diagnose(ctx context.Context, read *reading, facts *Facts, subje
 func phasesOf(rows []metric.Row) []Phase {
 	var phases []Phase
 	for _, row := range rows {
-		if row.Family.Name != "dra_claim_phase_since_timestamp_seconds" {
+		if row.Family.Name != metric.ClaimPhaseSinceTimestampSeconds {
 			continue
 		}
 		phases = append(phases, Phase{

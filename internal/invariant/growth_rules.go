@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // rounding is for seconds that were added up, and written as text.
@@ -15,7 +17,7 @@ const rounding = 1e-6
 // hardwareOwns reports whether a counter is the hardware's, which starts at 0
 // after a reset, and not accumulated by the exporter.
 func hardwareOwns(family string) bool {
-	return strings.HasPrefix(family, ofDevice) && family != "dra_device_busy_seconds_total" && family != "dra_device_xid_errors_total"
+	return strings.HasPrefix(family, ofDevice) && family != metric.DeviceBusySeconds && family != metric.DeviceXIDErrors
 }
 
 func countersRise(before, after *view, f *findings) {
@@ -45,7 +47,7 @@ func countersRise(before, after *view, f *findings) {
 // resets is how often the exporter has seen hardware counters fall.
 func (v *view) resets() float64 {
 	sum := 0.0
-	for _, row := range v.families["dra_exporter_hardware_resets_total"] {
+	for _, row := range v.families[metric.ExporterHardwareResets] {
 		sum += row.Value
 	}
 	return sum

@@ -83,7 +83,7 @@ func (p Page) Reduced() Page {
 		switch row.Name {
 		case processStart, deviceSeconds:
 			reduced.Series = append(reduced.Series, row)
-		case "dra_device_info": // one, for the name of the node
+		case metric.DeviceInfo: // one, for the name of the node
 			if !named {
 				reduced.Series = append(reduced.Series, row)
 			}

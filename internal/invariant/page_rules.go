@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 func uniqueSeries(v *view, f *findings) {
@@ -49,11 +51,11 @@ func spelled(row Series) string {
 // infoKeys are the labels by which queries join each info family.
 func infoKeys() map[string][]string {
 	return map[string][]string{
-		"dra_device_info":           {"node", "uuid"},
-		"dra_device_published_info": {"node", "uuid"},
-		"dra_device_partition_info": {"node", "uuid"},
-		"dra_claim_info":            {"node", "namespace", "resourceclaim"},
-		"dra_claim_consumer_info":   {"node", "namespace", "resourceclaim", "uuid", "pod", "container"},
+		metric.DeviceInfo:          {"node", "uuid"},
+		metric.DevicePublishedInfo: {"node", "uuid"},
+		metric.DevicePartitionInfo: {"node", "uuid"},
+		metric.ClaimInfo:           {"node", "namespace", "resourceclaim"},
+		metric.ClaimConsumerInfo:   {"node", "namespace", "resourceclaim", "uuid", "pod", "container"},
 	}
 }
 
@@ -95,9 +97,9 @@ func valueRange(v *view, f *findings) {
 // names, health reported by other sources.
 func isQuantity(family string, row Series) bool {
 	switch {
-	case strings.HasSuffix(family, "_info"), family == "dra_device_holders":
+	case strings.HasSuffix(family, "_info"), family == metric.DeviceHolders:
 		return false
-	case family == "dra_device_healthy":
+	case family == metric.DeviceHealthy:
 		return row.Labels.Get("by") == "hardware"
 	case strings.HasPrefix(family, ofClaim):
 		return row.Labels.Get("attribution") != ""
@@ -118,7 +120,7 @@ func hasLabel(row Series, label string) bool {
 }
 
 func hardwareKnown(v *view, f *findings) {
-	if !v.whole("dra_device_info") {
+	if !v.whole(metric.DeviceInfo) {
 		return
 	}
 	families := map[string]*names{} // of each device, those that it should not have
@@ -143,11 +145,11 @@ func hardwareKnown(v *view, f *findings) {
 }
 
 func holdersAgree(v *view, f *findings) {
-	if !v.whole("dra_claim_held") || !v.whole("dra_device_holders") {
+	if !v.whole(metric.ClaimHeld) || !v.whole(metric.DeviceHolders) {
 		return
 	}
 	counted := map[string]bool{}
-	for _, row := range v.families["dra_device_holders"] {
+	for _, row := range v.families[metric.DeviceHolders] {
 		uuid := row.Labels.Get("uuid")
 		if row.Labels.Get("kind") != "claim" {
 			continue
@@ -165,7 +167,7 @@ func holdersAgree(v *view, f *findings) {
 }
 
 func gaugesHeld(v *view, f *findings) {
-	if !v.whole("dra_claim_held") {
+	if !v.whole(metric.ClaimHeld) {
 		return
 	}
 	for _, name := range v.names {

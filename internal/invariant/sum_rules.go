@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
 // tolerance is relative, and for sums of numbers that were added in another
@@ -131,7 +133,7 @@ func partitionsWithinParent(v *view, f *findings) {
 // Compute instances of one GPU instance share its memory.
 func (v *view) instances() map[string]string {
 	instances := map[string]string{}
-	for _, row := range v.families["dra_device_partition_info"] {
+	for _, row := range v.families[metric.DevicePartitionInfo] {
 		instances[row.Labels.Get("uuid")] = row.Labels.Get("gpu_instance_id")
 	}
 	return instances
@@ -218,6 +220,6 @@ func shareOfHold(v *view, f *findings) {
 
 // The families of time that claims are charged.
 const (
-	heldSeconds   = "dra_claim_held_seconds_total"
-	deviceSeconds = "dra_claim_device_seconds_total"
+	heldSeconds   = metric.ClaimHeldSeconds
+	deviceSeconds = metric.ClaimDeviceSeconds
 )

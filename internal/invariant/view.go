@@ -1,6 +1,10 @@
 package invariant
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
 
 // view is a page, indexed for rules. It is immutable.
 type view struct {
@@ -56,7 +60,7 @@ func newView(page Page) *view {
 	if start := v.families[processStart]; len(start) == 1 {
 		v.process = start[0].Value
 	}
-	for _, row := range v.families["dra_exporter_series_dropped_total"] {
+	for _, row := range v.families[metric.ExporterSeriesDropped] {
 		v.capped[row.Labels.Get("family")] = row.Value > 0
 	}
 	v.findDevices()
@@ -66,11 +70,11 @@ func newView(page Page) *view {
 }
 
 func (v *view) findDevices() {
-	for _, row := range v.families["dra_device_info"] {
+	for _, row := range v.families[metric.DeviceInfo] {
 		v.node = row.Labels.Get("node")
 		v.devices[row.Labels.Get("uuid")] = deviceInfo{parent: row.Labels.Get("parent_uuid"), source: row.Labels.Get("source")}
 	}
-	for _, row := range v.families["dra_device_holders"] {
+	for _, row := range v.families[metric.DeviceHolders] {
 		if row.Labels.Get("kind") == "device_plugin" {
 			uuid := row.Labels.Get("uuid")
 			info := v.devices[uuid]
@@ -81,7 +85,7 @@ func (v *view) findDevices() {
 }
 
 func (v *view) findHolders() {
-	for _, row := range v.families["dra_claim_held"] {
+	for _, row := range v.families[metric.ClaimHeld] {
 		if h := holdOf(row); !v.held[h] {
 			v.held[h] = true
 			v.holders[h.uuid] = append(v.holders[h.uuid], h.claim)
@@ -96,7 +100,7 @@ func holdOf(row Series) hold {
 // whole reports whether all rows of the family are on the page: it is a whole
 // page of the node role, and no cap dropped any of them.
 func (v *view) whole(family string) bool {
-	return len(v.families["dra_device_info"]) > 0 && !v.capped[family]
+	return len(v.families[metric.DeviceInfo]) > 0 && !v.capped[family]
 }
 
 // isCounter reports whether a family is a counter, by its name.

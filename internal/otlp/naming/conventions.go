@@ -156,11 +156,11 @@ const (
 
 // The families that derived metrics or facts are computed from.
 const (
-	memoryUsedFamily = "dra_device_memory_used_bytes"
-	memorySizeFamily = "dra_device_memory_size_bytes"
-	healthyFamily    = "dra_device_healthy"
-	signalFamily     = "dra_device_health_signal_info"
-	linkStateFamily  = "dra_device_network_link_state"
+	memoryUsedFamily = metric.DeviceMemoryUsedBytes
+	memorySizeFamily = metric.DeviceMemorySizeBytes
+	healthyFamily    = metric.DeviceHealthy
+	signalFamily     = metric.DeviceHealthSignalInfo
+	linkStateFamily  = metric.DeviceNetworkLinkState
 )
 
 // hardwareTargets are the metrics of hw.*, with those facts of a device that the
@@ -192,25 +192,25 @@ func hardwareConventions() []convention {
 		return convention{family: family, metric: metric, subject: deviceSubject, rules: rules}
 	}
 	return []convention{
-		device("dra_device_utilization_ratio", "hw.gpu.utilization", rule{key: hwGPUTask, constant: generalTask}),
-		device("dra_device_engine_active_ratio", "hw.gpu.utilization", engineTask()),
+		device(metric.DeviceUtilizationRatio, "hw.gpu.utilization", rule{key: hwGPUTask, constant: generalTask}),
+		device(metric.DeviceEngineActiveRatio, "hw.gpu.utilization", engineTask()),
 		device(memoryUsedFamily, "hw.gpu.memory.usage"),
 		device(memorySizeFamily, "hw.gpu.memory.limit"),
-		device("dra_device_power_watts", "hw.power"),
-		device("dra_device_energy_joules_total", "hw.energy"),
-		device("dra_device_temperature_celsius", "hw.temperature", rule{key: hwSensorLocation, label: "sensor"}),
-		device("dra_device_pcie_receive_bytes_total", "hw.gpu.io", direction("pcie", "receive")...),
-		device("dra_device_pcie_transmit_bytes_total", "hw.gpu.io", direction("pcie", "transmit")...),
-		device("dra_device_nvlink_receive_bytes_total", "hw.gpu.io", direction("nvlink", "receive")...),
-		device("dra_device_nvlink_transmit_bytes_total", "hw.gpu.io", direction("nvlink", "transmit")...),
-		device("dra_device_network_receive_bytes_total", "hw.network.io", direction("", "receive")...),
-		device("dra_device_network_transmit_bytes_total", "hw.network.io", direction("", "transmit")...),
-		device("dra_device_xid_errors_total", "hw.errors", rule{key: errorType, label: "xid", prefix: "xid_"}),
-		device("dra_device_ecc_errors_total", "hw.errors", rule{key: errorType, label: "severity", prefix: "ecc_"}),
-		device("dra_device_pcie_replays_total", "hw.errors", rule{key: errorType, constant: "pcie_replay"}),
-		device("dra_device_nvlink_errors_total", "hw.errors", rule{key: errorType, label: "kind", prefix: "nvlink_"}),
-		device("dra_device_xgmi_errors_total", "hw.errors", rule{key: errorType, label: "severity", prefix: "xgmi_"}),
-		device("dra_device_network_errors_total", "hw.errors", rule{key: errorType, label: "kind", prefix: "network_"}),
+		device(metric.DevicePowerWatts, "hw.power"),
+		device(metric.DeviceEnergyJoules, "hw.energy"),
+		device(metric.DeviceTemperatureCelsius, "hw.temperature", rule{key: hwSensorLocation, label: "sensor"}),
+		device(metric.DevicePCIeReceiveBytes, "hw.gpu.io", direction("pcie", "receive")...),
+		device(metric.DevicePCIeTransmitBytes, "hw.gpu.io", direction("pcie", "transmit")...),
+		device(metric.DeviceNVLinkReceiveBytes, "hw.gpu.io", direction("nvlink", "receive")...),
+		device(metric.DeviceNVLinkTransmitBytes, "hw.gpu.io", direction("nvlink", "transmit")...),
+		device(metric.DeviceNetworkReceiveBytes, "hw.network.io", direction("", "receive")...),
+		device(metric.DeviceNetworkTransmitBytes, "hw.network.io", direction("", "transmit")...),
+		device(metric.DeviceXIDErrors, "hw.errors", rule{key: errorType, label: "xid", prefix: "xid_"}),
+		device(metric.DeviceECCErrors, "hw.errors", rule{key: errorType, label: "severity", prefix: "ecc_"}),
+		device(metric.DevicePCIeReplays, "hw.errors", rule{key: errorType, constant: "pcie_replay"}),
+		device(metric.DeviceNVLinkErrors, "hw.errors", rule{key: errorType, label: "kind", prefix: "nvlink_"}),
+		device(metric.DeviceXgmiErrors, "hw.errors", rule{key: errorType, label: "severity", prefix: "xgmi_"}),
+		device(metric.DeviceNetworkErrors, "hw.errors", rule{key: errorType, label: "kind", prefix: "network_"}),
 	}
 }
 
@@ -300,25 +300,25 @@ func claimConventions() []convention {
 		return hold(family, metric, append(rules, rule{key: draAttribution, label: "attribution"})...)
 	}
 	return []convention{
-		hold("dra_claim_held", "count"),
-		hold("dra_claim_held_seconds_total", "held.time"),
-		hold("dra_claim_device_seconds_total", "share.time"),
-		hold("dra_claim_memory_allocated_bytes", "memory.limit"),
-		account("dra_claim_busy_seconds_total", "busy.time"),
-		account("dra_claim_throttled_seconds_total", "throttled.time", rule{key: draThrottleReason, label: "reason"}),
-		account("dra_claim_utilization_ratio", "utilization", rule{key: hwGPUTask, constant: generalTask}),
-		account("dra_claim_engine_active_ratio", "utilization", engineTask()),
-		account("dra_claim_memory_used_bytes", "memory.usage"),
-		account("dra_claim_power_watts", "power"),
-		account("dra_claim_energy_joules_total", "energy"),
-		account("dra_claim_pcie_receive_bytes_total", "io", direction("pcie", "receive")...),
-		account("dra_claim_pcie_transmit_bytes_total", "io", direction("pcie", "transmit")...),
-		account("dra_claim_nvlink_receive_bytes_total", "io", direction("nvlink", "receive")...),
-		account("dra_claim_nvlink_transmit_bytes_total", "io", direction("nvlink", "transmit")...),
-		account("dra_claim_network_receive_bytes_total", "network.io", direction("", "receive")...),
-		account("dra_claim_network_transmit_bytes_total", "network.io", direction("", "transmit")...),
-		{family: "dra_pod_utilization_ratio", metric: "k8s.pod.device.utilization", subject: podSubject},
-		{family: "dra_pod_memory_used_bytes", metric: "k8s.pod.device.memory.usage", subject: podSubject},
+		hold(metric.ClaimHeld, "count"),
+		hold(metric.ClaimHeldSeconds, "held.time"),
+		hold(metric.ClaimDeviceSeconds, "share.time"),
+		hold(metric.ClaimMemoryAllocatedBytes, "memory.limit"),
+		account(metric.ClaimBusySeconds, "busy.time"),
+		account(metric.ClaimThrottledSeconds, "throttled.time", rule{key: draThrottleReason, label: "reason"}),
+		account(metric.ClaimUtilizationRatio, "utilization", rule{key: hwGPUTask, constant: generalTask}),
+		account(metric.ClaimEngineActiveRatio, "utilization", engineTask()),
+		account(metric.ClaimMemoryUsedBytes, "memory.usage"),
+		account(metric.ClaimPowerWatts, "power"),
+		account(metric.ClaimEnergyJoules, "energy"),
+		account(metric.ClaimPCIeReceiveBytes, "io", direction("pcie", "receive")...),
+		account(metric.ClaimPCIeTransmitBytes, "io", direction("pcie", "transmit")...),
+		account(metric.ClaimNVLinkReceiveBytes, "io", direction("nvlink", "receive")...),
+		account(metric.ClaimNVLinkTransmitBytes, "io", direction("nvlink", "transmit")...),
+		account(metric.ClaimNetworkReceiveBytes, "network.io", direction("", "receive")...),
+		account(metric.ClaimNetworkTransmitBytes, "network.io", direction("", "transmit")...),
+		{family: metric.PodUtilizationRatio, metric: "k8s.pod.device.utilization", subject: podSubject},
+		{family: metric.PodMemoryUsedBytes, metric: "k8s.pod.device.memory.usage", subject: podSubject},
 	}
 }
 

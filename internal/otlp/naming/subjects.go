@@ -93,9 +93,9 @@ func (s *subjects) observe(rows []metric.Row, at time.Time) {
 	s.generation++
 	for family, run := range runs(rows) {
 		switch family.Name {
-		case "dra_device_info":
+		case metric.DeviceInfo:
 			s.observeDevices(run)
-		case "dra_claim_info":
+		case metric.ClaimInfo:
 			s.observeClaims(run, at)
 		case memorySizeFamily:
 			for i := range run {
@@ -103,7 +103,7 @@ func (s *subjects) observe(rows []metric.Row, at time.Time) {
 				d.size, d.sizeSeen = run[i].Value, s.generation
 				d.inferType("gpu")
 			}
-		case "dra_device_network_receive_bytes_total", linkStateFamily:
+		case metric.DeviceNetworkReceiveBytes, linkStateFamily:
 			for i := range run {
 				s.of(deviceSubject, run[i].Labels).inferType("network")
 			}
