@@ -31,7 +31,8 @@ type diary struct {
 const maxMeanings = 8
 
 // meanings are the kinds of the texts of one state: a reason such as
-// resource_exhausted has several.
+// resource_exhausted has several. A meaning is logged when it appears, and one
+// that returns when it has lasted.
 type meanings struct {
 	present string
 	since   clock.Instant
