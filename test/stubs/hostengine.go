@@ -84,7 +84,7 @@ func (h *HostEngine) start() {
 }
 
 // Kill ends the engine as a crash would, at once and without a message to its
-// clients.
+// clients. It does nothing if the engine is not running.
 func (h *HostEngine) Kill() {
 	if h.command == nil {
 		return
