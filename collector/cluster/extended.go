@@ -13,7 +13,7 @@ import (
 const implicitPrefix = "deviceclass.resource.kubernetes.io/"
 
 // extendedResources records which extended resources are backed by device
-// classes.
+// classes. The others are of device plugins, and are ignored.
 type extendedResources struct {
 	supply *dra.Supply // from which the rest was determined
 	pairs  []classResource

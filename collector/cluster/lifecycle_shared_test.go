@@ -21,7 +21,7 @@ func usesExtended(resource string) func(*dra.PodLife) {
 	return func(p *dra.PodLife) { p.Extended = map[string]int64{resource: 1} }
 }
 
-// Tests which pods are pending for a claim, and since when, if other pods use
+// Which pods are pending for a claim, and since when, if other pods use
 // it or used it.
 func TestPendingPodsOfAClaim(t *testing.T) {
 	elsewhere := func(c *dra.ClaimLife) { c.ReservedFor = []dra.Consumer{{Resource: "pods", Name: "x", UID: "x"}} }

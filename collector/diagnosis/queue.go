@@ -27,7 +27,8 @@ const (
 	mostSuspended = 8
 )
 
-// queue is the questions, and the order of their diagnoses.
+// queue is the questions, and the order of their diagnoses. It belongs to Run's
+// goroutine.
 type queue struct {
 	options  Options
 	mailbox  *mailbox

@@ -17,7 +17,9 @@ type Change struct {
 	Trouble *Trouble
 }
 
-// Synced records which collections are known as a whole.
+// Synced records which collections are known as a whole. A collection stays so
+// while its watch is interrupted; one that cannot be read (without permission,
+// or because it is not served) never is.
 type Synced struct {
 	Claims, Pods, Slices, Classes, Nodes, Events bool
 }

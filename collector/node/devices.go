@@ -9,6 +9,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // matchDevices pairs what drivers named with hardware and returns how to
@@ -274,7 +275,7 @@ func (s *State) countUnmatched(facts Facts, events []Event) []Event {
 		}
 	}
 	for uuid, u := range s.units {
-		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[ownDriver(u.device.Vendor)] {
+		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[vendors.DriverOf(u.device.Vendor)] {
 			s.unmatched.hardware++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // families is every family of the node role. They are made once and
 // documented in docs/metrics.md, which is generated from them.
 type families struct {
+	metric.Table
 	specs    [device.Quantities]device.Spec
 	quantity [device.Quantities]*metric.Family // what the hardware does
 
@@ -36,23 +37,11 @@ type families struct {
 	self                                                             *self.Families
 }
 
-// Families returns every family that the node role can show, for the
+// Families returns every family that the node role can export, for the
 // documentation and for checks.
 func Families() []*metric.Family {
 	f := newFamilies()
-	list := []*metric.Family{
-		f.deviceInfo, f.publishedInfo, f.partitionInfo, f.deviceBusy, f.deviceHolders,
-		f.unattributed[usedTime], f.unattributed[usedMemory], f.podUse[usedTime], f.podUse[usedMemory],
-		f.deviceHealthy, f.healthSignal, f.taintInfo, f.xidErrors, f.xidLast, f.violations,
-		f.claimHeld, f.claimHeldSeconds, f.claimDeviceSeconds, f.claimAllocated,
-		f.claimUtilization, f.claimMemory, f.claimPower, f.claimEngine, f.claimIdle, f.claimThrottled,
-		f.claimInfo, f.claimDeviceInfo, f.claimConsumerInfo, f.pluginConsumerInfo,
-		f.namespaceDevice, f.namespaceShared, f.namespaceBusy, f.namespaceEnergy, f.namespaceCost, f.devicePrice,
-		f.sampleTime, f.unmatched, f.conflicting, f.uncounted, f.resets, f.processes, self.ReadDuration(),
-	}
-	list = append(list, f.self.All()...)
-	list = append(list, f.quantity[:]...)
-	return append(list, f.claimMeter[:]...)
+	return slices.Concat(f.All(), []*metric.Family{self.ReadDuration()}, f.self.All())
 }
 
 // The labels that families share.
@@ -72,12 +61,12 @@ func namespaceLabels() []string {
 	return []string{"node", "namespace", "deviceclass", "model"}
 }
 
-func gauge(name, unit, help string, labels []string) *metric.Family {
-	return &metric.Family{Name: name, Help: help, Unit: unit, Type: metric.Gauge, Labels: labels}
+func (f *families) gauge(name, unit, help string, labels []string) *metric.Family {
+	return f.Add(metric.Gauge, name, unit, help, labels...)
 }
 
-func counter(name, unit, help string, labels []string) *metric.Family {
-	return &metric.Family{Name: name, Help: help, Unit: unit, Type: metric.Counter, Labels: labels}
+func (f *families) counter(name, unit, help string, labels []string) *metric.Family {
+	return f.Add(metric.Counter, name, unit, help, labels...)
 }
 
 func newFamilies() *families {
@@ -95,39 +84,39 @@ func newFamilies() *families {
 }
 
 func (f *families) addDevices() {
-	f.deviceInfo = gauge(metric.DeviceInfo, "", "A device of this node: hardware, its partitions, and held devices without known hardware",
+	f.deviceInfo = f.gauge(metric.DeviceInfo, "", "A device of this node: hardware, its partitions, and held devices without known hardware",
 		deviceLabels("vendor", "model", "pci_bus_id", "partition_profile", "driver_version", "source"))
-	f.publishedInfo = gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
+	f.publishedInfo = f.gauge(metric.DevicePublishedInfo, "", "Name under which a DRA driver publishes the device",
 		deviceLabels("driver", "pool", "device"))
-	f.partitionInfo = gauge(metric.DevicePartitionInfo, "", "Ids of the GPU instance and the compute instance of a MIG device",
+	f.partitionInfo = f.gauge(metric.DevicePartitionInfo, "", "Ids of the GPU instance and the compute instance of a MIG device",
 		deviceLabels("gpu_instance_id", "compute_instance_id"))
-	f.deviceBusy = counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known",
+	f.deviceBusy = f.counter(metric.DeviceBusySeconds, "seconds", "Time integral of the utilization ratio while it was known",
 		deviceLabels())
-	f.deviceHolders = gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), and pods that use the device through a device plugin",
+	f.deviceHolders = f.gauge(metric.DeviceHolders, "", "Number of holders by kind: claims (without admin access), and pods that use the device through a device plugin",
 		deviceLabels("kind"))
 }
 
 // addProcesses lists the families of what single processes do, summed up.
 func (f *families) addProcesses() {
 	pod := []string{"node", "namespace", "pod", "uuid"}
-	f.unattributed[usedTime] = gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
-	f.unattributed[usedMemory] = gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels())
-	f.podUse[usedTime] = gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod)
-	f.podUse[usedMemory] = gauge(metric.PodMemoryUsedBytes, "bytes", "Device memory used by the pod's processes, if several pods use the device and it is split by process", pod)
+	f.unattributed[usedTime] = f.gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
+	f.unattributed[usedMemory] = f.gauge(metric.DeviceUnattributedMemoryBytes, "bytes", "Device memory used by processes that belong to no holder of the device; absent if it is not split by process", deviceLabels())
+	f.podUse[usedTime] = f.gauge(metric.PodUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by the pod's processes, if several pods use it and it is split by process", pod)
+	f.podUse[usedMemory] = f.gauge(metric.PodMemoryUsedBytes, "bytes", "Device memory used by the pod's processes, if several pods use the device and it is split by process", pod)
 }
 
 func (f *families) addHealth() {
-	f.deviceHealthy = gauge(metric.DeviceHealthy, "", "Health of the device as reported by hardware, driver or kubelet: 1 healthy, 0 unhealthy; absent if not reported",
+	f.deviceHealthy = f.gauge(metric.DeviceHealthy, "", "Health of the device as reported by hardware, driver or kubelet: 1 healthy, 0 unhealthy; absent if not reported",
 		deviceLabels("by"))
-	f.healthSignal = gauge(metric.DeviceHealthSignalInfo, "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
+	f.healthSignal = f.gauge(metric.DeviceHealthSignalInfo, "", "A current problem of the device; severity critical makes its hardware unhealthy (0), warning does not",
 		deviceLabels("signal", "severity"))
-	f.taintInfo = gauge(metric.DeviceTaintInfo, "", "A taint of the device in its driver's ResourceSlice",
+	f.taintInfo = f.gauge(metric.DeviceTaintInfo, "", "A taint of the device in its driver's ResourceSlice",
 		deviceLabels("key", "value", "effect"))
-	f.xidErrors = counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
+	f.xidErrors = f.counter(metric.DeviceXIDErrors, "", "Errors that NVIDIA's driver reported for the device, by Xid code; other is every code that docs/health.md does not list",
 		deviceLabels("xid"))
-	f.xidLast = gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
+	f.xidLast = f.gauge(metric.DeviceXIDLastTimestampSeconds, "seconds", "Unix time when the Xid was last reported for the device",
 		deviceLabels("xid"))
-	f.violations = counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
+	f.violations = f.counter(metric.ConstraintViolations, "", "Violations that began while a claim of the class held the device or a partition of it; kept after the claims end",
 		[]string{"node", "deviceclass", "constraint"})
 }
 
@@ -177,7 +166,7 @@ func (f *families) addQuantities() {
 	}
 	for _, row := range table {
 		spec := &f.specs[row.quantity]
-		family := gauge(row.name, row.unit, row.help, deviceLabels(spec.Details...))
+		family := f.gauge(row.name, row.unit, row.help, deviceLabels(spec.Details...))
 		if spec.Kind == device.Counter {
 			family.Type = metric.Counter
 		}
@@ -186,16 +175,16 @@ func (f *families) addQuantities() {
 }
 
 func (f *families) addClaims() {
-	f.claimHeld = gauge(metric.ClaimHeld, "", "1 while the claim holds the device; absent as soon as it does not", holdLabels())
-	f.claimHeldSeconds = counter(metric.ClaimHeldSeconds, "seconds", "Time for which the claim held the device", holdLabels())
-	f.claimDeviceSeconds = counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it", holdLabels())
-	f.claimAllocated = gauge(metric.ClaimMemoryAllocatedBytes, "bytes", "Memory given to the claim: the consumed capacity, else the size of the device or partition", holdLabels())
-	f.claimUtilization = gauge(metric.ClaimUtilizationRatio, "ratio", "Utilization of the device by the claim, 0 to 1; with attribution shared, the device's own value", accountLabels())
-	f.claimMemory = gauge(metric.ClaimMemoryUsedBytes, "bytes", "Device memory used by the claim; with attribution shared, the device's own value", accountLabels())
-	f.claimPower = gauge(metric.ClaimPowerWatts, "watts", "Power drawn for the claim; with attribution shared, the device's own value", accountLabels())
-	f.claimEngine = gauge(metric.ClaimEngineActiveRatio, "ratio", "Share of time in which an engine was active for the claim, 0 to 1; with attribution shared, the device's own value", accountLabels("engine"))
-	f.claimIdle = gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels())
-	f.claimThrottled = counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"))
+	f.claimHeld = f.gauge(metric.ClaimHeld, "", "1 while the claim holds the device; absent as soon as it does not", holdLabels())
+	f.claimHeldSeconds = f.counter(metric.ClaimHeldSeconds, "seconds", "Time for which the claim held the device", holdLabels())
+	f.claimDeviceSeconds = f.counter(metric.ClaimDeviceSeconds, "seconds", "Time for which the claim held the device, weighted by its share of it", holdLabels())
+	f.claimAllocated = f.gauge(metric.ClaimMemoryAllocatedBytes, "bytes", "Memory given to the claim: the consumed capacity, else the size of the device or partition", holdLabels())
+	f.claimUtilization = f.gauge(metric.ClaimUtilizationRatio, "ratio", "Utilization of the device by the claim, 0 to 1; with attribution shared, the device's own value", accountLabels())
+	f.claimMemory = f.gauge(metric.ClaimMemoryUsedBytes, "bytes", "Device memory used by the claim; with attribution shared, the device's own value", accountLabels())
+	f.claimPower = f.gauge(metric.ClaimPowerWatts, "watts", "Power drawn for the claim; with attribution shared, the device's own value", accountLabels())
+	f.claimEngine = f.gauge(metric.ClaimEngineActiveRatio, "ratio", "Share of time in which an engine was active for the claim, 0 to 1; with attribution shared, the device's own value", accountLabels("engine"))
+	f.claimIdle = f.gauge(metric.ClaimIdleSinceTimestampSeconds, "seconds", "Unix time since which the claim has held the device without using it", accountLabels())
+	f.claimThrottled = f.counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"))
 	table := [meters]struct{ name, unit, what string }{
 		meterBusy:            {metric.ClaimBusySeconds, "seconds", "Integral of the utilization ratio"},
 		meterEnergy:          {metric.ClaimEnergyJoules, "joules", "Energy drawn"},
@@ -207,34 +196,42 @@ func (f *families) addClaims() {
 		meterNetworkReceive:  {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network or RDMA device"},
 	}
 	for m, row := range table {
-		f.claimMeter[m] = counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())
+		f.claimMeter[m] = f.counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())
 	}
 }
 
 func (f *families) addFacts() {
-	f.claimInfo = gauge(metric.ClaimInfo, "", "A claim of a pod on this node; sharing is none, time_slicing, mps or capacity",
+	f.claimInfo = f.gauge(metric.ClaimInfo, "", "A claim of a pod on this node; sharing is none, time_slicing, mps or capacity",
 		[]string{"node", "namespace", "resourceclaim", "claim_uid", "deviceclass", "template", "sharing", "admin_access", "extended_resource"})
-	f.claimDeviceInfo = gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies",
+	f.claimDeviceInfo = f.gauge(metric.ClaimDeviceInfo, "", "A device that was allocated to the claim, and the request that it satisfies",
 		[]string{"node", "namespace", "resourceclaim", "request", "deviceclass", "driver", "pool", "device", "uuid", "share_id"})
-	f.claimConsumerInfo = gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
+	f.claimConsumerInfo = f.gauge(metric.ClaimConsumerInfo, "", "A container that may use a device of the claim; has a label_… for each pod label of --labels.pod",
 		[]string{"node", "namespace", "resourceclaim", "uuid", "pod", "pod_uid", "container", "owner_kind", "owner_name"})
-	f.pluginConsumerInfo = gauge(metric.DevicePluginConsumerInfo, "", "A container that uses the device through a device plugin",
+	f.pluginConsumerInfo = f.gauge(metric.DevicePluginConsumerInfo, "", "A container that uses the device through a device plugin",
 		[]string{"node", "uuid", "namespace", "pod", "container", "resource"})
 }
 
 func (f *families) addNamespaces() {
-	f.namespaceDevice = counter(metric.NamespaceDeviceSeconds, "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels())
-	f.namespaceShared = counter(metric.NamespaceSharedDeviceSeconds, "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels())
-	f.namespaceBusy = counter(metric.NamespaceBusySeconds, "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels())
-	f.namespaceEnergy = counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels())
+	f.namespaceDevice = f.counter(metric.NamespaceDeviceSeconds, "seconds", "Time for which claims held devices, weighted by their share; kept after the claims end", namespaceLabels())
+	f.namespaceShared = f.counter(metric.NamespaceSharedDeviceSeconds, "seconds", "Device-seconds of shared devices whose use is not split between the holders; kept after the claims end", namespaceLabels())
+	f.namespaceBusy = f.counter(metric.NamespaceBusySeconds, "seconds", "Busy time of claims on devices held alone, and of their processes on shared devices; kept after the claims end", namespaceLabels())
+	f.namespaceEnergy = f.counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels())
+}
+
+// addCost lists the families of what devices cost.
+func (f *families) addCost() {
+	f.devicePrice = f.gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
+		[]string{"node", "uuid", "deviceclass", "currency"})
+	f.namespaceCost = f.counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
+		append(namespaceLabels(), "currency"))
 }
 
 func (f *families) addExporter() {
 	f.self = self.NewFamilies()
-	f.sampleTime = gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
-	f.unmatched = gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware)", []string{"side"})
-	f.conflicting = gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
-	f.uncounted = gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access or their pods are unknown", []string{"reason"})
-	f.processes = gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
-	f.resets = counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
+	f.sampleTime = f.gauge(metric.ExporterSampleTimestampSeconds, "seconds", "Unix time of the newest reading of any device", nil)
+	f.unmatched = f.gauge(metric.ExporterUnmatchedDevices, "", "Unmatched devices: allocated without known hardware (published), hardware that its driver does not publish (hardware)", []string{"side"})
+	f.conflicting = f.gauge(metric.ExporterConflictingDevices, "", "Devices that claims hold under more than one published name", nil)
+	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access or their pods are unknown", []string{"reason"})
+	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
+	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
 }

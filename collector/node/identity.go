@@ -31,26 +31,6 @@ func unknownUUID(node string, id dra.DeviceID) string {
 	return node + "/" + id.String()
 }
 
-// ownDriver returns the DRA driver that a vendor ships for its devices.
-// "example" is what simulated hardware calls itself that pairs with
-// sigs.k8s.io/dra-example-driver.
-func ownDriver(vendor string) string {
-	switch vendor {
-	case "nvidia":
-		return "gpu.nvidia.com"
-	case "amd":
-		return "gpu.amd.com"
-	case "intel":
-		return "gpu.intel.com"
-	case "google":
-		return "tpu.google.com"
-	case "example":
-		return "gpu.example.com"
-	default:
-		return ""
-	}
-}
-
 // plainProfile spells a partition profile the way device names do: without
 // dots, in lower case.
 func plainProfile(profile string) string {

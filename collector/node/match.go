@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // A subject is a device that a driver named, in a slice, an allocation or
@@ -174,7 +175,7 @@ func (m *matching) named(s subject) (int, bool) {
 			continue
 		}
 		d := m.hardware[at]
-		another := s.id.Driver == ownDriver(d.Vendor) && contradicts(s.published.UUID, d.UUID)
+		another := s.id.Driver == vendors.DriverOf(d.Vendor) && contradicts(s.published.UUID, d.UUID)
 		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !another {
 			return at, true
 		}
@@ -226,7 +227,7 @@ func (r rule) partners(keys map[string][]int, hardware []device.Device, index ha
 // UUID is another than d's is never d, and no subject is that is somewhere
 // else.
 func only(subjects []subject, candidates []int, d device.Device, index hardwareIndex) (subject, bool) {
-	own := ownDriver(d.Vendor)
+	own := vendors.DriverOf(d.Vendor)
 	var any, preferred []subject
 	for _, i := range candidates {
 		s := subjects[i]
@@ -361,11 +362,11 @@ func subjectName(s subject) string {
 	switch {
 	case len(parts) < 2 || parts[0] != "gpu" || !allNumbers(parts[1:2]):
 		return ""
-	case s.id.Driver == "gpu.nvidia.com" && len(parts) == 2:
+	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 2:
 		return "minor " + parts[1]
-	case s.id.Driver == "gpu.nvidia.com" && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
+	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
 		return fmt.Sprintf("minor %s mig %s %s", parts[1], parts[3], parts[5])
-	case s.id.Driver == "gpu.amd.com" && len(parts) == 3 && allNumbers(parts[2:]):
+	case s.id.Driver == vendors.AMDDriver && len(parts) == 3 && allNumbers(parts[2:]):
 		return "render " + parts[2]
 	default:
 		return ""
@@ -380,9 +381,9 @@ func deviceName(d device.Device, index hardwareIndex) []string {
 			return nil
 		}
 		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
-	case d.Vendor == "nvidia" && d.Minor != device.Unknown:
+	case d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown:
 		return key("minor " + strconv.Itoa(d.Minor))
-	case d.Vendor == "amd" && d.RenderMinor != device.Unknown:
+	case d.Vendor == vendors.AMD && d.RenderMinor != device.Unknown:
 		return key("render " + strconv.Itoa(d.RenderMinor))
 	default:
 		return nil

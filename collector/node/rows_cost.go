@@ -2,14 +2,6 @@ package node
 
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
-// addCost lists the families of what devices cost.
-func (f *families) addCost() {
-	f.devicePrice = gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
-		[]string{"node", "uuid", "deviceclass", "currency"})
-	f.namespaceCost = counter(metric.NamespaceCost, "", "Cost of the namespace's device-seconds by the price list; kept after the claims end",
-		append(namespaceLabels(), "currency"))
-}
-
 // costRows shows the prices of all devices and what namespaces were charged.
 func (b *rowBuilder) costRows(s *State) {
 	if s.config.Prices == nil {

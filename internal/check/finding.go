@@ -27,7 +27,8 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Finding is the result of one check.
+// Finding is the result of one check. Its texts may contain foreign bytes:
+// Report.Text and Report.JSON make them printable.
 type Finding struct {
 	Area    string  `json:"area"`    // its heading in the report
 	Subject string  `json:"subject"` // what was looked at

@@ -157,7 +157,9 @@ func capabilityNames(bits uint64) []string {
 	return names
 }
 
-// pciFunctions lists the functions that can be devices of DRA drivers.
+// pciFunctions lists the functions that can be devices of DRA drivers. Display
+// chips of boards (BMCs) have other vendors. Virtual functions are left out:
+// their physical function is in the list.
 func pciFunctions(sysfs string) []PCIFunction {
 	folders, err := filepath.Glob(filepath.Join(sysfs, "bus/pci/devices/*"))
 	if err != nil {

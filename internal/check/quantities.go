@@ -8,7 +8,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// expected returns the most important quantities.
+// expected returns the most important quantities. A partition has no power,
+// energy or temperature of its own.
 func expected(d device.Device) []device.Quantity {
 	own := []device.Quantity{device.Utilization, device.MemoryUsed, device.MemorySize}
 	if d.IsPartition() {

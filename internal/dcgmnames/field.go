@@ -4,7 +4,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// field is one family of dcgm-exporter and its derivation.
+// field is one family of dcgm-exporter and its derivation. Types and units are
+// those of its counter files (etc/*.csv) and of dcgm_fields.h. If these
+// disagree with the values, the values count: NVLINK_BANDWIDTH_TOTAL is a rate.
 type field struct {
 	family *metric.Family
 	unit   string

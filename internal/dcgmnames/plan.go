@@ -148,7 +148,9 @@ func (id identity) labels() *metric.Labels {
 
 type pair struct{ name, value string }
 
-// pairs returns all labels, in the order of the documentation.
+// pairs returns all labels, in the order of the documentation. UUID, address
+// and model are those of the GPU, also for its partitions. The uuid of a
+// partition distinguishes two of one profile whose instances are unknown.
 func (id identity) pairs() []pair {
 	var device, namespace, profile, partition string
 	if id.gpu != "" {

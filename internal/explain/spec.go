@@ -122,7 +122,8 @@ func requestOf(request *resourcev1.DeviceRequest) Request {
 	return one
 }
 
-// amount sets the count.
+// amount sets the count. An object that has not passed the API server's
+// defaulting has no mode and no count: one device is meant.
 func (r *Request) amount(mode resourcev1.DeviceAllocationMode, count int64) {
 	r.All = mode == resourcev1.DeviceAllocationModeAll
 	if !r.All {

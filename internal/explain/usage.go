@@ -54,7 +54,8 @@ type usages struct {
 	gaps    Gaps
 }
 
-// of returns the users of a claim.
+// of returns the users of a claim. A claim may be used by a pod that it is not
+// reserved for yet, and may be reserved for other objects than pods.
 func (u usages) of(life *dra.ClaimLife) usage {
 	found := usage{gone: u.orphaned(life), known: u.known(life)}
 	if !found.gone {

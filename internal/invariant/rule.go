@@ -126,7 +126,8 @@ func Compare(pairs ...Pair) []Violation {
 	return append(all, fleet(views)...)
 }
 
-// Fleet returns only the violations over all pairs together.
+// Fleet returns only the violations over all pairs together. Pages may be
+// Reduced. Of several pairs of one node the first counts.
 func Fleet(pairs ...Pair) []Violation { return fleet(viewsOf(pairs)) }
 
 // Watch checks one page of an exporter after the other. The zero Watch has no

@@ -197,7 +197,8 @@ type Allocation struct {
 	ShareID string `json:"shareId,omitempty"`
 }
 
-// Account is the totals while the device was held with one attribution.
+// Account is the totals while the device was held with one attribution. Totals
+// under shared are the device's own and are not added up.
 type Account struct {
 	Attribution    string   `json:"attribution"`
 	Busy           *float64 `json:"busySeconds,omitempty"`

@@ -10,7 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// ClusterView is a cluster at one time.
+// ClusterView is a cluster at one time. What is unknown is nil, empty or the
+// zero time, never a number.
 type ClusterView struct {
 	Version string    // of the exporter
 	At      time.Time // time of the view
@@ -198,7 +199,8 @@ func (w *PendingRef) gated() bool { return w.Reason == gatedReason }
 // gatedItems.
 const gatedReason = "scheduling_gated"
 
-// because returns a sentence with the reason of the pending reference.
+// because returns a sentence with the reason of the pending reference. Reasons
+// that depend on devices are unknown without their sources.
 func (w PendingRef) because(unread []Source) string {
 	switch {
 	case w.Reason == "unknown" && len(unread) > 0:

@@ -191,7 +191,7 @@ type ClaimsAnswer struct {
 	ProcessAttribution string `json:"processAttribution,omitempty"`
 
 	// Devices counts the devices of the node, whatever namespaces the query
-	// names.
+	// names. Documents of older agents have none.
 	Devices *DeviceCount `json:"deviceCount,omitempty"`
 	Claims  []Claim      `json:"claims"`
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// View is a node at one time.
+// View is a node at one time. What is unknown is nil, empty or the zero time,
+// never a number. The JSON names of claims are those of docs/api.md.
 type View struct {
 	Node      string
 	Version   string    // of the exporter
@@ -222,7 +223,9 @@ func (d Device) Title() string {
 	}
 }
 
-// name returns the device's published name.
+// name returns the device's published name. NVIDIA's driver publishes no GPU in
+// MIG mode, but its MIG devices, whose names begin with the GPU's: gpu-5 of
+// gpu-5-mig-1g10gb-19-6. If all of them agree, that is the GPU's name.
 func (d Device) name() DeviceName {
 	if d.Published.Device != "" || len(d.Partitions) == 0 {
 		return d.Published

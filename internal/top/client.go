@@ -193,7 +193,8 @@ func (r request) get(ctx context.Context, address *url.URL, noAddress string) ([
 	return body, response.Header, nil
 }
 
-// explained returns a short text for a network error.
+// explained returns a short text for a network error. Addresses, which may
+// contain a password, are left out.
 func explained(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("%w (%s)", errTimeout, timeout)

@@ -46,7 +46,8 @@ func AgentClient(file string) (*http.Client, error) {
 	return client, nil
 }
 
-// ProxyClient connects to the API server with the user's credentials.
+// ProxyClient connects to the API server with the user's credentials. It
+// returns the server's address as well.
 func ProxyClient(connection *rest.Config) (*http.Client, *url.URL, error) {
 	shared, err := rest.HTTPClientFor(connection)
 	if err != nil {

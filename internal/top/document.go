@@ -10,7 +10,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
 )
 
-// document is the JSON document of one reading.
+// document is the JSON document of one reading. docs/top.md describes it; its
+// names do not change within v1.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	At         time.Time       `json:"at"`

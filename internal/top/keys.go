@@ -112,6 +112,7 @@ func sequence(bytes []byte) (Keystroke, int, bool) {
 }
 
 // sequenceName identifies a key by the final byte, and by the number before ~.
+// Modifiers, which follow a semicolon, are ignored.
 func sequenceName(parameters string, final byte) (KeyName, bool) {
 	number, _, _ := strings.Cut(parameters, ";")
 	names := map[string]KeyName{

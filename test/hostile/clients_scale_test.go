@@ -15,8 +15,8 @@ import (
 )
 
 // TestClientsAtScale runs the demo of a program, which DRA_EXPORTER names, and
-// reports the times of scrapes and the memory beside all kinds of hostile
-// clients at once; docs/benchmarks.md says how.
+// reports the times of scrapes and the memory with all kinds of hostile clients
+// at once; see docs/benchmarks.md.
 func TestClientsAtScale(t *testing.T) {
 	program := os.Getenv("DRA_EXPORTER")
 	if program == "" {

@@ -108,8 +108,8 @@ func clientsServe(t *testing.T, configuration string) *clientsServer {
 	return s
 }
 
-// clientsPage is larger than what the kernel takes of an answer that nobody
-// reads.
+// clientsPage is larger than the kernel's buffers for an answer that is not
+// read.
 func clientsPage(w http.ResponseWriter, _ *http.Request) {
 	line := bytes.Repeat([]byte("a large page "), 1000)
 	for range 300 {
@@ -165,7 +165,8 @@ func (s *clientsServer) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// ask is the status of an answer that was read to its end, and how long it took.
+// ask returns the status of an answer that was read to its end, and its
+// duration.
 func (s *clientsServer) ask(client *http.Client, path, password string) (status int, took time.Duration, err error) {
 	begun := time.Now()
 	request, err := http.NewRequest(http.MethodGet, s.url(path), http.NoBody)
@@ -184,8 +185,8 @@ func (s *clientsServer) ask(client *http.Client, path, password string) (status 
 	return response.StatusCode, time.Since(begun), err
 }
 
-// scrape asks n times and demands a whole page each time. It returns the
-// longest time and that of the 99th percentile.
+// scrape makes n scrapes, each of which must return a whole page. It returns
+// the longest duration and the 99th percentile.
 func (s *clientsServer) scrape(t *testing.T, client *http.Client, password string, n int) {
 	t.Helper()
 	var times []time.Duration
@@ -223,8 +224,8 @@ func (s *clientsServer) attack(t *testing.T, n int, one func(context.Context)) (
 	return stop
 }
 
-// clientsElsewhere is another address than that of those who mean well, where
-// the system has one.
+// clientsElsewhere returns a dialer of another address than that of legitimate
+// clients, if the system has one.
 func clientsElsewhere() *net.Dialer {
 	dialer := &net.Dialer{}
 	if runtime.GOOS == "linux" {
@@ -260,7 +261,7 @@ func clientsHang(ctx context.Context, connection net.Conn) {
 	}
 }
 
-// neverReads asks for a page by HTTP/1 and reads nothing of it.
+// neverReads requests a page by HTTP/1 and reads nothing of it.
 func (s *clientsServer) neverReads(path string, waiting *atomic.Int64) func(context.Context) {
 	return func(ctx context.Context) {
 		connection, err := s.dial(ctx)
@@ -275,8 +276,7 @@ func (s *clientsServer) neverReads(path string, waiting *atomic.Int64) func(cont
 	}
 }
 
-// windowOfNothing asks for pages by HTTP/2 and lets the server send nothing of
-// them.
+// windowOfNothing requests pages by HTTP/2 with a flow-control window of 0.
 func (s *clientsServer) windowOfNothing(path string, streams int, waiting *atomic.Int64) func(context.Context) {
 	return func(ctx context.Context) {
 		connection, err := (&tls.Dialer{NetDialer: clientsElsewhere(), Config: &tls.Config{RootCAs: s.pool, NextProtos: []string{"h2"}}}).DialContext(ctx, "tcp", s.address)
@@ -388,7 +388,7 @@ func (a *clientsAnswers) of(status int) int {
 	return a.byStatus[status]
 }
 
-// clientsWait waits until enough attackers hold what they came for.
+// clientsWait waits until enough attackers have their connections.
 func clientsWait(t *testing.T, enough func() bool) {
 	t.Helper()
 	for begun := time.Now(); !enough(); time.Sleep(10 * time.Millisecond) {
@@ -403,8 +403,8 @@ const (
 	clientsUsers = clientsTLS + "basic_auth_users: {prometheus: HASH}\n"
 )
 
-// Clients that ask for pages and take nothing of them keep nobody from a scrape,
-// and nobody from a page.
+// Clients that request pages and read nothing do not prevent scrapes or pages
+// of others.
 func TestClientsThatNeverRead(t *testing.T) {
 	for name, configuration := range map[string]string{"HTTP/1 and a large page": "", "HTTP/2 and a window of nothing": clientsTLS} {
 		t.Run(name, func(t *testing.T) {

@@ -485,7 +485,7 @@ func collectorHTTPAnswers(t *testing.T, huge []byte) map[string]func(net.Conn) {
 	}
 }
 
-// collectorGRPC speaks HTTP/2 frame by frame and answers each stream.
+// collectorGRPC serves HTTP/2 frame by frame and answers each stream.
 func collectorGRPC(connection net.Conn, answer func(c *collectorStream)) {
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(connection, preface); err != nil {
@@ -532,7 +532,7 @@ type collectorConnection struct {
 	reset  map[uint32]bool // streams that the client has left
 }
 
-// write writes while nobody else does, and reports whether that went well.
+// write writes under a lock, and reports whether it succeeded.
 func (c *collectorConnection) write(write func(*http2.Framer) error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

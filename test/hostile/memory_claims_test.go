@@ -158,7 +158,7 @@ func TestPagesOfLargeObjects(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case path != memoryClaims || asked == 1: // whether claims are served is asked with one
+			case path != memoryClaims || asked == 1: // discovery requests a single claim
 			case bytes > 8<<20:
 				long++
 			default:
@@ -189,7 +189,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
 	kept.Claim("tenant", "ordinary", ordinary)
-	judge := diagnosis.New(diagnosis.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
+	diagnoser := diagnosis.New(diagnosis.Options{Inventory: kept, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 0.25})
 	for claim, want := range map[string]struct {
 		reason  dra.PendingReason
 		message string
@@ -197,7 +197,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 		"claim-" + memoryNumber(7): {dra.ReasonUndetermined, "cannot be diagnosed: one of its selectors has "},
 		"ordinary":                 {dra.ReasonInsufficient, "request main"},
 	} {
-		verdicts := judge.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Asked: []dra.Asked{{PodClaim: "gpu", Claim: claim}}})
+		verdicts := diagnoser.Explain(t.Context(), dra.Question{Pod: dra.PodRef{Namespace: "tenant", Name: "pod"}, Asked: []dra.Asked{{PodClaim: "gpu", Claim: claim}}})
 		if len(verdicts) != 1 || verdicts[0].Reason != want.reason || !strings.Contains(verdicts[0].Message, want.message) {
 			t.Errorf("%s: %+v", claim, verdicts)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // TestMemoryAtScale runs a program, which DRA_EXPORTER names, against many
-// large claims, and reports what it takes; docs/benchmarks.md says how.
+// large claims, and reports the memory used; see docs/benchmarks.md.
 func TestMemoryAtScale(t *testing.T) {
 	program := os.Getenv("DRA_EXPORTER")
 	if program == "" {

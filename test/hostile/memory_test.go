@@ -24,8 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memoryMark stands for the number of an object within its bytes: all objects
-// of a collection have as many bytes, so that one can be made of another.
+// memoryMark is the placeholder of an object's number in its bytes: all objects
+// of a collection have the same length, so that one can be derived from
+// another.
 const memoryMark = "0000000"
 
 // memoryNumber is a number as long as the mark.
@@ -98,7 +99,7 @@ type memoryObject interface {
 	Marshal() ([]byte, error)
 }
 
-// add makes a collection of so many objects, before anybody asks.
+// add makes a collection of this many objects, before the first request.
 func (s *memoryServer) add(t *testing.T, path string, object memoryObject, count int) {
 	t.Helper()
 	kind := s.kinds[path]
@@ -222,8 +223,8 @@ func memoryField(number, length int) []byte {
 	return binary.AppendUvarint([]byte{byte(number<<3 | 2)}, uint64(length))
 }
 
-// memoryClaim asks for devices by selectors of so many bytes in all, no two
-// claims by the same.
+// memoryClaim returns a claim with selectors of this many bytes in all,
+// different for each claim.
 func memoryClaim(size int) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "tenant", Name: "claim-" + memoryMark, UID: types.UID("claim-uid-" + memoryMark), ResourceVersion: "1",
@@ -299,7 +300,7 @@ func memoryRequests(size int) []resourcev1.DeviceRequest {
 	return requests
 }
 
-// memoryPod waits for the claim of its number.
+// memoryPod returns a pod that is pending for the claim of its number.
 func memoryPod() *corev1.Pod {
 	claim := "claim-" + memoryMark
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -89,8 +89,8 @@ func serversUntil(t *testing.T, n *apiserver.Node, what string, is func(apiserve
 }
 
 // A watch whose events come in any order, of objects that never were, and that
-// never has a bookmark is followed as it comes; the next list puts right what it
-// told wrongly.
+// never has a bookmark is applied as it arrives; the next list corrects its
+// errors.
 func TestServersWatchInNoOrder(t *testing.T) {
 	truth := corev1.PodList{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "100"},

@@ -64,13 +64,13 @@ func TestSoak(t *testing.T) {
 	s := startSoak(t)
 	for round := range rounds {
 		s.trouble(t, soakTrouble)
-		s.calm(t)
+		s.recover(t)
 		for _, role := range s.roles {
 			role.measure(t, round)
 		}
 	}
 	for _, role := range s.roles {
-		role.judge(t)
+		role.checkTrends(t)
 	}
 }
 
@@ -164,7 +164,7 @@ func startRole(t *testing.T, folder, name, binary string, args ...string) *soake
 			t.Logf("the last lines of the %s role:\n%s", r.name, lastLines(r.log, 30))
 		}
 		r.process.Process.Kill()
-		r.process.Wait() // it was killed, or judge has waited for it
+		r.process.Wait() // it was killed, or checkTrends has waited for it
 	})
 	address := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`)
 	for range 600 {
@@ -280,7 +280,7 @@ func (r *soaked) pester(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// stall opens a connection, says half a request or a whole one, and leaves
+// stall opens a connection, sends half a request or a whole one, and closes it
 // without reading.
 func (r *soaked) stall(random *rand.Rand) {
 	connection, err := net.DialTimeout("tcp", strings.Trim(strings.TrimPrefix(r.url, "http://"), "/"), time.Second)
@@ -293,9 +293,9 @@ func (r *soaked) stall(random *rand.Rand) {
 	time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 }
 
-// calm puts everything right, and waits until all sources are well again and
-// what has ended is forgotten.
-func (s *soak) calm(t *testing.T) {
+// recover ends all faults, and waits until all sources are up and ended objects
+// are removed.
+func (s *soak) recover(t *testing.T) {
 	t.Helper()
 	s.writeDevices(t, "[]")
 	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // calls that hung stay unanswered otherwise
@@ -397,10 +397,10 @@ func field(t *testing.T, status []byte, name string) int {
 	return 0
 }
 
-// judge compares the last third of the measurements with the first, without the
-// round that warmed up, by their medians; and ends the role, which must end well
-// and have had no race.
-func (r *soaked) judge(t *testing.T) {
+// checkTrends compares the last third of the measurements with the first,
+// without the round that warmed up, by their medians; and stops the role, which
+// must exit without an error or a race.
+func (r *soaked) checkTrends(t *testing.T) {
 	t.Helper()
 	measured := r.measured[1:]
 	third := max(1, len(measured)/3)

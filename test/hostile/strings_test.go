@@ -36,8 +36,8 @@ import (
 // value: a series, an element, an attribute, a member of JSON, a field of a log.
 const stringsForged = "forged"
 
-// stringsTexts are what somebody writes where Kubernetes, a driver or a kubelet
-// takes any text.
+// stringsTexts returns texts for fields in which Kubernetes, a driver or a
+// kubelet accepts any text.
 func stringsTexts() map[string]string {
 	return map[string]string{
 		"terminal": "x\x1b]0;owned\a\x1b[2J\u009b31m\b\b\r\x00\x7f\u0085\v\f",
@@ -138,9 +138,9 @@ func (s *stringsScene) file(t *testing.T, name string, document any) string {
 	return path
 }
 
-// stringsObjects have the text wherever the API server admits any, and beyond: a
-// driver's own validation may be missing. Names of what is asked for by its path
-// are good ones.
+// stringsObjects have the text wherever the API server admits any, and beyond:
+// a driver's own validation may be missing. Names that are part of a request's
+// path are valid.
 func stringsObjects(text string) []apiserver.Object {
 	uuid, node, name := "GPU-0"+text, "n", "held"
 	meta := func(name string) metav1.ObjectMeta {
@@ -186,8 +186,8 @@ func stringsPod(text string) kubelets.Pod {
 		Claims:     []kubelets.Claim{{Name: "held", Devices: []kubelets.Device{{Request: "r" + text, Driver: "d" + text, Pool: "p" + text, Name: "gpu-0" + text, CDI: []string{text}}}}}}
 }
 
-// checkMetrics decodes the text and protobuf of both roles: nothing but labels'
-// values is what somebody wrote.
+// checkMetrics decodes the text and protobuf of both roles: foreign texts are
+// only in label values.
 func (s *stringsScene) checkMetrics(t *testing.T) {
 	t.Helper()
 	for _, process := range []*stringsProcess{s.node, s.cluster} {
@@ -304,7 +304,7 @@ func (s *stringsScene) checkCommands(t *testing.T) {
 			}
 		})
 	}
-	// What a person pastes from elsewhere is told back.
+	// Arguments that a user pasted are repeated in messages.
 	pasted := strings.ReplaceAll(s.text, "\x00", "")
 	pasted = pasted[:min(len(pasted), 4000)]
 	for _, command := range [][]string{
@@ -318,7 +318,7 @@ func (s *stringsScene) checkCommands(t *testing.T) {
 	running.Wait()
 }
 
-// run runs a command to its end, which may be a refusal. It says something.
+// run runs a command to its end, which may be a refusal. There must be output.
 func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -370,7 +370,7 @@ func checkStringsShown(t *testing.T, what, text string) {
 	}
 }
 
-// checkStringsLines: no line is somebody's own.
+// checkStringsLines: no line consists of foreign text.
 func checkStringsLines(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.Contains(text, "\n"+stringsForged) {
@@ -481,7 +481,7 @@ func (p *stringsProcess) get(t *testing.T, path, accept string) string {
 	return string(body)
 }
 
-// until waits until the page of metrics has all of these.
+// until waits until the page of metrics has all of these parts.
 func (p *stringsProcess) until(t *testing.T, parts ...string) {
 	t.Helper()
 	var missing []string

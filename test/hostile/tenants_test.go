@@ -73,7 +73,7 @@ func tenantsRequest(name string, count int64, expressions ...string) resourcev1.
 	}}
 }
 
-// claim adds a claim, and a pod of the same name that waits for it.
+// claim adds a claim, and a pod of the same name that is pending for it.
 func (c *tenants) claim(namespace, name string, constraints []resourcev1.DeviceConstraint, requests ...resourcev1.DeviceRequest) {
 	c.inventory.Claim(namespace, name, &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -107,7 +107,7 @@ func (c *tenants) wide(index, requests, selectors int, expression func(int) stri
 }
 
 // search adds a claim for which the allocator has to search exhaustively: it
-// asks for eleven devices of ten groups, no two of one group.
+// requests eleven devices of ten groups, no two of one group.
 func (c *tenants) search(index int) {
 	group := resourcev1.FullyQualifiedName("gpu.example.com/group")
 	c.claim(tenantsHostile, fmt.Sprintf("search-%d", index), []resourcev1.DeviceConstraint{{DistinctAttribute: &group}},
@@ -124,7 +124,7 @@ func (c *tenants) judge(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
 	return diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clk, Log: slog.New(slog.DiscardHandler), Budget: budget})
 }
 
-// tenantsRunning has the judge run until the test ends.
+// tenantsRunning runs the Diagnoser until the test ends.
 func tenantsRunning(t *testing.T, j *diagnosis.Diagnoser) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -186,8 +186,9 @@ func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 			if v.Reason != dra.ReasonFragmented {
 				t.Errorf("%s: %s", v.Reason, v.Message)
 			}
-			// A turn is 100 ms; what is asked is looked at every 250 ms; a piece of
-			// work takes up to 250 ms, and many times that under the race detector.
+			// A turn is 100 ms; new questions are read every 250 ms; a piece of
+			// work takes up to 250 ms, and many times that under the race
+			// detector.
 			if cost := tenantsCost(j, tenantsHostile) - before; cost > 5*time.Second {
 				t.Errorf("the hostile namespace was given %v of work before the other had its diagnosis", cost)
 			}

@@ -1,6 +1,6 @@
-// Package stubs makes imitated vendor libraries for tests: libnvidia-ml.so.1
+// Package stubs builds stubs of vendor libraries for tests: libnvidia-ml.so.1
 // and libdcgm.so.4 in C, over the real headers, and a host engine, so that the
-// real bindings run without hardware. All of them tell of the same scripted
+// real bindings run without hardware. All of them report the same scripted
 // GPUs, those of a Node. It is for Linux, and needs gcc.
 package stubs
 
@@ -57,7 +57,7 @@ const (
 	dcgmHeaders = "github.com/NVIDIA/go-dcgm"
 )
 
-// artifacts is what is built. $NVML and $DCGM stand for the folders of the
+// artifacts returns what is built. $NVML and $DCGM are the directories of the
 // vendor's headers.
 func artifacts() []artifact {
 	shared := func(soname string) []string {

@@ -23,8 +23,8 @@ import (
 // and it keeps one connection in package-level state.
 const childVariable = "DRA_STUB_DCGM_CHILD"
 
-// inChild runs a test again in a process of its own that finds the stub
-// libdcgm.so.4, and tells whether this is that process.
+// inChild runs a test again in a separate process that finds the stub
+// libdcgm.so.4, and reports whether this is that process.
 func inChild(t *testing.T) (libraries stubs.Libraries, child bool) {
 	t.Helper()
 	libraries = stubs.Build(t)
@@ -73,7 +73,7 @@ func connect(address string) error {
 	return err
 }
 
-// eventually waits until a condition holds; how long it takes is not judged.
+// eventually waits until a condition holds, however long it takes.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -123,7 +123,7 @@ func latest(t *testing.T, entity dcgm.GroupEntityPair, field dcgm.Short) dcgm.Fi
 	return values[0]
 }
 
-// What DCGM tells where there is no value: these, or a little more.
+// What DCGM returns if there is no value: these, or a little more.
 const (
 	integerBlank = dcgm.DCGM_FT_INT64_BLANK
 	doubleBlank  = 140737488355328.0
@@ -154,7 +154,7 @@ func expect(t *testing.T, entity dcgm.GroupEntityPair, field dcgm.Short, want st
 	}
 }
 
-// TestDCGMValues asks embedded and remote engines for the same values, in the
+// TestDCGMValues reads the same values from embedded and remote engines, in the
 // units of the real library.
 func TestDCGMValues(t *testing.T) {
 	for name, address := range map[string]string{"embedded": "", "tcp": "127.0.0.1:0", "unix": "unix://"} {
@@ -198,7 +198,7 @@ func TestDCGMValues(t *testing.T) {
 				expect(t, gpu(1), field, want)
 			}
 			expect(t, gpu(0), 155, "70.5")
-			expect(t, gpu(1), 151, "status -16")  // nobody watches it
+			expect(t, gpu(1), 151, "status -16")  // not watched
 			expect(t, gpu(1), 9999, "status -13") // there is none
 			if value := latest(t, gpu(1), 151); value.FieldType != dcgm.DCGM_FT_INT64 || value.Int64() != 0 || value.TS != 0 {
 				t.Errorf("what is wrong is told as %+v, want an integer of zero without a time", value.FieldType)
@@ -258,8 +258,8 @@ func TestDCGMFollowsTheScript(t *testing.T) {
 	becomes(150, "44")
 }
 
-// TestDCGMRates: what the real library tells as averages is one here, and
-// blank before there are two samples.
+// TestDCGMRates: values that are averages in the real library are averages
+// here, and blank before there are two samples.
 func TestDCGMRates(t *testing.T) {
 	if _, child := inChild(t); !child {
 		return
@@ -362,8 +362,8 @@ func TestDCGMPartitions(t *testing.T) {
 	expect(t, gpu(1), 230, "status -14")
 	expect(t, instance.Entity, 230, "status -14")
 
-	// Ids are places in a list: the first goes, the second takes its id, and
-	// nothing that was sampled of the first is told of the second.
+	// Ids are places in a list: the first goes, the second takes its id, and no
+	// sample of the first is returned for the second.
 	if left := found[fmt.Sprintf("1/%d/%d", small, ci)]; left.Entity.EntityId != compute.Entity.EntityId+1 {
 		t.Fatalf("the small compute instance is %+v, the large one %+v", left.Entity, compute.Entity)
 	}
@@ -380,8 +380,8 @@ func TestDCGMPartitions(t *testing.T) {
 	eventually(t, "nothing of an entity that is gone", func() bool { return spell(latest(t, compute.Entity, 250)) == "status -14" })
 }
 
-// TestDCGMXID: an error is a sample of the moment it was heard of, and only of
-// a GPU that is watched.
+// TestDCGMXID: an error is a sample at the time of its report, and only of a
+// GPU that is watched.
 func TestDCGMXID(t *testing.T) {
 	if _, child := inChild(t); !child {
 		return
@@ -582,7 +582,7 @@ func TestDCGMRefusals(t *testing.T) {
 	}(), "Max limit")
 }
 
-// TestDCGMFaults: functions fail, and hang, as they are told.
+// TestDCGMFaults: functions fail, and hang, as scripted.
 func TestDCGMFaults(t *testing.T) {
 	libraries, child := inChild(t)
 	if !child {

@@ -33,7 +33,7 @@ func listen(t *testing.T, library nvml.Interface, devices ...nvml.Device) nvml.E
 // A wait that is under way ends when an Xid happens, and not by its timeout.
 func TestXIDEndsWait(t *testing.T) {
 	n := NewNode(t, 2)
-	n.XID(1, 13) // nobody listens yet
+	n.XID(1, 13) // no event set yet
 	library := open(t, n)
 	device := gpu(t, library, 1)
 	set := listen(t, library, device)
@@ -46,7 +46,7 @@ func TestXIDEndsWait(t *testing.T) {
 		event, ret := set.Wait(10 * 60 * 1000)
 		heard <- answer{event, ret}
 	}()
-	n.XID(0, 31) // of a GPU that nobody listens to
+	n.XID(0, 31) // of a GPU without an event set
 	n.XID(1, 79)
 	select {
 	case a := <-heard:

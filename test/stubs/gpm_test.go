@@ -9,7 +9,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// metrics takes two samples and returns what lies between them.
+// metrics takes two samples and returns the metrics between them.
 func metrics(t *testing.T, library nvml.Interface, sample func(nvml.GpmSample) nvml.Return, ids ...nvml.GpmMetricId) string {
 	t.Helper()
 	get := nvml.GpmMetricsGetType{NumMetrics: uint32(len(ids))}

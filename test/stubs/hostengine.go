@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// HostEngine is a process of the stub host engine, which tells of a Node's
-// GPUs over a real socket to clients of the stub libdcgm.so.4. It ends with the
-// test, or with the test's process. Its methods are for one goroutine.
+// HostEngine is a process of the stub host engine, which serves a Node's GPUs
+// over a real socket to clients of the stub libdcgm.so.4. It ends with the
+// test, or with the test's process. Its methods are not safe for concurrent
+// use.
 type HostEngine struct {
 	// Address is where it listens: host:port or unix:///path. It stays the
 	// same over restarts.
@@ -55,7 +56,7 @@ func (n *Node) StartHostEngine(t testing.TB, libraries Libraries, address string
 	return engine
 }
 
-// start starts the process and takes the address that it says it listens at.
+// start starts the process and reads the address on which it listens.
 func (h *HostEngine) start() {
 	h.t.Helper()
 	var complaint bytes.Buffer
@@ -82,8 +83,8 @@ func (h *HostEngine) start() {
 	h.Address, h.command, h.parent = listening, command, input
 }
 
-// Kill ends the engine as a crash would, at once and without a word to its
-// clients. An engine that is not running stays so.
+// Kill ends the engine as a crash would, at once and without a message to its
+// clients. It does nothing if the engine is not running.
 func (h *HostEngine) Kill() {
 	if h.command == nil {
 		return
@@ -94,16 +95,16 @@ func (h *HostEngine) Kill() {
 	h.command = nil
 }
 
-// Restart starts the engine again at the same address, killing it before if
-// it runs. The new one knows nothing of the old one's clients.
+// Restart starts the engine again at the same address, killing it before if it
+// runs. The new one does not know the old one's clients.
 func (h *HostEngine) Restart() {
 	h.t.Helper()
 	h.Kill()
 	h.start()
 }
 
-// Pause stops the engine's process where it is, and returns when it stands:
-// clients that ask wait.
+// Pause stops the engine's process, and returns when it is stopped: requests of
+// clients wait.
 func (h *HostEngine) Pause() {
 	h.t.Helper()
 	h.signal(syscall.SIGSTOP)
@@ -112,7 +113,7 @@ func (h *HostEngine) Pause() {
 	}
 }
 
-// stopped says whether all threads of the process stand still.
+// stopped reports whether all threads of the process are stopped.
 func (h *HostEngine) stopped() bool {
 	h.t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", h.command.Process.Pid))
@@ -140,7 +141,7 @@ func (h *HostEngine) signal(signal syscall.Signal) {
 	}
 }
 
-// Inspect asks the engine what it holds.
+// Inspect returns what the engine holds.
 func (h *HostEngine) Inspect() Inspection {
 	h.t.Helper()
 	counts, err := h.inspect()
@@ -157,8 +158,8 @@ func (h *HostEngine) Inspect() Inspection {
 	}
 }
 
-// inspect speaks the stub's protocol (dcgm/wire.h): a length and a code, then
-// so many bytes. The call to inspect is number 0 and has no arguments.
+// inspect uses the stub's protocol (dcgm/wire.h): a length and a code, then so
+// many bytes. The call to inspect is number 0 and has no arguments.
 func (h *HostEngine) inspect() (counts [6]uint32, err error) {
 	connection, err := h.dial()
 	if err != nil {

@@ -225,7 +225,7 @@ func profilesOf(t *testing.T, device nvml.Device) string {
 	return strings.Join(found, " ")
 }
 
-// What is scripted is what the library says, in NVML's units.
+// The library returns the scripted values, in NVML's units.
 func TestScriptedValues(t *testing.T) {
 	n := NewNode(t, 2)
 	device := gpu(t, open(t, n), 1)
@@ -300,8 +300,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// field asks for one field value, which must be there, and returns it as a
-// whole number.
+// field reads one field value, which must exist, and returns it as a whole
+// number.
 func field(t *testing.T, device nvml.Device, id, scope uint32) uint64 {
 	t.Helper()
 	value := ask(t, device, id, scope)

@@ -13,7 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// migDevices are the MIG devices of a GPU as the library tells of them.
+// migDevices returns the MIG devices of a GPU as the library reports them.
 func migDevices(t *testing.T, device nvml.Device) (found []nvml.Device, text []string) {
 	t.Helper()
 	most, ret := device.GetMaxMigDeviceCount()
@@ -175,7 +175,8 @@ func TestAddCompute(t *testing.T) {
 	}
 }
 
-// What one process creates as a driver does, another one sees.
+// MIG devices that one process creates, as a driver does, are visible in
+// another.
 func TestMIGAcrossProcesses(t *testing.T) {
 	n := NewNode(t, 2)
 	library := open(t, n)

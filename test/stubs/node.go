@@ -46,8 +46,8 @@ func NewNode(t testing.TB, gpus int) *Node {
 	return n
 }
 
-// Env is what tells the stub libraries of the node, for a process's
-// environment.
+// Env returns the environment variables by which the stub libraries find the
+// node.
 func (n *Node) Env() []string { return []string{"DRA_STUB_HARDWARE=" + n.Dir} }
 
 // Set scripts a value of a GPU: a number, a counter "start+rate/s", a text,
@@ -132,15 +132,15 @@ func (n *Node) XIDOn(gpu, gi, ci, code int) {
 	}
 }
 
-// Live is what a process has open of libnvidia-ml.
+// Live counts the open objects of libnvidia-ml in a process.
 type Live struct {
 	Sessions   int // initializations without their shutdown
 	EventSets  int
 	GPMSamples int
 }
 
-// Live tells what all processes that are running have open of the stub
-// libnvidia-ml, in sum.
+// Live returns the sum of the open objects of the stub libnvidia-ml in all
+// running processes.
 func (n *Node) Live() Live {
 	n.t.Helper()
 	var sum Live

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ProcessKind is the list in which libnvidia-ml tells of a process.
+// ProcessKind is the list in which libnvidia-ml reports a process.
 type ProcessKind string
 
 // The lists.
@@ -20,15 +20,15 @@ const (
 
 // Process uses a scripted GPU.
 type Process struct {
-	PID         int         // as those who will ask for it have it; a stub leaves out what its own process does not find in /proc
+	PID         int         // in the pid namespace of the readers; a stub leaves out
 	Kind        ProcessKind // empty: Compute
-	Memory      int64       // bytes; negative: the driver does not tell
-	Utilization int         // percent of the time; 0: no sample is told of it
+	Memory      int64       // bytes; negative: not reported
+	Utilization int         // percent of the time; 0: no sample
 }
 
-// SetProcesses says which processes use a GPU from now on, in place of all
-// others: no stub ever sees half of them. One that is in several lists is
-// given once for each. What the GPU as a whole uses and does is set apart.
+// SetProcesses atomically replaces the processes that use a GPU. One that is in
+// several lists is given once for each. What the GPU as a whole uses and does
+// is set apart.
 func (n *Node) SetProcesses(gpu int, processes ...Process) {
 	n.t.Helper()
 	n.lock.Lock()

@@ -53,7 +53,7 @@ func sleeping(t *testing.T) (pid int, end func()) {
 	}
 	end = func() {
 		_ = process.Process.Kill()
-		_ = process.Wait() // says that it was killed
+		_ = process.Wait() // returns that it was killed
 	}
 	t.Cleanup(end)
 	return process.Process.Pid, end
@@ -105,8 +105,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// Nobody sees half of what SetProcesses has said: the first and the last of
-// many processes are always of the same moment.
+// SetProcesses is atomic: the first and the last of many processes are always
+// of the same moment.
 func TestProcessesChangeAtOnce(t *testing.T) {
 	n := NewNode(t, 1)
 	device := gpu(t, open(t, n), 0)
