@@ -54,8 +54,8 @@ func (s *Source) Name() string { return "dcgm" }
 // XIDs returns what has been heard of each device.
 func (s *Source) XIDs() map[string][]device.XID { return s.ear.xids() }
 
-// Heard tells that XIDs has changed.
-func (s *Source) Heard() <-chan struct{} { return s.ear.changed }
+// Changed signals that XIDs has changed.
+func (s *Source) Changed() <-chan struct{} { return s.ear.changed }
 
 var errNotConnected = &source.Failure{
 	Reason: source.ReasonUnavailable,

@@ -56,8 +56,8 @@ func (s *Source) Name() string { return "nvml" }
 // MIG devices that the library named with them.
 func (s *Source) XIDs() map[string][]device.XID { return s.connection.watcher.counts.report() }
 
-// Heard tells that XIDs has changed.
-func (s *Source) Heard() <-chan struct{} { return s.connection.watcher.counts.changed }
+// Changed signals that XIDs has changed.
+func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }
 
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
 // cannot be told are joined into the error beside the readers of the others.

@@ -18,7 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-var _ device.Listener = (*Source)(nil)
+var _ device.EventSource = (*Source)(nil)
 
 // counts are how many XIDs have been heard of each device with any.
 func counts(s *Source) string {
@@ -50,14 +50,14 @@ func TestHearsXIDs(t *testing.T) {
 		for _, r := range readers(t, from) {
 			_, _ = r.Read(t.Context(), device.Fast)
 		}
-		<-from.Heard()
+		<-from.Changed()
 		all := from.XIDs()
 		if _, listening := all["GPU-7"]; len(all) != 9 || listening || all["MIG-GPU-1-1"] == nil {
 			t.Errorf("listens to %v", all)
 		}
 		began := time.Now()
 		board.raise(gpu(s, 3), 79, noInstance, noInstance)
-		<-from.Heard()
+		<-from.Changed()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("heard after %v", took)
 		}
