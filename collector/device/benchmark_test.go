@@ -46,12 +46,12 @@ func BenchmarkRound(b *testing.B) {
 	s := NewSampler(Options{Sources: []Source{from}, Clock: clock.System()})
 	l := s.loops[0]
 	l.tracker = source.NewTracker("fake", discard(), l.now, nil)
-	l.adopt(discovery{readers: from.readers})
+	l.applyDiscovery(discovered{readers: from.readers})
 	b.ReportAllocs()
 	for b.Loop() {
 		l.begin(context.Background())
 		for l.open {
-			l.take(<-l.answers)
+			l.apply(<-l.answers)
 		}
 	}
 	if got := len(s.Latest()); got != 64 {

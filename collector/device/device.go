@@ -3,7 +3,17 @@
 // Kubernetes. Beneath it are the sources, one package each.
 package device
 
-import "github.com/dra-exporter/dra-exporter/collector/clock"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+)
 
 // Device is the identity of one piece of hardware, or of one partition of
 // it. Unknown strings are empty; all strings are valid UTF-8.
@@ -66,4 +76,71 @@ type Sample struct {
 
 	answers quantitySet // what the source has ever read of the device
 	bare    bool        // nothing but the UUID is known: it has not been read yet
+}
+
+// PCIAddress spells a PCI address as the kernel does, 0000:1a:00.0: lower
+// case, a domain of at least four digits. Libraries write longer domains and
+// upper case (00000000:1A:00.0). It is empty for anything else.
+func PCIAddress(spelled string) string {
+	domain, rest, _ := strings.Cut(spelled, ":")
+	bus, rest, _ := strings.Cut(rest, ":")
+	slot, function, _ := strings.Cut(rest, ".")
+	var numbers [4]uint64
+	for i, part := range []string{domain, bus, slot, function} {
+		n, err := strconv.ParseUint(part, 16, []int{32, 8, 5, 3}[i])
+		if err != nil {
+			return ""
+		}
+		numbers[i] = n
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%x", numbers[0], numbers[1], numbers[2], numbers[3])
+}
+
+// Process is what one process does on a whole device. Processes of partitions
+// are not told.
+type Process struct {
+	PID         int     // in this program's pid namespace
+	Memory      float64 // device memory that it uses, bytes, or Unknown
+	Utilization float64 // share of time with its work on the device since the list before, 0 to 1, or Unknown
+	Proxied     bool    // it works through a server (MPS), which may be told to do its work
+}
+
+// unite makes one of all entries of a pid, since a process may be in several
+// of a library's lists, and sorts by pid. Of two numbers the larger is kept:
+// each of them is of the whole process, and Unknown is below all others. What
+// is no pid is dropped. The list is used again.
+func unite(processes []Process) []Process {
+	processes = slices.DeleteFunc(processes, func(p Process) bool { return p.PID <= 0 })
+	slices.SortFunc(processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
+	united := processes[:0]
+	for _, p := range processes {
+		p.Memory, p.Utilization = known(p.Memory), known(p.Utilization)
+		last := len(united) - 1
+		if last < 0 || united[last].PID != p.PID {
+			united = append(united, p)
+			continue
+		}
+		one := &united[last]
+		one.Memory = max(one.Memory, p.Memory)
+		one.Utilization = max(one.Utilization, p.Utilization)
+		one.Proxied = one.Proxied || p.Proxied
+	}
+	return united
+}
+
+// known is a number that tells something, or Unknown.
+func known(value float64) float64 {
+	if value >= 0 && !math.IsInf(value, 1) {
+		return value
+	}
+	return Unknown
+}
+
+// XID is one kind of error that NVIDIA's driver reports of a GPU ("Xid"), how
+// often it has been reported since the source began to listen, and when last.
+// The codes are NVIDIA's.
+type XID struct {
+	Code  int
+	Count uint64
+	Last  time.Time
 }

@@ -182,7 +182,7 @@ func (s *sampling) text() string {
 		for _, r := range sample.Readings {
 			fmt.Fprintf(&b, " %s=%g", Specs()[r.Quantity].Name, r.Value)
 		}
-		b.WriteString(heard(sample.XIDs) + "\n")
+		b.WriteString(xidText(sample.XIDs) + "\n")
 	}
 	return b.String()
 }

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,11 +16,11 @@ import (
 // loop takes one source through its rounds. In a round every reader that is
 // free is asked once; the round ends when all have answered, and at the
 // latest when its patience is over. A reader that has not answered by then
-// keeps its seat and is asked no more until its call comes back. What it then
-// says is taken, because nothing newer can be known of it, unless the read
+// stays, and is not read again until its call returns. What it then
+// returns is applied, because nothing newer can be known of it, unless the read
 // began longer ago than the staleness limit.
 //
-// How the source is, is what its readers said last, so that one that always
+// The status of a source is what its readers returned last, so that one that always
 // takes a little longer than a round counts as well. A read that takes twice
 // the patience of a round is overdue: its reader counts as failed until a
 // read of it comes back sooner.
@@ -30,7 +31,7 @@ import (
 //
 // All fields but calls belong to the goroutine of run; calls into the source
 // are made in goroutines of their own, which answer through channels. Only a
-// Listener is asked directly what it has heard, for it never waits.
+// EventSource is called directly, because its methods never wait.
 type loop struct {
 	source   Source
 	now      clock.Clock
@@ -45,31 +46,21 @@ type loop struct {
 
 	ticker  *time.Ticker
 	answers chan answer
-	found   chan discovery
+	found   chan discovered
 	done    chan struct{} // closed when nobody takes answers any more
 	calls   atomic.Int64  // calls into the source that have not come back
 
-	seats      []*seat // sorted by the readers' keys
-	round      uint64  // number of the present or last round
+	readers    []*readerState // sorted by the readers' keys
+	round      uint64         // number of the present or last round
 	open       bool
 	ticks      int  // so far
 	opened     int  // the tick at which the present or last round began
 	pending    int  // readers that have not answered in it
 	answered   bool // a reader has, since the last report
-	discovery  discoveryState
+	discovery  discovery
 	duplicates []string
-	hearing    hearing
-	samples    []Sample // what the last round has found, without what was heard
-}
-
-// answer is what a read came back with, and for which round it was meant.
-type answer struct {
-	seat         *seat
-	round        uint64
-	tier         Tier
-	at           clock.Instant
-	observations []Observation
-	err          error
+	events     events
+	samples    []Sample // what the last round has found, without XIDs
 }
 
 func newLoop(from Source, o Options, publish func([]Sample)) *loop {
@@ -85,10 +76,10 @@ func newLoop(from Source, o Options, publish func([]Sample)) *loop {
 		stale:     StaleAfter(o.Interval),
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
 		answers:   make(chan answer),
-		found:     make(chan discovery),
+		found:     make(chan discovered),
 		done:      make(chan struct{}),
-		discovery: discoveryState{retry: backoff{first: o.Interval, most: o.SlowInterval}},
-		hearing:   newHearing(from),
+		discovery: discovery{retry: backoff{first: o.Interval, most: o.SlowInterval}},
+		events:    newEvents(from),
 	}
 	if o.Optional[from.Name()] {
 		l.tracker.Optional()
@@ -109,12 +100,12 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.ticker.C:
 			l.tick(ctx)
 		case a := <-l.answers:
-			l.take(a)
-		case <-l.hearing.heard():
-			l.tell()
+			l.apply(a)
+		case <-l.events.changed():
+			l.publishSamples()
 		case d := <-l.found:
-			l.adopt(d)
-			if !l.open && l.unread() {
+			l.applyDiscovery(d)
+			if !l.open && l.unreadReader() {
 				l.ticker.Reset(l.interval)
 				l.begin(ctx)
 			}
@@ -137,29 +128,29 @@ func (l *loop) tick(ctx context.Context) {
 
 // begin opens a round: it asks every reader that is free.
 func (l *loop) begin(ctx context.Context) {
-	if len(l.seats) == 0 {
+	if len(l.readers) == 0 {
 		l.samples = nil
-		l.tell()
+		l.publishSamples()
 		return
 	}
 	l.round++
 	l.open, l.opened, l.pending = true, l.ticks, 0
 	now := l.now()
-	for _, s := range l.seats {
-		if s.busy() || s.gone {
+	for _, s := range l.readers {
+		if s.busy() || s.removed {
 			continue
 		}
 		l.pending++
 		s.tick = l.ticks
-		l.ask(ctx, s, s.ask(l.round, now, l.slow))
+		l.start(ctx, s, s.start(l.round, now, l.slow))
 	}
 	if l.pending == 0 {
 		l.finish()
 	}
 }
 
-// ask starts one read. Its context ends when its answer is of no use any more.
-func (l *loop) ask(ctx context.Context, s *seat, tier Tier) {
+// start starts one read. Its context ends when its answer is of no use any more.
+func (l *loop) start(ctx context.Context, s *readerState, tier Tier) {
 	began, round := s.began, l.round
 	l.calls.Add(1)
 	go func() {
@@ -176,18 +167,18 @@ func (l *loop) ask(ctx context.Context, s *seat, tier Tier) {
 	}()
 }
 
-// take receives an answer, and drops it where it comes too late to be of use.
-func (l *loop) take(a answer) {
-	s, overdue := a.seat, l.overdue(a.seat)
+// apply applies an answer, and drops it where it comes too late to be of use.
+func (l *loop) apply(a answer) {
+	s, overdue := a.state, l.overdue(a.state)
 	inTime := l.open && a.round == l.round
-	s.asked, l.answered = 0, true
+	s.round, l.answered = 0, true
 	switch {
-	case s.gone:
-		l.dismiss(s)
+	case s.removed:
+		l.readers = slices.DeleteFunc(l.readers, func(r *readerState) bool { return r == s })
 	case a.at.Since(s.began) > l.stale:
 		s.drop(a, l.tooLate())
 	default:
-		s.take(a)
+		s.apply(a)
 		if overdue {
 			s.fail(a.tier, l.tooLate())
 		}
@@ -203,9 +194,9 @@ func (l *loop) take(a answer) {
 	}
 }
 
-// overdue reports whether the reader of a seat takes so long for a read that
+// overdue reports whether a reader takes so long for a read that
 // it counts as failed.
-func (l *loop) overdue(s *seat) bool {
+func (l *loop) overdue(s *readerState) bool {
 	return s.busy() && l.ticks-s.tick >= 2*l.patience
 }
 
@@ -215,45 +206,153 @@ func (l *loop) finish() {
 	l.conclude()
 }
 
-// conclude says how the source is and publishes what is known.
+// conclude reports the status of the source and publishes the samples.
 func (l *loop) conclude() {
 	var samples []Sample
-	for _, s := range l.seats {
-		if !s.gone {
+	for _, s := range l.readers {
+		if !s.removed {
 			samples = s.appendSamples(samples, l.source.Name(), l.now(), 3*l.slow)
 		}
 	}
 	l.samples, l.duplicates = Merge([][]Sample{samples}, 0)
 	l.report()
-	l.noteHang()
-	l.tell()
+	l.reportHang()
+	l.publishSamples()
 }
 
-// tell publishes what the last round has found, with what has been heard up
-// to now. It is also called between rounds, and while readers hang: then
-// nothing but what was heard is new.
-func (l *loop) tell() {
-	l.publish(l.hearing.attach(l.samples, l.seats, l.source.Name()))
+// publishSamples publishes what the last round has found, with the XIDs reported
+// up to now. It is also called between rounds, and while readers hang: then only
+// the XIDs are new.
+func (l *loop) publishSamples() {
+	l.publish(l.events.attach(l.samples, l.readers, l.source.Name()))
 }
 
-// unread reports whether a reader has never been asked.
-func (l *loop) unread() bool {
-	return slices.ContainsFunc(l.seats, func(s *seat) bool { return s.began.IsZero() })
+// unreadReader reports whether a reader has never been asked.
+func (l *loop) unreadReader() bool {
+	return slices.ContainsFunc(l.readers, func(s *readerState) bool { return s.began.IsZero() })
 }
 
-// dismiss takes away the seat of a reader whose hardware is gone.
-func (l *loop) dismiss(gone *seat) {
-	l.seats = slices.DeleteFunc(l.seats, func(s *seat) bool { return s == gone })
-}
-
-// sit gives a newly found reader its seat.
-func (l *loop) sit(reader Reader) {
-	l.seats = append(l.seats, &seat{
+// addReader adds a reader unless it is known; a known one is not removed any
+// more.
+func (l *loop) addReader(reader Reader) {
+	at, known := slices.BinarySearchFunc(l.readers, reader.Key(), func(s *readerState, key string) int {
+		return strings.Compare(s.key, key)
+	})
+	if known {
+		l.readers[at].removed = false
+		return
+	}
+	l.readers = slices.Insert(l.readers, at, &readerState{
 		key:    reader.Key(),
 		reader: reader,
 		retry:  backoff{first: 2 * l.interval, most: l.slow},
 	})
-	slices.SortFunc(l.seats, func(a, b *seat) int { return strings.Compare(a.key, b.key) })
+}
+
+// discoverWhenDue looks for devices at each slow tier and after failures, and
+// notices when the last discovery has not returned.
+func (l *loop) discoverWhenDue(ctx context.Context) {
+	d, now := &l.discovery, l.now()
+	switch {
+	case d.expire(now):
+		if len(l.readers) == 0 {
+			l.tracker.Report(d.err)
+		}
+		l.reportHang()
+	case !d.running && now.Elapsed >= d.due:
+		l.discover(ctx)
+	}
+}
+
+// discover asks the source for its readers, in a goroutine of its own.
+func (l *loop) discover(ctx context.Context) {
+	l.discovery.start(l.now(), l.slow)
+	l.calls.Add(1)
+	go func() {
+		readers, err := l.source.Readers(ctx)
+		l.calls.Add(-1)
+		select {
+		case l.found <- discovered{readers, err}:
+		case <-l.done:
+		}
+	}()
+}
+
+// applyDiscovery adds the readers that are new and, if the discovery succeeded,
+// removes those that are gone. One that hangs stays, without its devices, until
+// its read returns.
+func (l *loop) applyDiscovery(found discovered) {
+	d := &l.discovery
+	d.finish(l.now(), found.err)
+	current := make(map[string]bool, len(found.readers))
+	for _, reader := range found.readers {
+		current[reader.Key()] = true
+		l.addReader(reader)
+	}
+	if found.err == nil {
+		l.readers = slices.DeleteFunc(l.readers, func(s *readerState) bool {
+			if current[s.key] {
+				return false
+			}
+			s.removed, s.devices = true, nil
+			return !s.busy()
+		})
+	}
+	l.reportHang()
+	if len(l.readers) == 0 {
+		d.roundSucceeded()
+		l.tracker.Report(d.err)
+	}
+}
+
+// reportHang tells the tracker since when a call into the source hangs.
+func (l *loop) reportHang() {
+	var since clock.Instant
+	older := func(began clock.Instant) {
+		if since.IsZero() || began.Elapsed < since.Elapsed {
+			since = began
+		}
+	}
+	for _, s := range l.readers {
+		if l.overdue(s) {
+			older(s.began)
+		}
+	}
+	if l.discovery.late {
+		older(l.discovery.began)
+	}
+	l.tracker.Hang(since)
+}
+
+// report reports the status of the source to the tracker: a failure if no
+// reader was useful, an impairment if a part failed, else a success. It reports
+// nothing if nothing has happened since the last report.
+func (l *loop) report() {
+	c := countReaders(l.readers, l.overdue, l.tooLate())
+	if !l.answered && c.overdue == 0 {
+		return
+	}
+	l.answered = false
+	switch {
+	case c.useful == 0 && c.failed == 0:
+		// Nothing is there to be read: the result of the discovery stands.
+	case c.useful == 0:
+		l.tracker.Report(c.failure(source.ReasonTimeout))
+		l.discovery.roundFailed(l.now())
+	default:
+		l.discovery.roundSucceeded()
+		if err := c.impairment(l.duplicates, l.discovery.err); err != nil {
+			l.tracker.Impair(err)
+		} else {
+			l.tracker.Report(nil)
+		}
+	}
+}
+
+// tooLate is what an overdue read failed with.
+func (l *loop) tooLate() error {
+	limit := time.Duration(2*l.patience) * l.interval
+	return &source.Failure{Reason: source.ReasonTimeout, Err: fmt.Errorf("no answer within %s", limit)}
 }
 
 // close waits for the calls that are under way, then closes the source. A

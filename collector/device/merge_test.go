@@ -28,8 +28,8 @@ func partition(uuid string, gpuInstance, computeInstance int) Device {
 	return Device{UUID: uuid, ParentUUID: "GPU-1", GPUInstance: gpuInstance, ComputeInstance: computeInstance}
 }
 
-// hearing79 is a sample of a device that is listened to.
-func hearing79(s Sample, count uint64) Sample {
+// xid79 is a sample of a device that is watched.
+func xid79(s Sample, count uint64) Sample {
 	s.XIDs = []XID{}
 	if count > 0 {
 		s.XIDs = append(s.XIDs, XID{Code: 79, Count: count})
@@ -37,7 +37,7 @@ func hearing79(s Sample, count uint64) Sample {
 	return s
 }
 
-func onlyHeard(s Sample) Sample {
+func onlyXIDs(s Sample) Sample {
 	s.bare = true
 	return s
 }
@@ -262,22 +262,22 @@ func TestMerge(t *testing.T) {
 		"errors are those of the first that listens": {
 			bySource: [][]Sample{
 				{seen("x", Device{UUID: "GPU-1"}, 5)},
-				{hearing79(seen("y", Device{UUID: "GPU-1"}, 0), 2)},
-				{hearing79(seen("z", Device{UUID: "GPU-1"}, 5), 3)},
+				{xid79(seen("y", Device{UUID: "GPU-1"}, 0), 2)},
+				{xid79(seen("z", Device{UUID: "GPU-1"}, 5), 3)},
 			},
 			want: "x GPU-1 at 5s: xid79=2 by y\n",
 		},
-		"nothing heard is something": {
+		"no XIDs are an answer": {
 			bySource: [][]Sample{
-				{hearing79(seen("x", Device{UUID: "GPU-1"}, 5), 0)},
-				{hearing79(seen("y", Device{UUID: "GPU-1"}, 5), 3)},
+				{xid79(seen("x", Device{UUID: "GPU-1"}, 5), 0)},
+				{xid79(seen("y", Device{UUID: "GPU-1"}, 5), 3)},
 			},
 			want: "x GPU-1 at 5s: xids=none\n",
 		},
 		"who has read a device tells its identity, who comes first its errors": {
 			bySource: [][]Sample{
-				{onlyHeard(hearing79(seen("x", unseen("GPU-1"), 0), 1)), onlyHeard(hearing79(seen("x", unseen("GPU-2"), 0), 4))},
-				{hearing79(seen("y", Device{UUID: "GPU-1", Model: "read"}, 5, power(1)), 7)},
+				{onlyXIDs(xid79(seen("x", unseen("GPU-1"), 0), 1)), onlyXIDs(xid79(seen("x", unseen("GPU-2"), 0), 4))},
+				{xid79(seen("y", Device{UUID: "GPU-1", Model: "read"}, 5, power(1)), 7)},
 			},
 			want: `
 				x GPU-2 at 0s: xid79=4
@@ -320,21 +320,21 @@ func written(samples []Sample) string {
 		for _, r := range s.Readings {
 			fmt.Fprintf(&b, " %s=%g", Specs()[r.Quantity].Name, r.Value)
 		}
-		b.WriteString(heard(s.XIDs) + hearer(s) + "\n")
+		b.WriteString(xidText(s.XIDs) + xidSource(s) + "\n")
 	}
 	return b.String()
 }
 
 // hearer names the source of the XIDs where that is not who saw the device.
-func hearer(s Sample) string {
+func xidSource(s Sample) string {
 	if expected := map[bool]string{true: "", false: s.Source}[s.XIDs == nil]; s.XIDSource == expected {
 		return ""
 	}
 	return " by " + s.XIDSource
 }
 
-// heard writes XIDs down with how often each was heard.
-func heard(xids []XID) string {
+// xidText writes XIDs with their counts.
+func xidText(xids []XID) string {
 	if xids != nil && len(xids) == 0 {
 		return " xids=none"
 	}

@@ -1,6 +1,8 @@
 package device
 
-import "context"
+import (
+	"context"
+)
 
 // Reader reads devices that share a fate: one GPU with its partitions, or
 // everything behind one host engine. Read is never called while an earlier
@@ -33,4 +35,18 @@ type Source interface {
 	// Close lets go of what the source holds. It is not called while a
 	// call into the source hangs.
 	Close() error
+}
+
+// EventSource is a Source that reports errors as they happen, however long its
+// reads take. Its methods never wait, and are safe for concurrent use.
+type EventSource interface {
+	// XIDs returns the XIDs of each device that is watched, by its UUID:
+	// sorted by code, and empty, not nil, where there have been none. Counts
+	// never fall while the source lives. A device that ceases to be read,
+	// because it has fallen off the bus, stays known as long as it is reported
+	// here; one that was removed in good order (bound to another driver) should
+	// not be reported. What is returned is shared and must not be changed.
+	XIDs() map[string][]XID
+	// Changed signals that XIDs has changed since the last signal.
+	Changed() <-chan struct{}
 }

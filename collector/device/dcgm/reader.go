@@ -81,18 +81,18 @@ func (s *Source) askOnce(tier device.Tier) error {
 			return err
 		}
 	}
-	s.missed = s.listen()
+	s.missed = s.readXIDs()
 	return nil
 }
 
-// listen learns of new XIDs. Those that came between two reads are asked for
+// readXIDs learns of new XIDs. Those that came between two reads are asked for
 // when the last one is new. The error is that there are too many of them: an
 // engine that does not tell them at all is no less well.
-func (s *Source) listen() error {
+func (s *Source) readXIDs() error {
 	var fresh []value
 	var oldest int64
 	for i := range s.xids {
-		since, is := s.ear.news(&s.xids[i])
+		since, is := s.xidCounts.isNew(&s.xids[i])
 		if !is {
 			continue
 		}
@@ -107,7 +107,7 @@ func (s *Source) listen() error {
 	groups := slices.Concat(s.session.gpuGroups, s.session.instanceGroups)
 	all, err := s.session.xidsSince(groups, s.session.xid.handle, oldest)
 	s.log.report("the XIDs between two reads", err)
-	s.ear.hear(append(all, fresh...))
+	s.xidCounts.record(append(all, fresh...))
 	if source.ReasonOf(err) == source.ReasonResourceExhausted {
 		return err
 	}

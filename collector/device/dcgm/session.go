@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
@@ -162,4 +164,302 @@ func (s *session) formulate() {
 	for _, group := range s.instanceGroups {
 		s.instanceXIDs.add(s.members[group], xids)
 	}
+}
+
+// fieldSet is a field group: those of some fields that the engine knows. One
+// without any has no handle.
+type fieldSet struct {
+	handle dcgm.FieldHandle
+	fields []uint16
+}
+
+// makeFieldSets makes a field group for each set of fields that are sampled
+// together.
+func (s *session) makeFieldSets(b *board) error {
+	plainOf := func(tier uint8) func(row) bool {
+		return func(r row) bool { return uint8(r.tier) == tier && !r.profiling() }
+	}
+	for _, set := range []struct {
+		into   **fieldSet
+		fields []uint16
+	}{
+		{&s.whole[0], b.whole.fields(plainOf(0))},
+		{&s.whole[1], b.whole.fields(plainOf(1))},
+		{&s.partition, b.partition.fields(plainOf(0))},
+		{&s.xid, []uint16{xidError}},
+		{&s.wholeProfiling, b.whole.fields(row.profiling)},
+		{&s.partProfiling, b.partition.fields(row.profiling)},
+	} {
+		made, err := s.makeFieldSet(set.fields)
+		if err != nil {
+			return err
+		}
+		*set.into = made
+	}
+	return nil
+}
+
+// makeFieldSet makes a field group of those of the fields that library and
+// engine know. Which those are, an engine tells by refusing the group.
+func (s *session) makeFieldSet(fields []uint16) (*fieldSet, error) {
+	known := slices.DeleteFunc(slices.Clone(fields), func(field uint16) bool {
+		_, err := dcgm.FieldGetByID(dcgm.Short(field))
+		return err != nil
+	})
+	set, err := s.createFieldSet(known)
+	if err != nil {
+		if known = s.knownOf(known); len(known) == 0 {
+			return nil, err
+		}
+		if set, err = s.createFieldSet(known); err != nil {
+			return nil, err
+		}
+	}
+	for _, field := range fields {
+		if !slices.Contains(known, field) {
+			s.log.unknown(field, s.version)
+		}
+	}
+	return set, nil
+}
+
+func (s *session) createFieldSet(fields []uint16) (*fieldSet, error) {
+	set := &fieldSet{fields: fields}
+	if len(fields) == 0 {
+		return set, nil
+	}
+	shorts := make([]dcgm.Short, len(fields))
+	for i, field := range fields {
+		shorts[i] = dcgm.Short(field)
+	}
+	var err error
+	if set.handle, err = dcgm.FieldGroupCreate(s.unique(), shorts); err != nil {
+		return nil, coded("make a field group", err)
+	}
+	return set, nil
+}
+
+// knownOf finds the fields that the engine knows by halving.
+func (s *session) knownOf(fields []uint16) []uint16 {
+	if len(fields) == 0 {
+		return nil
+	}
+	if set, err := s.createFieldSet(fields); err == nil {
+		_ = dcgm.FieldGroupDestroy(set.handle)
+		return fields
+	}
+	if len(fields) == 1 {
+		return nil
+	}
+	half := len(fields) / 2
+	return append(slices.Clone(s.knownOf(fields[:half])), s.knownOf(fields[half:])...)
+}
+
+// makeGroups makes groups of entities, as few as there can be, each of one
+// model of GPU: profiling refuses a group of several, and what one model lacks
+// is not to be missed of the others.
+func (s *session) makeGroups(entities []entity) (groups []dcgm.GroupHandle, err error) {
+	for _, alike := range s.plan.byModel(entities) {
+		for part := range slices.Chunk(alike, mostEntities) {
+			group, err := dcgm.CreateGroup(s.unique())
+			if err != nil {
+				return groups, coded("make a group", err)
+			}
+			if s.fill(group, part) {
+				groups = append(groups, group)
+			} else {
+				_ = dcgm.DestroyGroup(group)
+			}
+		}
+	}
+	return groups, nil
+}
+
+// fill adds entities to a group and reports whether there is one in it. An
+// engine refuses every GPU that is not well (DcgmGroupInfo::AddEntityToGroup
+// in DCGM's sources), which must not take the others with it.
+func (s *session) fill(group dcgm.GroupHandle, entities []entity) bool {
+	for _, e := range entities {
+		if err := add(group, e); err != nil {
+			if !slices.Contains(s.refused, e) {
+				s.refused, s.refusals = append(s.refused, e), append(s.refusals, err)
+			}
+			continue
+		}
+		s.members[group] = append(s.members[group], e)
+	}
+	return len(s.members[group]) > 0
+}
+
+func add(group dcgm.GroupHandle, e entity) error {
+	pair := theirs(e)
+	if err := dcgm.AddEntityToGroup(group, pair.EntityGroupId, pair.EntityId); err != nil {
+		return coded("watch it", err)
+	}
+	return nil
+}
+
+// checkRefusals fails if the engine took no GPU at all, and not because one is
+// lost, which has to be told of it.
+func (s *session) checkRefusals() error {
+	err := errors.Join(s.refusals...)
+	s.log.report("all GPUs and MIG devices", err)
+	if len(s.gpuGroups) == 0 && !slices.ContainsFunc(s.plan.gpus, s.lost) {
+		return err
+	}
+	return nil
+}
+
+// readmits reports whether the engine would take one now that it has refused.
+func (s *session) readmits() bool {
+	if len(s.refused) == 0 {
+		return false
+	}
+	group, err := dcgm.CreateGroup(s.unique())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dcgm.DestroyGroup(group) }()
+	return slices.ContainsFunc(s.refused, func(e entity) bool { return add(group, e) == nil })
+}
+
+// watchHealth has the engine watch over the health of the GPUs. That adds
+// watches of fields and nothing else: an engine acts upon policies alone, which
+// are set by other requests (DcgmHealthWatch::SetWatches in DCGM's sources).
+func (s *session) watchHealth() error {
+	for _, function := range []string{"dcgmHealthSet", "dcgmHealthCheck"} {
+		if !s.library.has(function) {
+			return errNotThere
+		}
+	}
+	for _, group := range s.gpuGroups {
+		if err := dcgm.HealthSet(group, dcgm.DCGM_HEALTH_WATCH_ALL); err != nil {
+			return coded("watch health", err)
+		}
+	}
+	return nil
+}
+
+// checkHealth is what is amiss with the GPUs by the engine's own judgement. An
+// engine tells most things for as long as they last, and some once, to whoever
+// asks first: what a check has told is taken to last until the next one.
+func (s *session) checkHealth() (incidents []incident, err error) {
+	for _, group := range s.gpuGroups {
+		found, err := s.incidents(group)
+		if err != nil {
+			return nil, err
+		}
+		incidents = append(incidents, found...)
+	}
+	return incidents, nil
+}
+
+// watchProfiling watches the fields of profiling, if they are asked for and
+// nobody else holds the GPUs' counters. An engine refuses all of a watch for
+// one field that a GPU does not have, as an A10 has no FP64 pipe to measure:
+// what it takes is found by halving, once for each plan.
+func (s *session) watchProfiling() {
+	if !s.options.Profiling || s.profiles {
+		return
+	}
+	before := len(s.watches)
+	var refusals []error
+	for _, group := range s.gpuGroups {
+		refusals = append(refusals, s.profile(group, s.wholeProfiling))
+	}
+	for _, group := range s.partitionGroups {
+		refusals = append(refusals, s.profile(group, s.partProfiling))
+	}
+	err := errors.Join(refusals...)
+	taken := inUse(err)
+	s.halved = s.halved || !taken
+	if err != nil && (taken || len(s.watches) == before) {
+		s.endWatches(before)
+		s.profiles = s.try("profiling", err)
+		return
+	}
+	s.profiles = s.try("profiling", nil)
+	s.log.report("every field of profiling", err)
+}
+
+// inUse reports whether an engine refuses a watch because somebody else holds
+// the counters (DCGM_ST_IN_USE). The binding tells its words alone.
+func inUse(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "resource is in use")
+}
+
+// profile watches fields of profiling of a group, or as many of them as the
+// engine takes. The error says which those are not.
+func (s *session) profile(group dcgm.GroupHandle, set *fieldSet) error {
+	err := s.watch([]dcgm.GroupHandle{group}, set, s.options.Interval, 0)
+	switch {
+	case err == nil:
+		s.profiled[group] = append(s.profiled[group], set.fields...)
+		return nil
+	case inUse(err) || s.halved:
+		return err
+	case len(set.fields) == 1:
+		return fmt.Errorf("field %d of %s: %w", set.fields[0], s.plan.models[s.members[group][0]], err)
+	}
+	half := len(set.fields) / 2
+	return errors.Join(s.profileSome(group, set.fields[:half]), s.profileSome(group, set.fields[half:]))
+}
+
+// profileSome is profile for a part of a set, with a field group of its own,
+// of which an engine holds few.
+func (s *session) profileSome(group dcgm.GroupHandle, fields []uint16) error {
+	set, err := s.createFieldSet(fields)
+	if err != nil {
+		return err
+	}
+	err = s.profile(group, set)
+	if slices.Contains(s.watches, watch{group, set.handle}) {
+		s.halves = append(s.halves, set.handle)
+	} else {
+		_ = dcgm.FieldGroupDestroy(set.handle)
+	}
+	return err
+}
+
+// endWatches ends all watches but the first so many. Those of profiling are
+// the last.
+func (s *session) endWatches(before int) {
+	for _, w := range s.watches[before:] {
+		_ = dcgm.UnwatchFields(w.fields, w.group)
+	}
+	for _, set := range s.halves {
+		_ = dcgm.FieldGroupDestroy(set)
+	}
+	s.watches, s.halves = s.watches[:before], nil
+	clear(s.profiled)
+}
+
+// journal logs what a source does without, once each time that it changes.
+type journal struct {
+	log     *slog.Logger
+	missing map[string]bool // what there is not at present
+	fields  map[uint16]bool // that an engine did not know
+}
+
+func newJournal(log *slog.Logger) *journal {
+	return &journal{log: log.With("component", "dcgm"), missing: make(map[string]bool), fields: make(map[uint16]bool)}
+}
+
+// report tells whether something that the source can do without is there.
+func (j *journal) report(what string, err error) {
+	switch {
+	case err != nil && !j.missing[what]:
+		j.log.Warn("the host engine does not provide it", "what", what, "error", err.Error())
+	case err == nil && j.missing[what]:
+		j.log.Info("the host engine provides it again", "what", what)
+	}
+	j.missing[what] = err != nil
+}
+
+// unknown tells that the engine or the library does not know a field.
+func (j *journal) unknown(field uint16, version string) {
+	if !j.fields[field] {
+		j.log.Info("the field is unknown to the host engine", "field", field, "version", version)
+	}
+	j.fields[field] = true
 }

@@ -14,10 +14,10 @@ import (
 
 // Source reads what one host engine tells.
 type Source struct {
-	options Options
-	log     *journal
-	ear     *ear
-	reader  *reader
+	options   Options
+	log       *journal
+	xidCounts *xidCounts
+	reader    *reader
 
 	// calls holds a token while somebody calls the engine, and with it what
 	// follows. It is only ever waited for with an end, because a call that
@@ -41,7 +41,7 @@ type Source struct {
 func New(o Options) *Source {
 	o = o.complete()
 	s := &Source{
-		options: o, log: newJournal(o.Log), ear: newEar(), board: newBoard(o), register: newRegister(),
+		options: o, log: newJournal(o.Log), xidCounts: newXIDCounts(), board: newBoard(o), register: newRegister(),
 		calls: make(chan struct{}, 1), down: errNotConnected,
 	}
 	s.reader = &reader{s}
@@ -52,10 +52,10 @@ func New(o Options) *Source {
 func (s *Source) Name() string { return "dcgm" }
 
 // XIDs returns what has been heard of each device.
-func (s *Source) XIDs() map[string][]device.XID { return s.ear.xids() }
+func (s *Source) XIDs() map[string][]device.XID { return s.xidCounts.xids() }
 
-// Heard tells that XIDs has changed.
-func (s *Source) Heard() <-chan struct{} { return s.ear.changed }
+// Changed signals that XIDs has changed.
+func (s *Source) Changed() <-chan struct{} { return s.xidCounts.changed }
 
 var errNotConnected = &source.Failure{
 	Reason: source.ReasonUnavailable,
@@ -180,9 +180,9 @@ func (s *Source) rearrange(gpus []uint, hierarchy []instance) error {
 	s.gpus, s.hierarchy = gpus, hierarchy
 	s.board.adopt(p)
 	if s.session.listens {
-		s.ear.listen(p)
+		s.xidCounts.watch(p)
 	} else {
-		s.ear.deaf()
+		s.xidCounts.unwatch()
 	}
 	return nil
 }

@@ -266,7 +266,7 @@ func TestXIDsOfAnEngine(t *testing.T) {
 	if all := s.XIDs(); len(all) != 3 || all[whole] == nil || len(all[whole]) != 0 {
 		t.Errorf("before there is any: %v", all)
 	}
-	<-s.Heard()
+	<-s.Changed()
 
 	before := time.Now()
 	for _, code := range []int{74, 154, 74} { // faster than they are read
@@ -286,7 +286,7 @@ func TestXIDsOfAnEngine(t *testing.T) {
 		t.Errorf("the partition's parent has %v", other)
 	}
 	select {
-	case <-s.Heard():
+	case <-s.Changed():
 	default:
 		t.Error("nobody was told")
 	}

@@ -142,8 +142,8 @@ func FuzzValues(f *testing.F) {
 		gpu := entity{wholeGPU, 0}
 		p := makePlan([]uint{0}, nil, map[entity]identity{gpu: {uuid: "GPU-a"}})
 		b.adopt(p)
-		e := newEar()
-		e.listen(p)
+		e := newXIDCounts()
+		e.watch(p)
 		specs := device.Specs()
 		var before []device.Reading
 		for i := range int64(3) {
@@ -167,8 +167,8 @@ func FuzzValues(f *testing.F) {
 				}
 			}
 			before = append(found.Readings, found.Slow...)
-			if _, is := e.news(&v); is {
-				e.hear([]value{v})
+			if _, is := e.isNew(&v); is {
+				e.record([]value{v})
 			}
 		}
 		total := uint64(0)

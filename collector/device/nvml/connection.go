@@ -32,7 +32,6 @@ const lockPatience = 200 * time.Millisecond
 type connection struct {
 	library nvml.Interface
 	now     clock.Clock
-	ear     *ear    // outlives each connection
 	samples samples // of GPM
 
 	// calls is read-locked during every call into the library, and locked
@@ -52,8 +51,7 @@ type connection struct {
 	initialized bool
 	since       clock.Instant
 	pause       time.Duration // at least, before another connection is made
-	listener    *listener     // nil: nobody listens
-	parked      *listener     // an earlier one that has not ended; nil: none
+	watcher     xidWatcher    // its counts outlive each connection
 }
 
 // enter makes calls into the library possible until leave is called. It
@@ -127,7 +125,7 @@ func (c *connection) aged() bool {
 func (c *connection) connect() error {
 	c.shutdown()
 	if ret := c.library.Init(); ret != nvml.SUCCESS {
-		c.ear.ignore(nil)
+		c.watcher.counts.unwatchExcept(nil)
 		return failure("initialize the library", ret)
 	}
 	c.connected, c.initialized, c.since = true, true, c.now()
@@ -135,10 +133,10 @@ func (c *connection) connect() error {
 	return nil
 }
 
-// shutdown ends the connection, and before it the listener and all samples,
+// shutdown ends the connection, and before it the XID watcher and all samples,
 // which belong to it. That it fails changes nothing. calls is locked.
 func (c *connection) shutdown() {
-	c.unlisten()
+	c.watcher.stop()
 	if c.initialized {
 		c.samples.freeAll()
 		_ = c.library.Shutdown()
@@ -152,4 +150,42 @@ func (c *connection) note(err error) {
 	if fallen(err) {
 		c.wanted.Store(true)
 	}
+}
+
+// samples are those that have been allocated of the library. They are safe
+// for concurrent use.
+type samples struct {
+	mu  sync.Mutex
+	all map[nvml.GpmSample]bool
+}
+
+func (s *samples) alloc(library nvml.Interface) (nvml.GpmSample, nvml.Return) {
+	sample, ret := library.GpmSampleAlloc()
+	if ret != nvml.SUCCESS {
+		return nil, ret
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = make(map[nvml.GpmSample]bool)
+	}
+	s.all[sample] = true
+	return sample, nvml.SUCCESS
+}
+
+func (s *samples) free(sample nvml.GpmSample) {
+	s.mu.Lock()
+	delete(s.all, sample)
+	s.mu.Unlock()
+	_ = sample.Free() // nothing can be done about one that stays
+}
+
+// freeAll frees what was not freed. No call into the library is under way.
+func (s *samples) freeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sample := range s.all {
+		_ = sample.Free()
+	}
+	clear(s.all)
 }

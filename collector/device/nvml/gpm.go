@@ -4,7 +4,6 @@ package nvml
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -217,42 +216,4 @@ func (a *activity) drop() {
 	if a != nil {
 		a.free()
 	}
-}
-
-// samples are those that have been allocated of the library. They are safe
-// for concurrent use.
-type samples struct {
-	mu  sync.Mutex
-	all map[nvml.GpmSample]bool
-}
-
-func (s *samples) alloc(library nvml.Interface) (nvml.GpmSample, nvml.Return) {
-	sample, ret := library.GpmSampleAlloc()
-	if ret != nvml.SUCCESS {
-		return nil, ret
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = make(map[nvml.GpmSample]bool)
-	}
-	s.all[sample] = true
-	return sample, nvml.SUCCESS
-}
-
-func (s *samples) free(sample nvml.GpmSample) {
-	s.mu.Lock()
-	delete(s.all, sample)
-	s.mu.Unlock()
-	_ = sample.Free() // nothing can be done about one that stays
-}
-
-// freeAll frees what was not freed. No call into the library is under way.
-func (s *samples) freeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for sample := range s.all {
-		_ = sample.Free()
-	}
-	clear(s.all)
 }

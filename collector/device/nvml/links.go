@@ -90,7 +90,7 @@ func eachLink(q device.Quantity, f field) row {
 		if _, ret := p.sumOfLinks(f); ret != nvml.SUCCESS {
 			return told, ret
 		}
-		last := p.past.links.of(f)
+		last := p.past.links.of(f.id)
 		for link, known := range last.known {
 			if !known {
 				continue
@@ -105,126 +105,107 @@ func eachLink(q device.Quantity, f field) row {
 	return r
 }
 
-// links are the counters of single links. One that does not answer any more
-// counts on with its last value, and one that begins anew from there, so that
-// their sum does not fall, until all of them have fallen at once: then the
-// hardware began anew.
-type links struct {
-	count int            // -1: not known since the last look for GPUs
-	peers map[int]string // by link, since the last look for GPUs
-	last  map[uint32]*counters
-}
+// The functions that tell of single links.
+const (
+	linkState  = "nvmlDeviceGetNvLinkState"
+	remotePCI  = "nvmlDeviceGetNvLinkRemotePciInfo_v2"
+	remoteType = "nvmlDeviceGetNvLinkRemoteDeviceType"
+)
 
-// counters are the last values of one field, by link.
-type counters struct {
-	base  [nvml.NVLINK_MAX_LINKS]float64 // what a link had counted when it last began anew
-	value [nvml.NVLINK_MAX_LINKS]float64 // since then
-	known [nvml.NVLINK_MAX_LINKS]bool
-}
-
-func newLinks() *links {
-	l := &links{last: make(map[uint32]*counters)}
-	l.recount()
-	return l
-}
-
-// recount makes the number of links, and where they end, be asked for again.
-func (l *links) recount() { l.count, l.peers = -1, make(map[int]string) }
-
-// of are the last values of a field.
-func (l *links) of(f field) *counters {
-	if l.last[f.id] == nil {
-		l.last[f.id] = new(counters)
-	}
-	return l.last[f.id]
-}
-
-// total is what a link has counted.
-func (c *counters) total(link int) float64 { return c.base[link] + c.value[link] }
-
-// sum adds up the links. It makes no difference to it how many there are now.
-func (c *counters) sum() (float64, nvml.Return) {
-	sum, ret := 0.0, nvml.ERROR_NOT_SUPPORTED
-	for link, known := range c.known {
-		if known {
-			sum, ret = sum+c.total(link), nvml.SUCCESS
+// linkStates counts the links that are up and those that are not. A link that
+// sleeps because nothing goes over it is up.
+func linkStates() row {
+	f := field{id: nvml.FI_DEV_NVLINK_GET_STATE, perLink: true}
+	r := valued(device.NVLinks, "", device.Fast, f)
+	r.tell = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+		if _, ret := p.countLinks(); ret != nvml.SUCCESS {
+			return told, ret
 		}
+		p.fetchLinks(f)
+		return p.countStates(told, func(link int) (bool, nvml.Return) {
+			state, ret := p.value(f.id, uint32(link))
+			return state != nvml.NVLINK_STATE_INACTIVE, ret
+		})
 	}
-	return sum, ret
+	return r
 }
 
-// replace takes in newer values. A link whose own have fallen counts on from
-// what it had, unless the values of all links have: then nothing that was
-// before counts.
-func (c *counters) replace(newer *counters) {
-	all := true
-	for link, known := range c.known {
-		all = all && (!known || newer.known[link] && newer.value[link] < c.value[link])
+// linkStatesOneByOne is for libraries that do not know the field.
+func linkStatesOneByOne(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+	if _, ret := p.countLinks(); ret != nvml.SUCCESS {
+		return told, ret
 	}
-	if all {
-		*c = *newer
-		return
-	}
-	for link, value := range newer.value {
-		if !newer.known[link] {
-			continue
-		}
-		if value < c.value[link] {
-			c.base[link] += c.value[link]
-		}
-		c.value[link], c.known[link] = value, true
-	}
+	return p.countStates(told, func(link int) (bool, nvml.Return) {
+		state, ret := p.device.GetNvLinkState(link)
+		return state == nvml.FEATURE_ENABLED, ret
+	})
 }
 
-// countLinks asks how many links the GPU has, once between two looks for GPUs.
-func (p *probe) countLinks() (int, nvml.Return) {
-	l := p.past.links
-	if l.count < 0 {
-		count, ret := p.value(nvml.FI_DEV_NVLINK_LINK_COUNT, 0)
-		if ret != nvml.SUCCESS {
-			return 0, ret
-		}
-		l.count = min(max(int(count), 0), nvml.NVLINK_MAX_LINKS)
-	}
-	return l.count, nvml.SUCCESS
-}
-
-// sumOfLinks adds up a field over all links.
-func (p *probe) sumOfLinks(f field) (float64, nvml.Return) {
-	count, ret := p.countLinks()
-	if ret != nvml.SUCCESS {
-		return 0, ret
-	}
-	p.fetchLinks(f)
-	var newer counters
-	for link := range count {
-		switch value, ret := p.value(f.id, uint32(link)); {
+// countStates tells how many of the links that answer are up. Of a GPU in MIG
+// mode it tells nothing: the driver reports all of its links as inactive then,
+// though nothing is wrong with them.
+func (p *probe) countStates(told []device.Reading, up func(link int) (bool, nvml.Return)) ([]device.Reading, nvml.Return) {
+	active, inactive := 0, 0
+	for link := range p.past.links.count {
+		switch is, ret := up(link); {
+		case ret == nvml.SUCCESS && is:
+			active++
 		case ret == nvml.SUCCESS:
-			newer.value[link], newer.known[link] = value*f.scale, true
+			inactive++
 		case !unsupported(ret) && !unknown(ret):
-			return 0, ret
+			return told, ret
 		}
 	}
-	last := p.past.links.of(f)
-	last.replace(&newer)
-	return last.sum()
+	if active+inactive == 0 {
+		return told, nvml.ERROR_NOT_SUPPORTED
+	}
+	if !p.outsideMIG() {
+		return told, nvml.ERROR_NO_DATA
+	}
+	return append(told,
+		device.Reading{Quantity: device.NVLinks, Details: [2]string{"active"}, Value: float64(active)},
+		device.Reading{Quantity: device.NVLinks, Details: [2]string{"inactive"}, Value: float64(inactive)},
+	), nvml.SUCCESS
 }
 
-// fetchLinks asks for a field of all links at once, unless it is here.
-func (p *probe) fetchLinks(f field) {
-	for _, q := range p.questions {
-		if q.id == f.id && q.scope != allLinks {
-			return
+// outsideMIG reports whether the GPU is known not to be in MIG mode. It is
+// asked after the states of the links, which the mode may have changed since
+// the last read. That the call fails is told by who looks for MIG devices.
+func (p *probe) outsideMIG() bool {
+	if !p.has.has(migMode) {
+		return true
+	}
+	mode, _, ret := p.device.GetMigMode()
+	return unsupported(ret) || ret == nvml.SUCCESS && mode != nvml.DEVICE_MIG_ENABLE
+}
+
+// peer is where a link ends: on the GPU with the UUID, or on a switch, as
+// which everything counts that is no GPU seen here. It is not known while
+// asking fails.
+func (p *probe) peer(link int) (string, bool) {
+	l := p.past.links
+	if peer, known := l.peers[link]; known {
+		return peer, true
+	}
+	peer := "switch"
+	if !p.endsOnSwitch(link) && p.has.has(remotePCI) {
+		info, ret := p.device.GetNvLinkRemotePciInfo(link)
+		if ret != nvml.SUCCESS && !unsupported(ret) {
+			return "", false
+		}
+		if gpu, seen := p.peers[device.PCIAddress(characters(info.BusId[:]))]; ret == nvml.SUCCESS && seen {
+			peer = gpu
 		}
 	}
-	p.fetch(p.past.links.questions(f))
+	l.peers[link] = peer
+	return peer, true
 }
 
-// questions are what a field that is read link by link is asked for.
-func (l *links) questions(f field) []question {
-	var questions []question
-	for link := range l.count {
-		questions = append(questions, question{f.id, uint32(link)})
+// endsOnSwitch reports whether the library says so.
+func (p *probe) endsOnSwitch(link int) bool {
+	if !p.has.has(remoteType) {
+		return false
 	}
-	return questions
+	kind, ret := p.device.GetNvLinkRemoteDeviceType(link)
+	return ret == nvml.SUCCESS && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH
 }

@@ -5,7 +5,7 @@ package nvml
 import (
 	"fmt"
 	"math"
-	"runtime"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -40,13 +40,13 @@ type processes struct {
 	work   work
 }
 
-// take goes over to what a look for GPUs has found.
-func (p *processes) take(f *finding) {
-	p.gpu, p.absent = f.gpu, false
+// use sets the handle of the GPU and the functions of the library.
+func (p *processes) use(gpu nvml.Device, has symbols) {
+	p.gpu, p.absent = gpu, false
 	for _, versions := range processLists() {
-		p.absent = p.absent || !f.symbols.any(versions...)
+		p.absent = p.absent || !has.any(versions...)
 	}
-	p.work.absent = !f.symbols.has(processUtilization)
+	p.work.absent = !has.has(processUtilization)
 }
 
 // read adds the processes to the observation. Where only their utilization
@@ -121,27 +121,120 @@ func pidOf(number uint32) (pid int, believed bool) {
 	return int(number), number != 0 && number <= math.MaxInt32
 }
 
-// denied reports whether processes are not told, and will not be soon.
-func denied(ret nvml.Return) bool { return unsupported(ret) || ret == nvml.ERROR_NO_PERMISSION }
+// samplePeriod is the longest time for which the library takes one sample of
+// what is done (nvmlUtilization_t).
+const samplePeriod = time.Second
 
-// sized asks for a list whose length the binding asks for first. A list that
-// has grown in between is asked for once more: the binding then returns an
-// error, or cuts its array where there is nothing to cut and panics.
-func sized[T any](ask func() ([]T, nvml.Return)) (list []T, ret nvml.Return) {
-	once := func() (list []T, ret nvml.Return) {
-		defer func() {
-			switch cause := recover().(type) {
-			case nil:
-			case runtime.Error:
-				list, ret = nil, nvml.ERROR_INSUFFICIENT_SIZE
-			default:
-				panic(cause)
-			}
-		}()
-		return ask()
+// standing is for how long a sample stands for its process where none is
+// newer. It is a little less than a period, so that each of two reads that are
+// a period apart has samples of its own.
+const standing = samplePeriod * 9 / 10
+
+// work is what processes do on a GPU, as far as it is told: of a process that
+// did nothing there is no sample.
+type work struct {
+	absent bool // the GPU, or the library, does not tell it
+
+	samples map[int]workSample // by pid; those that still stand, and the newest
+	asked   clock.Instant      // zero: not since it is wanted
+}
+
+// workSample is the utilization of one process.
+type workSample struct {
+	ratio float64 // or device.Unknown
+	at    int64   // Unix microseconds, by the driver
+}
+
+// forget makes the next measurement the first.
+func (w *work) forget() { w.samples, w.asked = nil, clock.Instant{} }
+
+// measure asks what has been done since the last time, or for one sample
+// period where it has not been asked then: what came before is the past of
+// other readings.
+func (w *work) measure(gpu nvml.Device, now clock.Instant) nvml.Return {
+	if w.absent {
+		return nvml.ERROR_NOT_SUPPORTED
 	}
-	if list, ret = once(); ret == nvml.ERROR_INSUFFICIENT_SIZE {
-		list, ret = once()
+	since := w.since(now)
+	told, ret := sized(func() ([]nvml.ProcessUtilizationSample, nvml.Return) {
+		return gpu.GetProcessUtilization(uint64(since))
+	})
+	switch {
+	case ret == nvml.ERROR_NOT_FOUND, ret == nvml.ERROR_INSUFFICIENT_SIZE && told != nil && len(told) == 0:
+		told = nil // nothing is newer
+	case denied(ret):
+		w.absent = true
+		fallthrough
+	case ret != nvml.SUCCESS:
+		w.forget()
+		return ret
 	}
-	return list, ret
+	w.asked = now
+	w.take(told, since, now)
+	return nvml.SUCCESS
+}
+
+// since is the time after which samples are new: that of the newest one so
+// far, but no further back than the last question. The driver's times are the
+// wall clock's; what seems to lie far ahead is from before it was set back.
+func (w *work) since(now clock.Instant) int64 {
+	back := samplePeriod
+	if !w.asked.IsZero() {
+		back = max(back, now.Since(w.asked))
+	}
+	since := max(now.Wall.Add(-back).UnixMicro(), 0)
+	for _, s := range w.samples {
+		if s.at > since && s.at < ahead(now) {
+			since = s.at
+		}
+	}
+	return since
+}
+
+// ahead is the time up to which a sample may be recorded while it is asked for.
+func ahead(now clock.Instant) int64 { return now.Wall.Add(samplePeriod).UnixMicro() }
+
+// take takes in the samples that are new. An older one stands for its process
+// for a while, in which there need not have been another. Some drivers fill
+// the buffer with older samples than were asked for: those are not believed.
+func (w *work) take(told []nvml.ProcessUtilizationSample, since int64, now clock.Instant) {
+	kept := make(map[int]workSample, len(told))
+	first, last := now.Wall.Add(-standing).UnixMicro(), ahead(now)
+	for pid, s := range w.samples {
+		if s.at > first && s.at < last {
+			kept[pid] = s
+		}
+	}
+	for _, t := range told {
+		pid, believed := pidOf(t.Pid)
+		s := workSample{ratio: float64(t.SmUtil) / 100, at: int64(t.TimeStamp)}
+		if t.SmUtil > 100 {
+			s.ratio = device.Unknown
+		}
+		if before, there := kept[pid]; believed && s.at > since && (!there || s.at >= before.at) {
+			kept[pid] = s
+		}
+	}
+	w.samples = kept
+}
+
+// tell completes a list by what its processes have done, if that is known. One
+// that has done something and is in no list has ended meanwhile, or is about
+// to: its memory is free.
+func (w *work) tell(list []device.Process, known bool) []device.Process {
+	if !known {
+		return list
+	}
+	listed := make(map[int]bool, len(list))
+	for i := range list {
+		p := &list[i]
+		p.Utilization = w.samples[p.PID].ratio
+		listed[p.PID] = true
+	}
+	for pid, s := range w.samples {
+		if !listed[pid] && s.ratio > 0 {
+			list = append(list, device.Process{PID: pid, Utilization: s.ratio})
+		}
+	}
+	return list
 }

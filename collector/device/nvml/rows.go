@@ -3,52 +3,10 @@
 package nvml
 
 import (
-	"math"
-
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
-
-// row says how one quantity is read. A row that follows another one for the
-// same quantity and detail is asked only where that one is not supported.
-type row struct {
-	quantity device.Quantity
-	detail   string
-	after    string // another detail, which an earlier row has: this one is asked only where that is not supported
-	tier     device.Tier
-	symbol   string // the library's function that read calls
-	read     func(*probe) (float64, nvml.Return)
-	field    field // instead of read
-
-	// tell appends several readings, where there is not the one that read or
-	// field gives.
-	tell func(*probe, []device.Reading) ([]device.Reading, nvml.Return)
-}
-
-// field is a value that nvmlDeviceGetFieldValues gives, several at a time.
-type field struct {
-	id      uint32
-	scale   float64 // to the base unit
-	allOf   bool    // the sum over the links, as the library has it
-	perLink bool    // asked link by link; the value is the sum
-	wraps   bool    // a counter that begins anew where its width ends
-}
-
-const fieldValues = "nvmlDeviceGetFieldValues"
-
-// allLinks is the scope of a field value that is summed over the links.
-const allLinks = math.MaxUint32
-
-// called is a row that a function of its own answers.
-func called(q device.Quantity, detail string, tier device.Tier, symbol string, read func(*probe) (float64, nvml.Return)) row {
-	return row{quantity: q, detail: detail, tier: tier, symbol: symbol, read: read}
-}
-
-// valued is a row that a field value answers.
-func valued(q device.Quantity, detail string, tier device.Tier, f field) row {
-	return row{quantity: q, detail: detail, tier: tier, symbol: fieldValues, field: f}
-}
 
 // wholeRows is the table for whole GPUs; the links by themselves are in it
 // only where they are asked for.
@@ -95,8 +53,10 @@ func memoryRows() []row {
 	}
 }
 
-func used(m nvml.Memory_v2) uint64     { return m.Used }
-func size(m nvml.Memory_v2) uint64     { return m.Total }
+func used(m nvml.Memory_v2) uint64 { return m.Used }
+
+func size(m nvml.Memory_v2) uint64 { return m.Total }
+
 func reserved(m nvml.Memory_v2) uint64 { return m.Reserved }
 
 // utilization is percent of the time in which a kernel ran.
@@ -138,5 +98,184 @@ func clockOf(clock nvml.ClockType) func(*probe) (float64, nvml.Return) {
 	return func(p *probe) (float64, nvml.Return) {
 		megahertz, ret := p.device.GetClockInfo(clock)
 		return float64(megahertz) * 1e6, ret
+	}
+}
+
+// Reasons why a GPU is slowed down, for which the binding has no names: the
+// constants nvmlClocksThrottleReason… of nvml.h.
+const (
+	hwSlowdown        = 0x08
+	hwThermalSlowdown = 0x40
+	hwPowerBrake      = 0x80
+)
+
+// throttleRows are the reasons why a GPU slows itself down. Where it counts
+// for how long, that is told, in nanoseconds of the field; where it does not,
+// the reasons that it gives at each read are added up.
+//
+// The reasons are closed: power_cap, thermal (the software keeps the GPU below
+// its highest operating temperature), hw_thermal, hw_power_brake and
+// hw_slowdown (the hardware halves the clocks at least: because it is too hot,
+// because the supply asserts a brake, for any of the two or a fast trip of the
+// power; the last has no counter), sync_boost, board_limit, reliability,
+// low_utilization.
+func throttleRows() []row {
+	return []row{
+		throttled("power_cap", nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP),
+		throttledNow("power_cap", nvml.ClocksEventReasonSwPowerCap),
+		throttled("thermal", nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
+		throttled("thermal", nvml.FI_DEV_PERF_POLICY_THERMAL),
+		throttledNow("thermal", nvml.ClocksEventReasonSwThermalSlowdown),
+		throttled("hw_thermal", nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
+		throttledNow("hw_thermal", hwThermalSlowdown),
+		throttled("hw_power_brake", nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
+		throttledNow("hw_power_brake", hwPowerBrake),
+		throttledNow("hw_slowdown", hwSlowdown),
+		throttled("sync_boost", nvml.FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST),
+		throttledNow("sync_boost", nvml.ClocksEventReasonSyncBoost),
+		throttled("board_limit", nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT),
+		throttled("reliability", nvml.FI_DEV_PERF_POLICY_RELIABILITY),
+		throttled("low_utilization", nvml.FI_DEV_PERF_POLICY_LOW_UTILIZATION),
+	}
+}
+
+func throttled(reason string, id uint32) row {
+	return valued(device.Throttled, reason, device.Fast, field{id: id, scale: 1e-9})
+}
+
+func throttledNow(reason string, bit uint64) row {
+	return called(device.Throttled, reason, device.Fast, currentReasons, func(p *probe) (float64, nvml.Return) {
+		return p.throttledFor(bit)
+	})
+}
+
+const (
+	currentReasons   = "nvmlDeviceGetCurrentClocksEventReasons"
+	supportedReasons = "nvmlDeviceGetSupportedClocksEventReasons"
+)
+
+// throttledFor is for how long the GPU has been seen slowed down for a
+// reason, in seconds since it was first read.
+func (p *probe) throttledFor(reason uint64) (float64, nvml.Return) {
+	if p.has.has(supportedReasons) {
+		all, ret := p.supported.once(p.device.GetSupportedClocksEventReasons)
+		if ret == nvml.SUCCESS && all&reason == 0 {
+			return 0, nvml.ERROR_NOT_SUPPORTED
+		}
+	}
+	_, ret := p.reasons.once(func() (uint64, nvml.Return) {
+		now, ret := p.device.GetCurrentClocksEventReasons()
+		if ret == nvml.SUCCESS {
+			p.past.throttle.observe(now, p.now)
+		}
+		return now, ret
+	})
+	return p.past.throttle.seconds[reason], ret
+}
+
+// healthRows tell how well a GPU is. What speaks of a GPU that should not be
+// used any more is read fast, so that it shows within seconds: as field
+// values, all of them cost one call.
+func healthRows() []row {
+	const eccErrors, remappedRows = "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows"
+	return []row{
+		// Over the GPU's lifetime: the counts since the driver was loaded are others.
+		valued(device.ECCErrors, "uncorrected", device.Fast, field{id: nvml.FI_DEV_ECC_DBE_AGG_TOTAL, scale: 1}),
+		called(device.ECCErrors, "uncorrected", device.Fast, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED)),
+		valued(device.ECCErrors, "corrected", device.Slow, field{id: nvml.FI_DEV_ECC_SBE_AGG_TOTAL, scale: 1}),
+		called(device.ECCErrors, "corrected", device.Slow, eccErrors, memoryErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
+		// From Ampere on rows are remapped; before, pages were retired.
+		valued(device.RemappedRows, "corrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_COR, scale: 1}),
+		called(device.RemappedRows, "corrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.corrected })),
+		valued(device.RemappedRows, "uncorrected", device.Slow, field{id: nvml.FI_DEV_REMAPPED_UNC, scale: 1}),
+		called(device.RemappedRows, "uncorrected", device.Slow, remappedRows, remappedOf(func(r remapped) float64 { return r.uncorrected })),
+		valued(device.RowRemapPending, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_PENDING, scale: 1}),
+		called(device.RowRemapPending, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.pending })),
+		valued(device.RowRemapFailed, "", device.Fast, field{id: nvml.FI_DEV_REMAPPED_FAILURE, scale: 1}),
+		called(device.RowRemapFailed, "", device.Fast, remappedRows, remappedOf(func(r remapped) float64 { return r.failed })),
+		valued(device.RetiredPages, "corrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_SBE, scale: 1}),
+		valued(device.RetiredPages, "uncorrected", device.Slow, field{id: nvml.FI_DEV_RETIRED_DBE, scale: 1}),
+		valued(device.PCIeReplays, "", device.Slow, field{id: nvml.FI_DEV_PCIE_REPLAY_COUNTER, scale: 1}),
+		called(device.PCIeReplays, "", device.Slow, "nvmlDeviceGetPcieReplayCounter", pcieReplays),
+		states(valued(device.RecoveryAction, "", device.Fast, field{id: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, scale: 1}),
+			"none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "other"),
+		states(called(device.FabricState, "", device.Slow, "nvmlDeviceGetGpuFabricInfo", fabric),
+			"not_started", "in_progress", "success", "failure"),
+	}
+}
+
+// states makes a row a state set: its value is the index of the present one.
+// The last one stands for all others.
+func states(r row, words ...string) row {
+	one := r
+	r.tell = func(p *probe, told []device.Reading) ([]device.Reading, nvml.Return) {
+		value, ret := p.one(one)
+		if ret != nvml.SUCCESS {
+			return told, ret
+		}
+		present := len(words) - 1
+		if value >= 0 && value < float64(present) {
+			present = int(value)
+		}
+		for i, word := range words {
+			told = append(told, device.Reading{
+				Quantity: one.quantity, Details: [2]string{word}, Value: truth(i == present),
+			})
+		}
+		return told, ret
+	}
+	return r
+}
+
+// memoryErrors counts the errors of a kind over the GPU's lifetime.
+func memoryErrors(kind nvml.MemoryErrorType) func(*probe) (float64, nvml.Return) {
+	return func(p *probe) (float64, nvml.Return) {
+		count, ret := p.device.GetTotalEccErrors(kind, nvml.AGGREGATE_ECC)
+		return float64(count), ret
+	}
+}
+
+func remappedOf(of func(remapped) float64) func(*probe) (float64, nvml.Return) {
+	return func(p *probe) (float64, nvml.Return) {
+		rows, ret := p.rows.once(func() (remapped, nvml.Return) {
+			corrected, uncorrected, pending, failed, ret := p.device.GetRemappedRows()
+			return remapped{float64(corrected), float64(uncorrected), truth(pending), truth(failed)}, ret
+		})
+		return of(rows), ret
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func pcieReplays(p *probe) (float64, nvml.Return) {
+	count, ret := p.device.GetPcieReplayCounter()
+	return float64(count), ret
+}
+
+// fabric is how far the GPU is registered with the NVLink fabric: not started,
+// in progress, done, failed. A GPU without a fabric has no such state. The
+// call's successor tells nothing more of it.
+func fabric(p *probe) (float64, nvml.Return) {
+	info, ret := p.device.GetGpuFabricInfo()
+	if ret != nvml.SUCCESS {
+		return 0, ret
+	}
+	switch info.State {
+	case nvml.GPU_FABRIC_STATE_NOT_STARTED:
+		return 0, ret
+	case nvml.GPU_FABRIC_STATE_IN_PROGRESS:
+		return 1, ret
+	case nvml.GPU_FABRIC_STATE_COMPLETED:
+		if nvml.Return(info.Status) == nvml.SUCCESS {
+			return 2, ret
+		}
+		return 3, ret
+	default:
+		return 0, nvml.ERROR_NOT_SUPPORTED
 	}
 }

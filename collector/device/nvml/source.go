@@ -14,7 +14,6 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
 // Source finds the GPUs that NVIDIA's library sees, and hears of their errors.
@@ -43,7 +42,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	}
 	return &Source{
 		options:    o,
-		connection: &connection{library: library, now: o.Clock, ear: newEar(o.Clock)},
+		connection: &connection{library: library, now: o.Clock, watcher: xidWatcher{library: library, counts: newXIDCounts(o.Clock)}},
 		readers:    make(map[string]*reader),
 		addresses:  make(map[string]string),
 		strangers:  make(strangers),
@@ -55,10 +54,10 @@ func (s *Source) Name() string { return "nvml" }
 
 // XIDs returns the critical errors that were reported of each GPU, and of the
 // MIG devices that the library named with them.
-func (s *Source) XIDs() map[string][]device.XID { return s.connection.ear.xids() }
+func (s *Source) XIDs() map[string][]device.XID { return s.connection.watcher.counts.report() }
 
-// Heard tells that XIDs has changed.
-func (s *Source) Heard() <-chan struct{} { return s.connection.ear.changed }
+// Changed signals that XIDs has changed.
+func (s *Source) Changed() <-chan struct{} { return s.connection.watcher.counts.changed }
 
 // Readers returns a reader for each GPU, its MIG devices included. GPUs that
 // cannot be told are joined into the error beside the readers of the others.
@@ -112,7 +111,7 @@ func (s *Source) look() ([]*reader, error) {
 	}
 	s.miss(findings, err == nil)
 	found := s.hand(findings)
-	s.connection.listen(found)
+	s.connection.watcher.watch(watched(found))
 	return found, err
 }
 
@@ -186,7 +185,7 @@ func (s *Source) miss(findings map[string]*finding, all bool) {
 		switch lost := r.lost.Load(); {
 		case all && !lost, r.unbound():
 			r.lost.Store(false)
-			s.connection.ear.leave(uuid)
+			s.connection.watcher.counts.remove(uuid)
 		case lost:
 			f := *r.found.Load()
 			f.connection, f.missing = s.connection.number, true
@@ -203,11 +202,24 @@ func (s *Source) miss(findings map[string]*finding, all bool) {
 	}
 }
 
+// watched are the GPUs of the readers as the XID watcher takes them.
+func watched(readers []*reader) []watchedGPU {
+	gpus := make([]watchedGPU, len(readers))
+	for i, r := range readers {
+		f := r.found.Load()
+		gpus[i] = watchedGPU{uuid: r.uuid, symbols: f.symbols, lost: &r.lost}
+		if !f.missing {
+			gpus[i].gpu = f.gpu
+		}
+	}
+	return gpus
+}
+
 // Close ends the connection, unless a call into the library hangs.
 func (s *Source) Close() error {
 	c := s.connection
 	if !c.calls.TryLock() {
-		c.unlisten()
+		c.watcher.stop()
 		return errors.New("close: a call into the library has not returned")
 	}
 	defer c.calls.Unlock()
@@ -215,22 +227,28 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// failure says why the library as a whole cannot be used, and what to do.
-func failure(action string, ret nvml.Return) error {
-	reason, remedy := source.ReasonOther, ""
-	switch ret {
-	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		reason = source.ReasonLibraryMissing
-		remedy = ": mount the driver's libraries, or run with the RuntimeClass nvidia and NVIDIA_DRIVER_CAPABILITIES=utility"
-	case nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		reason = source.ReasonUnsupported
-		remedy = ": restart with the libraries of the driver that is loaded"
-	case nvml.ERROR_NO_PERMISSION:
-		reason = source.ReasonPermission
-		remedy = ": give access to /dev/nvidiactl and /dev/nvidia*"
-	case nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_UNINITIALIZED:
-		reason = source.ReasonUnavailable
-		remedy = ": load the driver's kernel module"
+// lookUp asks the library for every function that this package calls.
+func lookUp(library nvml.ExtendedInterface) symbols {
+	found := make(symbols)
+	look := func(names ...string) {
+		for _, name := range names {
+			found[name] = library.LookupSymbol(name) == nil
+		}
 	}
-	return &source.Failure{Reason: reason, Err: fmt.Errorf("%s: %w%s", action, ret, remedy)}
+	for _, versions := range core() {
+		look(versions...)
+	}
+	for _, r := range append(wholeRows(true), migRows()...) {
+		look(r.symbol)
+	}
+	look(migMode, migCount, migHandle, instanceID, computeID, instanceByID, instanceInfo, attributes)
+	look(supportedReasons, remotePCI, remoteType)
+	look(gpmFunctions()...)
+	look(processUtilization)
+	for _, versions := range processLists() {
+		look(versions...)
+	}
+	events, wait := eventFunctions()
+	look(append(events, wait...)...)
+	return found
 }

@@ -99,7 +99,7 @@ func TestStubRaisesXIDs(t *testing.T) {
 	}
 	node.XIDOn(1, gi, ci, 43)
 	node.XID(1, 63)
-	eventually(t, "hearing of two XIDs", func() bool {
+	eventually(t, "two XIDs", func() bool {
 		all := from.XIDs()
 		return len(all[parent]) == 1 && all[parent][0].Code == 63 && len(all[part]) == 1 && all[part][0].Code == 43
 	})

@@ -14,101 +14,100 @@ import (
 // device.
 const noInstance = 0xFFFFFFFF
 
-// ear remembers which XIDs have been heard of each device. It is safe for
+// xidCounts counts the XIDs that have been reported of each device. It is safe for
 // concurrent use.
 //
-// A GPU that nobody listens to any more is told of for a while, so that the
-// last it was heard to say reaches everybody; then it is left to others who
-// may listen. What was heard of it is told again once somebody listens.
+// A GPU that is not watched any more is reported for unwatchedRetention, so
+// that its last XIDs reach every consumer; then other sources may report it. Its
+// counts are reported again once it is watched again.
 //
-// A GPU that has been taken away in good order is not told of, until it is
-// back. A MIG device that is gone is forgotten: another one with its UUID is
-// another one.
-type ear struct {
+// A GPU that was removed in good order is not reported until it is back. The
+// counts of a MIG device end with it: another one with its UUID is another one.
+type xidCounts struct {
 	changed chan struct{}
 	now     clock.Clock
 
-	mu    sync.Mutex
-	gpus  map[string]*hearing        // by UUID
-	parts map[string]map[string]part // by the UUIDs of the GPU and of the MIG device
-	told  map[string][]device.XID    // nil: to be made anew
-	until clock.Instant              // told is true before this; zero: until there is a change
+	mu            sync.Mutex
+	gpus          map[string]*gpuXIDs           // by UUID
+	parts         map[string]map[string]migXIDs // by the UUIDs of the GPU and of the MIG device
+	reported      map[string][]device.XID       // nil: to be built
+	reportedUntil clock.Instant                 // reported is valid before this; zero: until a change
 }
 
-// farewell is how long a GPU is told of that nobody listens to any more.
-const farewell = 2 * time.Minute
+// unwatchedRetention is for how long a GPU is reported that is not watched any more.
+const unwatchedRetention = 2 * time.Minute
 
-// hearing is what has been heard of one GPU itself.
-type hearing struct {
-	xids      []device.XID // sorted by code
-	listening bool
-	last      clock.Instant // when somebody still listened, or heard something
-	away      bool
+// gpuXIDs are the XIDs of one GPU itself.
+type gpuXIDs struct {
+	xids    []device.XID // sorted by code
+	watched bool
+	last    clock.Instant // when the GPU was last watched, or reported an XID
+	removed bool
 }
 
-// part is a MIG device as events name it, and what has been heard of it.
-type part struct {
+// migXIDs is a MIG device as events name it, and its XIDs.
+type migXIDs struct {
 	gpuInstance, computeInstance uint32
 	xids                         []device.XID
 }
 
-func newEar(now clock.Clock) *ear {
-	return &ear{
+func newXIDCounts(now clock.Clock) *xidCounts {
+	return &xidCounts{
 		now:     now,
 		changed: make(chan struct{}, 1),
-		gpus:    make(map[string]*hearing),
-		parts:   make(map[string]map[string]part),
+		gpus:    make(map[string]*gpuXIDs),
+		parts:   make(map[string]map[string]migXIDs),
 	}
 }
 
-// listen notes whether somebody listens for the errors of a GPU, which has not
-// been taken away.
-func (e *ear) listen(gpu string, listening bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	h, known := e.gpus[gpu]
+// setWatched sets whether the XIDs of a GPU are watched for. The GPU has not
+// been removed.
+func (c *xidCounts) setWatched(gpu string, watched bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, known := c.gpus[gpu]
 	if !known {
-		h = new(hearing)
-		e.gpus[gpu] = h
+		h = new(gpuXIDs)
+		c.gpus[gpu] = h
 	}
-	if known && h.listening == listening && !h.away {
+	if known && h.watched == watched && !h.removed {
 		return
 	}
-	if h.listening {
-		h.last = e.now()
+	if h.watched {
+		h.last = c.now()
 	}
-	h.listening, h.away = listening, false
-	e.change()
+	h.watched, h.removed = watched, false
+	c.change()
 }
 
-// ignore notes that nobody listens to any GPU but those named.
-func (e *ear) ignore(but map[string]bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for gpu, h := range e.gpus {
-		if h.listening && !but[gpu] {
-			h.listening, h.last = false, e.now()
-			e.change()
+// unwatchExcept sets that no GPU is watched but those named.
+func (c *xidCounts) unwatchExcept(but map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for gpu, h := range c.gpus {
+		if h.watched && !but[gpu] {
+			h.watched, h.last = false, c.now()
+			c.change()
 		}
 	}
 }
 
-// leave notes that a GPU was taken away in good order.
-func (e *ear) leave(gpu string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.parts, gpu)
-	if h := e.gpus[gpu]; h != nil && !h.away {
-		h.away = true
-		e.change()
+// remove sets that a GPU was removed in good order.
+func (c *xidCounts) remove(gpu string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.parts, gpu)
+	if h := c.gpus[gpu]; h != nil && !h.removed {
+		h.removed = true
+		c.change()
 	}
 }
 
-// divide notes which MIG devices a GPU has now.
-func (e *ear) divide(gpu string, parts map[string]part) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := e.parts[gpu]
+// setInstances sets which MIG devices a GPU has now.
+func (c *xidCounts) setInstances(gpu string, parts map[string]migXIDs) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.parts[gpu]
 	same := len(parts) == len(before)
 	for uuid, p := range parts {
 		earlier, known := before[uuid]
@@ -116,41 +115,41 @@ func (e *ear) divide(gpu string, parts map[string]part) {
 		p.xids = earlier.xids
 		parts[uuid] = p
 	}
-	e.parts[gpu] = parts
+	c.parts[gpu] = parts
 	if !same {
-		e.change()
+		c.change()
 	}
 }
 
-// hear takes in one XID of a GPU. It is of the MIG device that is named, if
+// record counts one XID of a GPU. It is of the MIG device that is named, if
 // that is known, else of the GPU.
-func (e *ear) hear(gpu string, gpuInstance, computeInstance uint32, code int) {
-	now := e.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer e.change()
-	h := e.gpus[gpu]
+func (c *xidCounts) record(gpu string, gpuInstance, computeInstance uint32, code int) {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.change()
+	h := c.gpus[gpu]
 	if h == nil {
-		h = new(hearing)
-		e.gpus[gpu] = h
+		h = new(gpuXIDs)
+		c.gpus[gpu] = h
 	}
 	h.last = now
-	if uuid, found := e.named(gpu, gpuInstance, computeInstance); found {
-		p := e.parts[gpu][uuid]
-		p.xids = counted(p.xids, code, now.Wall)
-		e.parts[gpu][uuid] = p
+	if uuid, found := c.named(gpu, gpuInstance, computeInstance); found {
+		p := c.parts[gpu][uuid]
+		p.xids = increment(p.xids, code, now.Wall)
+		c.parts[gpu][uuid] = p
 		return
 	}
-	h.xids = counted(h.xids, code, now.Wall)
+	h.xids = increment(h.xids, code, now.Wall)
 }
 
 // named finds the MIG device of an event. One that names a GPU instance alone
 // is of a MIG device only where that is the only one in the instance.
-func (e *ear) named(gpu string, gpuInstance, computeInstance uint32) (uuid string, found bool) {
+func (c *xidCounts) named(gpu string, gpuInstance, computeInstance uint32) (uuid string, found bool) {
 	if gpuInstance == noInstance {
 		return "", false
 	}
-	for candidate, p := range e.parts[gpu] {
+	for candidate, p := range c.parts[gpu] {
 		if p.gpuInstance != gpuInstance || computeInstance != noInstance && p.computeInstance != computeInstance {
 			continue
 		}
@@ -162,8 +161,8 @@ func (e *ear) named(gpu string, gpuInstance, computeInstance uint32) (uuid strin
 	return uuid, found
 }
 
-// counted is the XIDs with one more.
-func counted(xids []device.XID, code int, at time.Time) []device.XID {
+// increment returns the XIDs with one more.
+func increment(xids []device.XID, code int, at time.Time) []device.XID {
 	i, known := slices.BinarySearchFunc(xids, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
 	if !known {
 		xids = slices.Insert(xids, i, device.XID{Code: code})
@@ -173,44 +172,44 @@ func counted(xids []device.XID, code int, at time.Time) []device.XID {
 	return xids
 }
 
-// change tells that there is something else to be told. mu is locked.
-func (e *ear) change() {
-	e.told = nil
+// change signals that the report has changed. mu is locked.
+func (c *xidCounts) change() {
+	c.reported = nil
 	select {
-	case e.changed <- struct{}{}:
+	case c.changed <- struct{}{}:
 	default:
 	}
 }
 
-// xids is what has been heard of each device that is listened to, or that
-// something was heard of not long ago.
-func (e *ear) xids() map[string][]device.XID {
-	now := e.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.told != nil && (e.until.IsZero() || now.Since(e.until) < 0) {
-		return e.told
+// report returns the XIDs of each device that is watched, or that has reported
+// one within unwatchedRetention.
+func (c *xidCounts) report() map[string][]device.XID {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reported != nil && (c.reportedUntil.IsZero() || now.Since(c.reportedUntil) < 0) {
+		return c.reported
 	}
-	e.told, e.until = make(map[string][]device.XID), clock.Instant{}
-	for gpu, h := range e.gpus {
-		if h.away || !h.listening && now.Since(h.last) >= farewell {
+	c.reported, c.reportedUntil = make(map[string][]device.XID), clock.Instant{}
+	for gpu, h := range c.gpus {
+		if h.removed || !h.watched && now.Since(h.last) >= unwatchedRetention {
 			continue
 		}
-		e.tell(gpu, h.xids, h)
-		for uuid, p := range e.parts[gpu] {
-			e.tell(uuid, p.xids, h)
+		c.add(gpu, h.xids, h)
+		for uuid, p := range c.parts[gpu] {
+			c.add(uuid, p.xids, h)
 		}
 	}
-	return e.told
+	return c.reported
 }
 
-// tell adds a device to what is told. mu is locked.
-func (e *ear) tell(uuid string, xids []device.XID, h *hearing) {
-	if !h.listening && len(xids) == 0 {
+// add adds a device to the report. mu is locked.
+func (c *xidCounts) add(uuid string, xids []device.XID, h *gpuXIDs) {
+	if !h.watched && len(xids) == 0 {
 		return
 	}
-	e.told[uuid] = append([]device.XID{}, xids...)
-	if end := h.last.Add(farewell); !h.listening && (e.until.IsZero() || end.Since(e.until) < 0) {
-		e.until = end
+	c.reported[uuid] = append([]device.XID{}, xids...)
+	if end := h.last.Add(unwatchedRetention); !h.watched && (c.reportedUntil.IsZero() || end.Since(c.reportedUntil) < 0) {
+		c.reportedUntil = end
 	}
 }

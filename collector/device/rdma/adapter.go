@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/sysfs"
@@ -174,4 +176,155 @@ func add(o *device.Observation, tier device.Tier, reading device.Reading) {
 		return
 	}
 	o.Readings = append(o.Readings, reading)
+}
+
+// identify asks anew what the function is. Its model is what its driver calls
+// it (MT4129), else the board's identification, else its PCI number.
+func (a *adapter) identify(devices []string) error {
+	function, err := a.files.Function(a.folder)
+	if err != nil {
+		return err
+	}
+	id := &a.identity
+	id.Vendor, id.DriverVersion, id.Model = vendorOf(function), function.DriverVersion, function.ID()
+	for _, file := range []string{"board_id", "hca_type"} {
+		if len(devices) == 0 {
+			break
+		}
+		// A driver that does not tell it leaves it out.
+		if text, err := a.files.Text(filepath.Join(a.folder, "infiniband", devices[0], file)); err == nil && text != "" {
+			id.Model = text
+		}
+	}
+	id.Nodes = a.nodes()
+	a.known = true
+	return nil
+}
+
+// nodes are the device files through which programs use the function.
+func (a *adapter) nodes() []string {
+	names, err := sysfs.Names(filepath.Join(a.folder, "infiniband_verbs"))
+	if err != nil {
+		return nil // without them the function is matched otherwise
+	}
+	var nodes []string
+	for _, name := range names {
+		nodes = append(nodes, "/dev/infiniband/"+name)
+	}
+	return nodes
+}
+
+// vendorOf names the maker of a function by its PCI number; an unknown one is
+// the number. Those that also make accelerators, whose own DRA drivers publish
+// no adapters, are told apart from these.
+func vendorOf(function sysfs.Function) string {
+	switch function.Vendor {
+	case "15b3":
+		return "mellanox"
+	case "14e4":
+		return "broadcom"
+	case "1d0f":
+		return "amazon"
+	case "1dd8":
+		return "pensando"
+	case "1077":
+		return "qlogic"
+	case "1425":
+		return "chelsio"
+	case "1414":
+		return "microsoft"
+	case "19e5":
+		return "huawei"
+	case "1ded":
+		return "alibaba"
+	case "434e":
+		return "cornelis"
+	case "8086":
+		return "intel-network"
+	case "1ae0":
+		return "google-network"
+	default:
+		return function.Vendor
+	}
+}
+
+// linkStates are the states that a port's link can be in: active, the two
+// stages of its coming up that a subnet manager sees (initialized, armed), and
+// down, of which the physical state says more: it looks for a partner
+// (polling) or has been switched off (disabled).
+func linkStates() []string {
+	return []string{"active", "armed", "init", "down", "polling", "disabled"}
+}
+
+// linkState reads the state of a port's link.
+func (a *adapter) linkState(p port) (string, error) {
+	logical, err := a.number(filepath.Join(p.folder, "state"))
+	if err != nil {
+		return "", err
+	}
+	state, err := stateOf(logical)
+	if err != nil {
+		return "", &fs.PathError{Op: "parse", Path: filepath.Join(p.folder, "state"), Err: err}
+	}
+	if state != "down" {
+		return state, nil
+	}
+	// A port that does not tell its physical state is down all the same.
+	physical, err := a.number(filepath.Join(p.folder, "phys_state"))
+	if err != nil {
+		return state, nil
+	}
+	return downState(physical), nil
+}
+
+// number reads the number before the colon in a file such as "4: ACTIVE".
+func (a *adapter) number(path string) (int, error) {
+	text, err := a.files.Text(path)
+	if err != nil {
+		return 0, err
+	}
+	number, err := parseState(text)
+	if err != nil {
+		return 0, &fs.PathError{Op: "parse", Path: path, Err: err}
+	}
+	return number, nil
+}
+
+func parseState(text string) (int, error) {
+	number, _, found := strings.Cut(text, ":")
+	parsed, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
+	if !found || err != nil {
+		return 0, fmt.Errorf("no number of a state: %.40q", text)
+	}
+	return int(parsed), nil
+}
+
+// stateOf names a port's logical state, the enumeration ib_port_state. An
+// active port that defers its traffic for a moment is active.
+func stateOf(number int) (string, error) {
+	switch number {
+	case 1:
+		return "down", nil
+	case 2:
+		return "init", nil
+	case 3:
+		return "armed", nil
+	case 4, 5:
+		return "active", nil
+	default:
+		return "", fmt.Errorf("no state has the number %d", number)
+	}
+}
+
+// downState names the state of a link that is down by its physical state, the
+// enumeration ib_port_phys_state. While it trains it looks for a partner, too.
+func downState(physical int) string {
+	switch physical {
+	case 2, 4:
+		return "polling"
+	case 3:
+		return "disabled"
+	default:
+		return "down"
+	}
 }

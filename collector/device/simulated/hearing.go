@@ -16,7 +16,7 @@ type hearing struct {
 	closed  bool
 }
 
-// alarmSpacing is how long it takes at least from one word of Heard to the
+// alarmSpacing is how long it takes at least from one word of Changed to the
 // next, however often XIDs are reported.
 const alarmSpacing = 10 * time.Millisecond
 
@@ -31,8 +31,8 @@ func (s *Source) XIDs() map[string][]device.XID {
 	return s.xids.all
 }
 
-// Heard tells that XIDs has changed since it last told so.
-func (s *Source) Heard() <-chan struct{} {
+// Changed signals that XIDs has changed.since it last told so.
+func (s *Source) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.xids.signal == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-var _ device.Listener = (*Source)(nil)
+var _ device.EventSource = (*Source)(nil)
 
 // sick is a GPU with a partition, and another maker's device. The faults are
 // those of the GPU.
@@ -112,7 +112,7 @@ func TestHeardTells(t *testing.T) {
 		start := time.Now()
 		var told []string
 		for range 3 {
-			<-s.Heard()
+			<-s.Changed()
 			told = append(told, time.Since(start).String())
 			heard(s, start)
 		}
@@ -123,7 +123,7 @@ func TestHeardTells(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		select {
-		case <-s.Heard():
+		case <-s.Changed():
 		default:
 			t.Error("not told of a fault that is new")
 		}
@@ -134,10 +134,10 @@ func TestHeardTells(t *testing.T) {
 		if got := s.XIDs()["GPU-a"]; len(got) != 3 {
 			t.Errorf("after it was closed %v were heard", got)
 		}
-		<-s.Heard()
+		<-s.Changed()
 		time.Sleep(time.Hour)
 		select {
-		case <-s.Heard():
+		case <-s.Changed():
 			t.Error("told by itself after it was closed")
 		default:
 		}
@@ -150,7 +150,7 @@ func TestXIDStorm(t *testing.T) {
 		s, start := New(parsed(t, sick("[{kind: xid, code: 13, after: 1s, every: 1us}]")), clock.System()), time.Now()
 		words := 0
 		for time.Since(start) < 2*time.Second {
-			<-s.Heard()
+			<-s.Changed()
 			words++
 		}
 		if words > 102 {

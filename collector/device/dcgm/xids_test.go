@@ -19,20 +19,20 @@ func xid(of entity, code int64, at int64) value {
 func noXID(of entity) value { return value{entity: of, field: xidError, status: statusNoData} }
 
 // read takes in the last XIDs, and those that an engine has kept since.
-func (e *ear) read(last []value, kept ...value) {
+func (e *xidCounts) read(last []value, kept ...value) {
 	var fresh []value
 	for i := range last {
-		if _, is := e.news(&last[i]); is {
+		if _, is := e.isNew(&last[i]); is {
 			fresh = append(fresh, last[i])
 		}
 	}
 	if len(fresh) > 0 {
-		e.hear(append(kept, fresh...))
+		e.record(append(kept, fresh...))
 	}
 }
 
 // heard is what is told, as text.
-func (e *ear) heard() string {
+func (e *xidCounts) heard() string {
 	var words []string
 	for uuid, list := range e.xids() {
 		word := uuid + ":"
@@ -45,7 +45,7 @@ func (e *ear) heard() string {
 	return strings.Join(words, "; ")
 }
 
-func (e *ear) expect(t *testing.T, what, want string) {
+func (e *xidCounts) expect(t *testing.T, what, want string) {
 	t.Helper()
 	if got := e.heard(); got != want {
 		t.Errorf("%s: %s, want %s", what, got, want)
@@ -64,9 +64,9 @@ func onePlan(gpus ...string) plan {
 
 func TestXIDs(t *testing.T) {
 	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
-	e := newEar()
+	e := newXIDCounts()
 	e.expect(t, "before there is a plan", "")
-	e.listen(onePlan("GPU-a", "GPU-b"))
+	e.watch(onePlan("GPU-a", "GPU-b"))
 	e.expect(t, "before the first read", "GPU-a:; GPU-b:")
 	if list := e.xids()["GPU-a"]; list == nil {
 		t.Error("a device that is listened to has no list")
@@ -82,23 +82,23 @@ func TestXIDs(t *testing.T) {
 	e.expect(t, "those between two reads", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 
 	// The engine is started anew: it has forgotten what it told.
-	e.listen(onePlan("GPU-b", "GPU-a")) // and numbers its GPUs otherwise
+	e.watch(onePlan("GPU-b", "GPU-a")) // and numbers its GPUs otherwise
 	e.expect(t, "another connection", "GPU-a: 31×2@250 43×1@300; GPU-b: 74×2@390 154×1@400")
 	e.read([]value{noXID(a), xid(b, 48, 500)})
 	e.expect(t, "the first of a new engine", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
 
-	e.listen(onePlan("GPU-b"))
+	e.watch(onePlan("GPU-b"))
 	e.expect(t, "a GPU that was taken away", "GPU-b: 74×2@390 154×1@400")
-	e.deaf()
+	e.unwatch()
 	e.expect(t, "an engine that does not tell of XIDs", "")
-	e.listen(onePlan("GPU-b", "GPU-a"))
+	e.watch(onePlan("GPU-b", "GPU-a"))
 	e.expect(t, "it does again", "GPU-a: 31×2@250 43×1@300 48×1@500; GPU-b: 74×2@390 154×1@400")
 }
 
 func TestXIDsThatAreNone(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
-	e := newEar()
-	e.listen(onePlan("GPU-a"))
+	e := newXIDCounts()
+	e.watch(onePlan("GPU-a"))
 	e.read([]value{noXID(gpu)})
 	failure := value{entity: gpu, field: xidError, status: statusTimeout}
 	for _, v := range []value{
@@ -106,7 +106,7 @@ func TestXIDsThatAreNone(t *testing.T) {
 		xid(entity{wholeGPU, 5}, 79, 10), failure,
 	} {
 		e.read([]value{v}, v)
-		e.hear([]value{v})
+		e.record([]value{v})
 	}
 	e.expect(t, "nothing of worth", "GPU-a:")
 }
@@ -114,8 +114,8 @@ func TestXIDsThatAreNone(t *testing.T) {
 // A failure to tell is not the word that there was none.
 func TestXIDsAfterAFailure(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
-	e := newEar()
-	e.listen(onePlan("GPU-a"))
+	e := newXIDCounts()
+	e.watch(onePlan("GPU-a"))
 	e.read([]value{{entity: gpu, field: xidError, status: statusTimeout}})
 	e.read([]value{xid(gpu, 79, 100)})
 	e.expect(t, "an XID that may be an old one", "GPU-a:")
@@ -125,9 +125,9 @@ func TestXIDsOfInstances(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
 	who := map[entity]identity{gpu: {uuid: "GPU-a"}}
 	hierarchy := append(mig(0, 1, 3, 2, 1, 1), mig(0, 2, 5, 1, 1)...)
-	e := newEar()
+	e := newXIDCounts()
 	listen := func() {
-		e.listen(makePlan([]uint{0}, hierarchy, who))
+		e.watch(makePlan([]uint{0}, hierarchy, who))
 		e.read([]value{noXID(gpu), noXID(entity{gpuInstance, 1}), noXID(entity{computeInstance, 11}), noXID(entity{computeInstance, 20})})
 	}
 	listen()
@@ -141,7 +141,7 @@ func TestXIDsOfInstances(t *testing.T) {
 	// MIG is configured anew: the entity that was 3/1 is now 5/0, and what the
 	// engine may still tell of it is another's.
 	hierarchy = append(mig(0, 2, 3, 2, 1, 1), mig(0, 1, 5, 1, 1)...)
-	e.listen(makePlan([]uint{0}, hierarchy, who))
+	e.watch(makePlan([]uint{0}, hierarchy, who))
 	e.read([]value{xid(gpu, 79, 300), xid(entity{computeInstance, 10}, 13, 250)})
 	if got := e.heard(); !strings.Contains(got, "MIG-GPU-a/5/0:") || strings.Contains(got, "MIG-GPU-a/5/0: 13") {
 		t.Errorf("another's XID is told: %s", got)
@@ -153,16 +153,16 @@ func TestXIDsOfInstancesThatStay(t *testing.T) {
 	a, b, ci := entity{wholeGPU, 0}, entity{wholeGPU, 1}, entity{computeInstance, 10}
 	who := map[entity]identity{a: {uuid: "GPU-a"}, b: {uuid: "GPU-b"}}
 	hierarchy := mig(0, 1, 3, 1, 1)
-	e := newEar()
-	e.listen(makePlan([]uint{0, 1}, hierarchy, who))
+	e := newXIDCounts()
+	e.watch(makePlan([]uint{0, 1}, hierarchy, who))
 	e.read([]value{noXID(a), noXID(b), noXID(ci)})
 	e.read([]value{xid(ci, 13, 100)})
-	e.listen(makePlan([]uint{0, 1}, append(hierarchy, mig(1, 2, 3, 1, 1)...), who))
+	e.watch(makePlan([]uint{0, 1}, append(hierarchy, mig(1, 2, 3, 1, 1)...), who))
 	e.read([]value{xid(ci, 31, 200)})
 	e.expect(t, "one that came with a change elsewhere", "GPU-a:; GPU-b:; MIG-GPU-a/3/0: 13×1@100 31×1@200; MIG-GPU-b/3/0:")
 
 	// An instance of another size has the ids of one that is gone.
-	e.listen(makePlan([]uint{0, 1}, mig(0, 1, 3, 2, 2), who))
+	e.watch(makePlan([]uint{0, 1}, mig(0, 1, 3, 2, 2), who))
 	e.read([]value{xid(ci, 43, 300)})
 	e.expect(t, "another's", "GPU-a:; GPU-b:; MIG-GPU-a/3/0: 13×1@100 31×1@200")
 }
@@ -173,8 +173,8 @@ func TestXIDsToldTwice(t *testing.T) {
 	const second = 1_000_000
 	a, b := entity{wholeGPU, 0}, entity{wholeGPU, 1}
 	for _, code := range []int64{79, 119, 120} {
-		e := newEar()
-		e.listen(onePlan("GPU-a", "GPU-b"))
+		e := newXIDCounts()
+		e.watch(onePlan("GPU-a", "GPU-b"))
 		e.read([]value{noXID(a), noXID(b)})
 		e.read([]value{xid(a, code, 10.7*second)}, xid(a, code, 10*second))
 		e.expect(t, "by log and event", fmt.Sprintf("GPU-a: %d×1@10000000; GPU-b:", code))
@@ -187,7 +187,7 @@ func TestXIDsToldTwice(t *testing.T) {
 
 func TestHeard(t *testing.T) {
 	gpu := entity{wholeGPU, 0}
-	told := func(e *ear) bool {
+	told := func(e *xidCounts) bool {
 		select {
 		case <-e.changed:
 			return true
@@ -195,12 +195,12 @@ func TestHeard(t *testing.T) {
 			return false
 		}
 	}
-	e := newEar()
-	e.listen(onePlan("GPU-a"))
+	e := newXIDCounts()
+	e.watch(onePlan("GPU-a"))
 	if !told(e) {
 		t.Error("it was not told that a device is listened to")
 	}
-	e.listen(onePlan("GPU-a"))
+	e.watch(onePlan("GPU-a"))
 	e.read([]value{noXID(gpu)})
 	if told(e) {
 		t.Error("it is told that nothing has changed")

@@ -31,7 +31,7 @@ func TestNobodyListensWithoutAConnection(t *testing.T) {
 		if all := from.XIDs(); len(all) != 1 || len(all["GPU-0"]) != 1 {
 			t.Errorf("at first %v is told", all)
 		}
-		time.Sleep(farewell)
+		time.Sleep(unwatchedRetention)
 		if all := from.XIDs(); len(all) != 0 {
 			t.Errorf("two minutes later %v is told", all)
 		}
@@ -66,7 +66,7 @@ func TestNobodyListensToALostGPU(t *testing.T) {
 		if got := keys(t, from); got != "GPU-0:0 GPU-1:1" || len(from.XIDs()["GPU-1"]) != 1 {
 			t.Errorf("there are %s, told is %v", got, from.XIDs())
 		}
-		time.Sleep(farewell)
+		time.Sleep(unwatchedRetention)
 		if all := from.XIDs(); len(all) != 1 || all["GPU-0"] == nil {
 			t.Errorf("two minutes later %v is told", all)
 		}

@@ -10,12 +10,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// ear hears of XIDs. An engine keeps the last ones of each entity with the
+// xidCounts counts XIDs. An engine keeps the last ones of each entity with the
 // time at which its driver told of them; one with a newer time is a new one.
 // Those that were there when a GPU was first seen are older than the source;
 // those of an instance are taken for older whenever its number was another's
 // or nobody's before. All but its published parts belong to who reads.
-type ear struct {
+type xidCounts struct {
 	plan    plan
 	until   map[string]int64 // by place: the time of the last one that is known, microseconds
 	fresh   map[entity]bool  // entities whose last one is to be taken for an older one
@@ -25,8 +25,8 @@ type ear struct {
 	changed   chan struct{}
 }
 
-func newEar() *ear {
-	e := &ear{
+func newXIDCounts() *xidCounts {
+	e := &xidCounts{
 		until: make(map[string]int64), tallies: make(map[string][]device.XID),
 		changed: make(chan struct{}, 1),
 	}
@@ -34,8 +34,8 @@ func newEar() *ear {
 	return e
 }
 
-// listen begins to listen to the devices of a plan, and to no others.
-func (e *ear) listen(p plan) {
+// watch watches the devices of a plan, and no others.
+func (e *xidCounts) watch(p plan) {
 	places, fresh := e.plan.places, e.fresh
 	e.plan, e.fresh = p, make(map[entity]bool)
 	for _, gpu := range p.gpus {
@@ -48,12 +48,12 @@ func (e *ear) listen(p plan) {
 	e.publish()
 }
 
-// deaf stops listening.
-func (e *ear) deaf() { e.listen(plan{}) }
+// unwatch ends the watch of all devices.
+func (e *xidCounts) unwatch() { e.watch(plan{}) }
 
-// news reports whether the last XID of an entity is one that has not been
+// isNew reports whether the last XID of an entity is one that has not been
 // heard of. since is the time after which there may be others.
-func (e *ear) news(v *value) (since int64, is bool) {
+func (e *xidCounts) isNew(v *value) (since int64, is bool) {
 	place, known := e.plan.places[v.entity]
 	if !known || v.status.outcome() == failed {
 		return 0, false
@@ -70,9 +70,9 @@ func (e *ear) news(v *value) (since int64, is bool) {
 	return e.until[place], valid && v.at > e.until[place]
 }
 
-// hear counts those of the values that are new. Of an instance that several
+// record counts those of the values that are new. Of an instance that several
 // devices share, each has heard it.
-func (e *ear) hear(values []value) {
+func (e *xidCounts) record(values []value) {
 	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.at, b.at) })
 	heard := false
 	for i := range values {
@@ -94,21 +94,21 @@ func (e *ear) hear(values []value) {
 	}
 }
 
-// echo is how far apart an engine may tell of one XID twice.
-const echo = 2 * time.Second
+// duplicateWindow is how far apart an engine may tell of one XID twice.
+const duplicateWindow = 2 * time.Second
 
-// echoes reports whether an engine tells of an XID from the kernel's log as
+// reportedTwice reports whether an engine tells of an XID from the kernel's log as
 // well as by an event of the driver, each with a time of its own, and after
 // its start from the log once more (79, 119 and 120 in DCGM's sources).
-func echoes(code int) bool { return code == 79 || code == 119 || code == 120 }
+func reportedTwice(code int) bool { return code == 79 || code == 119 || code == 120 }
 
 // count adds an XID to a device's, in a new list: the old one is published.
-func (e *ear) count(uuid string, code int, at time.Time) {
+func (e *xidCounts) count(uuid string, code int, at time.Time) {
 	list := slices.Clone(e.tallies[uuid])
 	i, known := slices.BinarySearchFunc(list, code, func(x device.XID, code int) int { return cmp.Compare(x.Code, code) })
 	if !known {
 		list = slices.Insert(list, i, device.XID{Code: code})
-	} else if echoes(code) && at.Sub(list[i].Last).Abs() < echo {
+	} else if reportedTwice(code) && at.Sub(list[i].Last).Abs() < duplicateWindow {
 		return
 	}
 	list[i].Count++
@@ -116,8 +116,8 @@ func (e *ear) count(uuid string, code int, at time.Time) {
 	e.tallies[uuid] = list
 }
 
-// publish tells what has been heard of the devices that are listened to.
-func (e *ear) publish() {
+// publish publishes the XIDs of the devices that are watched.
+func (e *xidCounts) publish() {
 	all := make(map[string][]device.XID, len(e.plan.targets))
 	for _, t := range e.plan.targets {
 		all[t.device.UUID] = e.tallies[t.device.UUID]
@@ -136,8 +136,8 @@ func (e *ear) publish() {
 	}
 }
 
-// xids is what has been heard, by the UUID of the device. It is shared.
-func (e *ear) xids() map[string][]device.XID { return *e.published.Load() }
+// xids are the published XIDs, by the UUID of the device. It is shared.
+func (e *xidCounts) xids() map[string][]device.XID { return *e.published.Load() }
 
 // mostXID bounds what is believed to be a code.
 const mostXID = 1 << 16

@@ -18,7 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-var _ device.Listener = (*Source)(nil)
+var _ device.EventSource = (*Source)(nil)
 
 // counts are how many XIDs have been heard of each device with any.
 func counts(s *Source) string {
@@ -50,14 +50,14 @@ func TestHearsXIDs(t *testing.T) {
 		for _, r := range readers(t, from) {
 			_, _ = r.Read(t.Context(), device.Fast)
 		}
-		<-from.Heard()
+		<-from.Changed()
 		all := from.XIDs()
 		if _, listening := all["GPU-7"]; len(all) != 9 || listening || all["MIG-GPU-1-1"] == nil {
 			t.Errorf("listens to %v", all)
 		}
 		began := time.Now()
 		board.raise(gpu(s, 3), 79, noInstance, noInstance)
-		<-from.Heard()
+		<-from.Changed()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("heard after %v", took)
 		}
@@ -122,7 +122,7 @@ func TestListensOverConnections(t *testing.T) {
 }
 
 // A wait that never returns parks its goroutine alone: the connection is
-// renewed, and once it has come back there is a listener again.
+// renewed, and once it has come back the GPUs are watched again.
 func TestWaitThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fitted(dgxh100.New())
@@ -148,7 +148,7 @@ func TestWaitThatNeverReturns(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if took := time.Since(began); took > endPatience || len(s.InitCalls()) != round+2 {
+			if took := time.Since(began); took > stopTimeout || len(s.InitCalls()) != round+2 {
 				t.Errorf("connected %d times, the last within %v", len(s.InitCalls()), took)
 			}
 			if len(from.XIDs()) != 0 {
@@ -166,7 +166,7 @@ func TestWaitThatNeverReturns(t *testing.T) {
 		if err := from.Close(); err != nil {
 			t.Error(err)
 		}
-		if held, created := board.state(); held != 1 || created != 2 { // the parked one went with its connection
+		if held, created := board.state(); held != 1 || created != 2 { // the hung one went with its connection
 			t.Errorf("%d of %d event sets are held in the end", held, created)
 		}
 	})
@@ -192,7 +192,7 @@ func TestCloseBesideAWaitThatNeverReturns(t *testing.T) {
 		if err := from.Close(); err != nil || len(s.ShutdownCalls()) != 1 {
 			t.Errorf("closed: %v", err)
 		}
-		if took := time.Since(began); took > endPatience {
+		if took := time.Since(began); took > stopTimeout {
 			t.Errorf("closing took %v", took)
 		}
 		close(forever)

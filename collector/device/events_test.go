@@ -19,7 +19,7 @@ type listening struct {
 	signal chan struct{}
 }
 
-// listen makes a listener of a source with these readers. Each device named
+// listen makes an EventSource of a source with these readers. Each device named
 // is listened to.
 func listen(uuids []string, readers ...Reader) *listening {
 	l := &listening{
@@ -38,7 +38,7 @@ func (l *listening) XIDs() map[string][]XID {
 	return l.xids
 }
 
-func (l *listening) Heard() <-chan struct{} { return l.signal }
+func (l *listening) Changed() <-chan struct{} { return l.signal }
 
 // hear has one more error of the code reported of the device.
 func (l *listening) hear(uuid string, code int) {
@@ -159,7 +159,7 @@ func TestErrorsAreHeardWhileTheReaderHangs(t *testing.T) {
 	})
 }
 
-// A device that falls off the bus is not found any more, but what was heard
+// A device that falls off the bus is not found any more, but what was reported
 // of it stays, for as long as the source tells it.
 func TestErrorsOfADeviceThatHasVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -235,10 +235,10 @@ func TestErrorsOfAPartition(t *testing.T) {
 	})
 }
 
-// What is kept of a device is given up with what is heard of it.
-func TestHearingIsBounded(t *testing.T) {
+// What is kept of a device is given up with its XIDs.
+func TestEventsAreBounded(t *testing.T) {
 	from := listen(nil)
-	h := newHearing(from)
+	h := newEvents(from)
 	for i := range 1000 {
 		uuid := string(rune('a' + i%26))
 		from.hear(uuid, i)
@@ -246,7 +246,7 @@ func TestHearingIsBounded(t *testing.T) {
 		from.forget(uuid)
 	}
 	if len(h.known) > 1 {
-		t.Errorf("%d devices are kept of which nothing is heard", len(h.known))
+		t.Errorf("%d devices are kept of which no XID is reported", len(h.known))
 	}
 }
 
@@ -255,10 +255,10 @@ func TestAttach(t *testing.T) {
 	for _, uuid := range []string{"GPU-a", "GPU-b", "GPU-c", "GPU-d"} {
 		from.hear(uuid, 79)
 	}
-	h := newHearing(from)
+	h := newEvents(from)
 	given := []Sample{{Device: Device{UUID: "GPU-a"}}}
-	seats := []*seat{{key: "GPU-a"}, {key: "GPU-b"}, {key: "GPU-c", gone: true}}
-	attached := h.attach(given, seats, "fake")
+	readers := []*readerState{{key: "GPU-a"}, {key: "GPU-b"}, {key: "GPU-c", removed: true}}
+	attached := h.attach(given, readers, "fake")
 	if len(attached) != 2 || attached[0].Device.UUID != "GPU-a" || attached[1].Device.UUID != "GPU-b" || !attached[1].bare {
 		t.Errorf("attached %+v, want GPU-a and, of which nothing else is known, GPU-b", attached)
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
-// seat is the place of one reader: its devices, and the read that is under
-// way. A reader whose hardware is gone while a read of it hangs stays on its
-// seat until the read comes back, so that it is never read twice at a time.
-type seat struct {
-	key    string
-	reader Reader
-	gone   bool
-	asked  uint64        // the round of the read that is under way; 0: none is
-	tick   int           // the tick of the loop at which the last read began
-	began  clock.Instant // when that was; zero: never
-	retry  backoff       // of slow reads that fail
-	again  time.Duration // when, in elapsed time, the next slow read is due
+// readerState is the state of one reader: its devices, and the read that is
+// under way. A reader whose hardware is gone while a read of it hangs stays
+// until the read returns, so that it is never read twice at a time.
+type readerState struct {
+	key     string
+	reader  Reader
+	removed bool
+	round   uint64        // the round of the read that is under way; 0: none is
+	tick    int           // the tick of the loop at which the last read began
+	began   clock.Instant // when that was; zero: never
+	retry   backoff       // of slow reads that fail
+	again   time.Duration // when, in elapsed time, the next slow read is due
 
 	// What the last read that came back has said.
 	answered bool  // one ever has
@@ -45,12 +45,22 @@ type record struct {
 	processesAt clock.Instant // when it was read; zero: never
 }
 
-// busy reports whether a read of the seat's reader has not come back.
-func (s *seat) busy() bool { return s.asked != 0 }
+// answer is what a read came back with, and for which round it was meant.
+type answer struct {
+	state        *readerState
+	round        uint64
+	tier         Tier
+	at           clock.Instant
+	observations []Observation
+	err          error
+}
 
-// ask notes that a read begins and says which tier is due.
-func (s *seat) ask(round uint64, now clock.Instant, slow time.Duration) Tier {
-	s.asked, s.began = round, now
+// busy reports whether a read has not returned.
+func (s *readerState) busy() bool { return s.round != 0 }
+
+// start records that a read begins, and returns the tier that is due.
+func (s *readerState) start(round uint64, now clock.Instant, slow time.Duration) Tier {
+	s.round, s.began = round, now
 	if now.Elapsed < s.again {
 		return Fast
 	}
@@ -63,8 +73,8 @@ func (s *seat) ask(round uint64, now clock.Instant, slow time.Duration) Tier {
 // and without an error.
 var errNothingSeen = errors.New("no device was seen")
 
-// take learns what a read has found.
-func (s *seat) take(a answer) {
+// apply applies what a read has found.
+func (s *readerState) apply(a answer) {
 	s.answered, s.failed, s.err = true, !useful(a.observations, a.err), a.err
 	if s.failed && a.err == nil {
 		s.err = errNothingSeen
@@ -84,21 +94,21 @@ func (s *seat) take(a answer) {
 	during := Window{From: s.began.Elapsed, To: a.at.Elapsed}
 	for i, observation := range a.observations {
 		devices[i] = s.known(observation.Device, i)
-		devices[i].take(observation, a, during)
+		devices[i].apply(observation, a, during)
 	}
 	s.devices = devices
 }
 
-// drop learns nothing from a read but that it failed.
-func (s *seat) drop(a answer, err error) {
+// drop applies nothing of a read but that it failed.
+func (s *readerState) drop(a answer, err error) {
 	s.fail(a.tier, err)
 	if a.tier == Slow {
 		s.retrySlow(a.at)
 	}
 }
 
-// fail notes that a read counts as failed, whatever it found.
-func (s *seat) fail(tier Tier, err error) {
+// fail records that a read counts as failed, whatever it found.
+func (s *readerState) fail(tier Tier, err error) {
 	s.answered, s.failed, s.err = true, true, err
 	if tier == Slow {
 		s.slowErr = err
@@ -107,7 +117,7 @@ func (s *seat) fail(tier Tier, err error) {
 
 // retrySlow tries a slow read that gave nothing again before its time, but
 // not so often that fast reads starve.
-func (s *seat) retrySlow(now clock.Instant) {
+func (s *readerState) retrySlow(now clock.Instant) {
 	s.again = now.Elapsed + s.retry.grow()
 }
 
@@ -120,7 +130,7 @@ func useful(observations []Observation, err error) bool {
 }
 
 // known is the record of a device, most likely at the position where it was.
-func (s *seat) known(d Device, at int) record {
+func (s *readerState) known(d Device, at int) record {
 	same := func(r record) bool { return r.device.UUID == d.UUID && r.device.PCIBusID == d.PCIBusID }
 	if at < len(s.devices) && same(s.devices[at]) {
 		return s.devices[at]
@@ -131,10 +141,10 @@ func (s *seat) known(d Device, at int) record {
 	return record{}
 }
 
-// take learns what one read has found of the device, and when it measured
+// apply applies what one read has found of the device, and when it measured
 // what the source does not know the time of: during the read. Where it found
 // nothing for a failure, what was known before stays, as old as it is.
-func (r *record) take(o Observation, a answer, during Window) {
+func (r *record) apply(o Observation, a answer, during Window) {
 	r.device, r.made = o.Device, nil
 	if len(o.Readings) > 0 || a.err == nil {
 		r.at, r.fast = a.at, timed(tidy(o.Readings), during)
@@ -171,7 +181,7 @@ func timed(readings []Reading, during Window) []Reading {
 
 // appendSamples appends the sample of each device. Slow readings are left out
 // once they are older than keep.
-func (s *seat) appendSamples(samples []Sample, source string, now clock.Instant, keep time.Duration) []Sample {
+func (s *readerState) appendSamples(samples []Sample, source string, now clock.Instant, keep time.Duration) []Sample {
 	for i := range s.devices {
 		r := &s.devices[i]
 		if len(r.slow) > 0 && now.Since(r.slowAt) > keep {
