@@ -328,7 +328,7 @@ func (l *loop) reportHang() {
 // reader was useful, an impairment if a part failed, else a success. It reports
 // nothing if nothing has happened since the last report.
 func (l *loop) report() {
-	c := countReaders(l.readers, l.overdue, l.tooLate())
+	c := countReaders(l.readers, l.overdue, l.tooLate)
 	if !l.answered && c.overdue == 0 {
 		return
 	}

@@ -19,8 +19,8 @@ type readerCounts struct {
 	err     error // what the first one failed with, an overdue one before all others
 }
 
-// countReaders counts the readers; an overdue one has failed with tooLate.
-func countReaders(readers []*readerState, isOverdue func(*readerState) bool, tooLate error) (c readerCounts) {
+// countReaders counts the readers; an overdue one has failed with what tooLate returns.
+func countReaders(readers []*readerState, isOverdue func(*readerState) bool, tooLate func() error) (c readerCounts) {
 	c.all = len(readers)
 	for _, s := range readers {
 		overdue := isOverdue(s)
@@ -29,7 +29,7 @@ func countReaders(readers []*readerState, isOverdue func(*readerState) bool, too
 		}
 		err := cmp.Or(s.err, s.slowErr)
 		if overdue {
-			err = tooLate
+			err = tooLate()
 		}
 		if !overdue && !s.failed {
 			c.useful++
