@@ -21,50 +21,6 @@ type Rule struct {
 	all  func([]pair, *findings)                // at two pages of each node
 }
 
-// The names of the rules.
-const (
-	UniqueSeries       = "unique_series"
-	UniqueInfo         = "unique_info"
-	ValueRange         = "value_range"
-	HardwareKnown      = "hardware_known"
-	HoldersAgree       = "holders_agree"
-	GaugesHeld         = "gauges_held"
-	AloneOnDevice      = "alone_on_device"
-	ProcessSplit       = "process_split"
-	DeviceValue        = "device_value"
-	ClaimsWithinDevice = "claims_within_device"
-	PodsWithinDevice   = "pods_within_device"
-	PartsWithinParent  = "partitions_within_parent"
-	ShareOfHold        = "share_of_hold"
-	CountersRise       = "counters_rise"
-	GrowthWithinDevice = "growth_within_device"
-	DeviceTime         = "device_time"
-	FleetTime          = "fleet_time"
-)
-
-// Rules returns every rule, in the order in which violations are reported.
-func Rules() []Rule {
-	return []Rule{
-		{Name: UniqueSeries, Text: "No two series have the same name and labels", page: uniqueSeries},
-		{Name: UniqueInfo, Text: "A join on an info series has one partner: a device has one identity and one published name, a claim one info row", page: uniqueInfo},
-		{Name: ValueRange, Text: "Ratios are from 0 to 1, counters are not negative, and every value is a number", page: valueRange},
-		{Name: HardwareKnown, Text: "A device without known hardware has no quantities", page: hardwareKnown},
-		{Name: HoldersAgree, Text: "`dra_device_holders` counts the claims of `dra_claim_held`", page: holdersAgree},
-		{Name: GaugesHeld, Text: "A claim has gauges of a device only while it holds the device", page: gaugesHeld},
-		{Name: AloneOnDevice, Text: "No gauge is `exclusive` or `partition` on a device with another holder, or with a holder of its parent or partition; `exclusive` is for whole devices, `partition` for partitions", page: aloneOnDevice},
-		{Name: ProcessSplit, Text: "Only utilization, memory, busy and idle time of whole devices are attributed by `process`, together with the unattributed part", page: processSplit},
-		{Name: DeviceValue, Text: "A claim's gauge is exported together with the device's own value, and equals it unless it is attributed by `process`", page: deviceValue},
-		{Name: ClaimsWithinDevice, Text: "The sum of a device's claims and the unattributed part is at most the device's own value; claims with `shared` are not added", page: claimsWithinDevice},
-		{Name: PodsWithinDevice, Text: "The sum of a device's pods and the unattributed part is at most the device's own value", page: podsWithinDevice},
-		{Name: PartsWithinParent, Text: "The sum of bytes or watts of a device's partitions, or of their claims, is at most the device's own value", Momentary: true, page: partitionsWithinParent},
-		{Name: ShareOfHold, Text: "The device-seconds of a claim are at most the time for which it held the device", page: shareOfHold},
-		{Name: CountersRise, Text: "A counter of the exporter does not decrease while the process runs", pair: countersRise},
-		{Name: GrowthWithinDevice, Text: "Between two pages, the counters of a device's claims grow together by at most the growth of the device's counter; claims with `shared` are not added", pair: growthWithinDevice},
-		{Name: DeviceTime, Text: "The device-seconds of a device grow no faster than time", pair: deviceTime},
-		{Name: FleetTime, Text: "The device-seconds of a device grow no faster than time over all nodes: each second counts once in a fleet", all: fleetTime},
-	}
-}
-
 // Violation is one violation of a rule by a page or a pair of pages.
 type Violation struct {
 	Rule   string   // its name
@@ -89,109 +45,26 @@ func (v Violation) String() string {
 	return text
 }
 
-// Check returns what is wrong with each of the pages: of every page a few
-// violations of each rule, in the order of Rules.
-func Check(pages ...Page) []Violation {
-	var all []Violation
-	for _, page := range pages {
-		all = append(all, checkView(newView(page))...)
-	}
-	return all
-}
-
-func checkView(v *view) []Violation {
-	var all []Violation
-	for _, rule := range Rules() {
-		if rule.page != nil {
-			f := findings{rule: rule, node: v.node}
-			rule.page(v, &f)
-			all = append(all, f.bounded()...)
-		}
-	}
-	return all
-}
-
-// Pair is two pages of one exporter. A pair with pages of two processes is not
-// checked.
-type Pair struct{ Before, After Page }
-
-// Compare returns the violations between the pages of each pair, and over all
-// pairs together, which are of one fleet, see Fleet.
-func Compare(pairs ...Pair) []Violation {
-	var all []Violation
-	views := viewsOf(pairs)
-	for _, p := range views {
-		all = append(all, p.compare()...)
-	}
-	return append(all, fleet(views)...)
-}
-
-// Fleet returns only the violations over all pairs together. Pages may be
-// Reduced. Of several pairs of one node the first counts.
-func Fleet(pairs ...Pair) []Violation { return fleet(viewsOf(pairs)) }
-
-// Watch checks one page of an exporter after the other. The zero Watch has no
-// page.
-type Watch struct{ last *view }
-
-// Next returns the violations that Check finds in the page, and that Compare
-// finds in it and the page before.
-func (w *Watch) Next(page Page) []Violation {
-	p := pair{w.last, newView(page)}
-	w.last = p.after
-	all := checkView(p.after)
-	if p.before != nil && p.sameProcess() {
-		all = append(all, p.compare()...)
-	}
-	return all
-}
-
-// pair is two pages of one process.
-type pair struct{ before, after *view }
-
-func (p pair) sameProcess() bool { return p.before.process == p.after.process }
-
-func viewsOf(pairs []Pair) []pair {
-	var views []pair
-	for _, given := range pairs {
-		if p := (pair{newView(given.Before), newView(given.After)}); p.sameProcess() {
-			views = append(views, p)
-		}
-	}
-	return views
-}
-
-func (p pair) compare() []Violation {
-	var all []Violation
-	for _, rule := range Rules() {
-		if rule.pair != nil {
-			f := findings{rule: rule, node: p.after.node}
-			rule.pair(p.before, p.after, &f)
-			all = append(all, f.bounded()...)
-		}
-	}
-	return all
-}
-
-func fleet(pairs []pair) []Violation {
-	seen := map[string]bool{}
-	var nodes []pair
-	for _, p := range pairs {
-		if !seen[p.after.node] {
-			nodes = append(nodes, p)
-		}
-		seen[p.after.node] = true
-	}
-	var all []Violation
-	for _, rule := range Rules() {
-		if rule.all != nil {
-			f := findings{rule: rule}
-			rule.all(nodes, &f)
-			all = append(all, f.bounded()...)
-		}
-	}
-	return all
-}
+// The names of the rules.
+const (
+	UniqueSeries       = "unique_series"
+	UniqueInfo         = "unique_info"
+	ValueRange         = "value_range"
+	HardwareKnown      = "hardware_known"
+	HoldersAgree       = "holders_agree"
+	GaugesHeld         = "gauges_held"
+	AloneOnDevice      = "alone_on_device"
+	ProcessSplit       = "process_split"
+	DeviceValue        = "device_value"
+	ClaimsWithinDevice = "claims_within_device"
+	PodsWithinDevice   = "pods_within_device"
+	PartsWithinParent  = "partitions_within_parent"
+	ShareOfHold        = "share_of_hold"
+	CountersRise       = "counters_rise"
+	GrowthWithinDevice = "growth_within_device"
+	DeviceTime         = "device_time"
+	FleetTime          = "fleet_time"
+)
 
 const (
 	// mostShown is how many violations of a rule are returned.
@@ -283,4 +156,23 @@ func namesOf(claims []claim) *names {
 		n.first = append(n.first, short(c.String()))
 	}
 	return n
+}
+
+// pair is two pages of one process.
+type pair struct{ before, after *view }
+
+func (p pair) sameProcess() bool { return p.before.process == p.after.process }
+
+// Pair is two pages of one exporter. A pair with pages of two processes is not
+// checked.
+type Pair struct{ Before, After Page }
+
+func viewsOf(pairs []Pair) []pair {
+	var views []pair
+	for _, given := range pairs {
+		if p := (pair{newView(given.Before), newView(given.After)}); p.sameProcess() {
+			views = append(views, p)
+		}
+	}
+	return views
 }

@@ -39,13 +39,6 @@ func (u *use) of() string {
 	return " (" + short(strings.TrimSpace(u.details)) + ")"
 }
 
-// isSummed reports whether claims' values are compared with the device's of
-// the same page: gauges, and the busy time, which is accrued for both. Other
-// counters of a device began when its hardware did.
-func isSummed(quantity string) bool {
-	return !isCounter(quantity) || quantity == "busy_seconds_total"
-}
-
 func claimsWithinDevice(v *view, f *findings) {
 	for _, u := range v.uses {
 		if !u.known || !isSummed(u.quantity) {
@@ -217,9 +210,3 @@ func shareOfHold(v *view, f *findings) {
 		}
 	}
 }
-
-// The families of time that claims are charged.
-const (
-	heldSeconds   = metric.ClaimHeldSeconds
-	deviceSeconds = metric.ClaimDeviceSeconds
-)

@@ -250,3 +250,16 @@ func detailsOf(row Series) string {
 	}
 	return details
 }
+
+// isSummed reports whether claims' values are compared with the device's of
+// the same page: gauges, and the busy time, which is accrued for both. Other
+// counters of a device began when its hardware did.
+func isSummed(quantity string) bool {
+	return !isCounter(quantity) || quantity == "busy_seconds_total"
+}
+
+// The families of time that claims are charged.
+const (
+	heldSeconds   = metric.ClaimHeldSeconds
+	deviceSeconds = metric.ClaimDeviceSeconds
+)
