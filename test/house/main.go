@@ -38,7 +38,7 @@ func main() {
 	flag.Parse()
 	if err := run(*root, *check, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
-		os.Exit(1) //nolint:forbidigo // the program's end
+		os.Exit(1)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // concurrent use.
 type Naming struct {
 	families map[string]naming.Convention // those that have another name
-	metrics  map[string]metric          // by the other name
+	metrics  map[string]metric            // by the other name
 }
 
 // metric is what is known of a name that no page has.
