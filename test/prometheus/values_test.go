@@ -16,7 +16,7 @@ func TestDocumentsSetWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := regexp.MustCompile(`--set(?:-string|-file|-json)? '?([a-zA-Z.]+)[=\[]`)
-	named := regexp.MustCompile("`((?:node|cluster|monitoring|rules|dashboards|networkPolicy|openshift|web|otlp|serviceAccounts|image)\\.[a-zA-Z.]+)(?:=[^`]*|: [^`]*)?`")
+	named := regexp.MustCompile("`((?:node|cluster|monitoring|rules|dashboards|networkPolicy|openshift|web|otlp|serviceAccounts|image)(?:\\.[a-z][a-zA-Z]*)+)(?:=[^`]*|: [^`]*)?`")
 	count := 0
 	for _, file := range documents(t) {
 		text := read(t, file)
