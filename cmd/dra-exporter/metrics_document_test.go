@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func documented() []metrictest.Chapter {
 		}
 	}
 	nodes = append(nodes, self.NewReload().All()...)
-	both = append(append(both, self.AccessReviews()), self.NewPush().All()...)
+	both = slices.Concat(both, []*metric.Family{self.AccessReviews()}, self.NewSteps().All(), self.NewPush().All())
 	itself := metrictest.Section{Title: "The exporter itself", Prefixes: []string{"dra_exporter_"}}
 	pushing := metrictest.Section{Title: "Push by OTLP, if enabled", Prefixes: []string{"dra_exporter_otlp_"}}
 	return []metrictest.Chapter{

@@ -37,6 +37,8 @@ type Inputs struct {
 	Settled  func() bool     // every collection was listed once, or has failed to be
 	Wake     <-chan struct{} // something has changed
 
+	ObserveStep func(took time.Duration) // is called after each step; may be nil
+
 	Traced  func([]trace.Trace) // receives the traces that have ended; nil: they are dropped
 	Sampled func(trace.ID) bool // whether a trace is exported; nil: none is
 }
@@ -82,7 +84,7 @@ func (r *Runner) Latest() *Published { return r.latest.Load() }
 func (r *Runner) Run(ctx context.Context) {
 	schedule.Run(ctx, schedule.Options{
 		Settled: r.inputs.Settled, SettleTime: settleTime,
-		Wake: r.inputs.Wake, Interval: r.config.Interval, Rest: stepRest,
+		Wake: r.inputs.Wake, Interval: r.config.Interval, Rest: stepRest, Observe: r.inputs.ObserveStep,
 	}, r.step)
 }
 

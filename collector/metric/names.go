@@ -139,6 +139,8 @@ const (
 	ExporterSourceReadDurationSeconds               = "dra_exporter_source_read_duration_seconds"
 	ExporterSourceUp                                = "dra_exporter_source_up"
 	ExporterUncountedDevices                        = "dra_exporter_uncounted_devices"
+	ExporterStepSeconds                             = "dra_exporter_step_seconds_total"
+	ExporterSteps                                   = "dra_exporter_steps_total"
 	ExporterUndiagnosedSinceTimestampSeconds        = "dra_exporter_undiagnosed_since_timestamp_seconds"
 	ExporterUnmatchedDevices                        = "dra_exporter_unmatched_devices"
 )

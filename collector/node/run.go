@@ -9,14 +9,12 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/schedule"
 )
 
 // settleTime is how long the first step waits for all sources to have been
 // read once, so that a restart does not show devices without their names.
 const settleTime = 5 * time.Second
-
-// stepSpacing bounds how many steps a burst of changes can cause.
-const stepSpacing = 50 * time.Millisecond
 
 // Inputs are the ends of the sources that the Runner asks. None of them
 // blocks.
@@ -24,6 +22,8 @@ type Inputs struct {
 	Gather  func() Facts    // what is known now
 	Settled func() bool     // every source was read once, or has failed to be
 	Wake    <-chan struct{} // something has changed
+
+	ObserveStep func(took time.Duration) // is called after each step; may be nil
 
 	// Derive, which may be nil, makes rows of other families out of each
 	// snapshot, in their order. They are on the page and nowhere else.
@@ -56,39 +56,19 @@ func NewRunner(config Config, inputs Inputs, now clock.Clock, log *slog.Logger) 
 // pointer and is safe for concurrent use.
 func (r *Runner) Latest() *Published { return r.latest.Load() }
 
-// Run steps at each change until the context ends, and without one after an
-// interval and a half: readings come at each interval, give or take how long
-// they take, and a step that does not wait for them is one for nothing.
+// Run makes steps until the context ends: at each change, and without one after
+// one and a half intervals. Readings come at each interval, give or take how long
+// they take, and a step that does not wait for them has nothing to do.
 func (r *Runner) Run(ctx context.Context) {
-	patience := r.config.Interval * 3 / 2
-	ticker := time.NewTicker(patience)
-	defer ticker.Stop()
-	if !r.settle(ctx) {
-		return
-	}
-	for state := NewState(r.config); ; {
+	state := NewState(r.config)
+	schedule.Run(ctx, schedule.Options{
+		Settled: r.inputs.Settled, SettleTime: settleTime,
+		Wake: r.inputs.Wake, Interval: r.config.Interval * 3 / 2, Observe: r.inputs.ObserveStep,
+	}, func(ctx context.Context) time.Duration {
+		began := r.now()
 		state = r.step(ctx, state)
-		ticker.Reset(patience)
-		if !wait(ctx, stepSpacing) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.inputs.Wake:
-		case <-ticker.C:
-		}
-	}
-}
-
-func (r *Runner) settle(ctx context.Context) bool {
-	const pause = 20 * time.Millisecond
-	for waited := time.Duration(0); waited < settleTime && !r.inputs.Settled(); waited += pause {
-		if !wait(ctx, pause) {
-			return false
-		}
-	}
-	return ctx.Err() == nil
+		return r.now().Since(began)
+	})
 }
 
 func (r *Runner) step(ctx context.Context, state State) State {
@@ -107,14 +87,4 @@ func (r *Runner) shown(snapshot Snapshot) []metric.Row {
 		return snapshot.Rows
 	}
 	return slices.Concat(snapshot.Rows, r.inputs.Derive(snapshot))
-}
-
-// wait reports whether the pause passed before the context ended.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }

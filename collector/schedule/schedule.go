@@ -20,6 +20,8 @@ type Options struct {
 	Wake     <-chan struct{} // something has changed
 	Interval time.Duration   // after which a step is made although nothing has changed
 	Rest     float64         // pause after a step, as a multiple of its duration
+
+	Observe func(took time.Duration) // is called after each step; may be nil
 }
 
 // Run calls step until the context ends: first when all sources have settled,
@@ -33,6 +35,9 @@ func Run(ctx context.Context, options Options, step func(context.Context) time.D
 	defer ticker.Stop()
 	for {
 		took := step(ctx)
+		if options.Observe != nil {
+			options.Observe(took)
+		}
 		ticker.Reset(options.Interval)
 		if !wait(ctx, max(spacing, time.Duration(options.Rest*float64(took)))) {
 			return

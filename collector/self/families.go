@@ -40,6 +40,22 @@ func ReadDuration() *metric.Family {
 	}
 }
 
+// Steps are the families about the steps of a role's reducer. They are observed
+// when they happen, and are in no snapshot.
+type Steps struct {
+	metric.Table
+
+	Count, Seconds *metric.Family
+}
+
+// NewSteps makes the families.
+func NewSteps() *Steps {
+	s := &Steps{}
+	s.Count = s.Add(metric.Counter, metric.ExporterSteps, "", "Steps in which the exporter computed a new page from what it has read")
+	s.Seconds = s.Add(metric.Counter, metric.ExporterStepSeconds, "seconds", "Time that these steps took")
+	return s
+}
+
 // Push are the families of pushing by OTLP. They live in the registry, are
 // there only where something is pushed, and belong to no snapshot. The label
 // signal is "metrics" or "traces".

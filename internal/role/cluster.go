@@ -64,12 +64,13 @@ type Cluster struct {
 
 // NewCluster wires the role and starts nothing.
 func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
-	registry, observe := liveMetrics()
+	live := newLiveMetrics()
+	registry := live.registry
 	c := &Cluster{options: options, log: log, registry: registry, inventory: inventory.New(), wake: make(chan struct{}, 1)}
 	var err error
 	c.cluster, err = apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: options.API, Keeper: c.inventory, Log: log, Clock: options.Clock,
-		Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+		Observe: live.observeRead,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the API server: %w", err)
@@ -80,7 +81,7 @@ func NewCluster(options ClusterOptions, log *slog.Logger) (*Cluster, error) {
 		cluster.Inputs{
 			Take: c.cluster.Take, Synced: c.cluster.Synced,
 			Supply: c.inventory.Supply, Verdicts: c.diagnoser.Verdicts, Costs: c.diagnoser.Costs, Ask: c.diagnoser.Ask,
-			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, Traced: c.traced, Sampled: c.sampled,
+			Statuses: c.cluster.Statuses, Settled: c.cluster.Settled, Wake: c.wake, ObserveStep: live.observeStep, Traced: c.traced, Sampled: c.sampled,
 		}, registry, options.Clock, log)
 	if err != nil {
 		return nil, err

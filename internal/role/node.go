@@ -78,22 +78,23 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	}
 	n := &Node{options: options, log: log, wake: make(chan struct{}, 1)}
 	now, config := options.Clock, options.Config
-	registry, observe := liveMetrics()
+	live := newLiveMetrics()
+	registry := live.registry
 	n.registry = registry
 	n.sampler = device.NewSampler(device.Options{
 		Sources: options.Sources, Optional: options.Optional, Interval: config.Interval, SlowInterval: options.SlowInterval, Clock: now, Log: log,
-		Observe: func(source string, seconds float64) { observe.WithLabelValues(source).Observe(seconds) },
+		Observe: func(source string, seconds float64) { live.observeRead(source)(seconds) },
 	})
 	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
-	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.SourceName).Observe})
-	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: observe.WithLabelValues(cdi.SourceName).Observe})
+	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: live.observeRead(kubelet.SourceName)})
+	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: live.observeRead(cdi.SourceName)})
 	if options.Processes {
-		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: observe.WithLabelValues(cgroup.SourceName).Observe})
+		n.cgroup = cgroup.New(cgroup.Options{Procfs: options.Procfs, PIDs: n.processes.pids, Log: log, Clock: now, Observe: live.observeRead(cgroup.SourceName)})
 	}
 	if options.API != nil {
 		cluster, err := apiserver.New(apiserver.Options{
 			Config: options.API, Node: options.Name, PodLabels: config.PodLabels, PodsFed: options.PodsAPI != "", Log: log, Clock: now,
-			Observe: func(source string) func(float64) { return observe.WithLabelValues(source).Observe },
+			Observe: live.observeRead,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("prepare to read the API server: %w", err)
@@ -103,7 +104,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 	if options.API != nil && options.PodsAPI != "" {
 		log.Info("watching pods through the kubelet's Pods API", "socket", options.PodsAPI)
 		n.pods = kubelet.NewPodWatcher(kubelet.PodsOptions{
-			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: observe.WithLabelValues(kubelet.PodsSourceName).Observe,
+			Socket: options.PodsAPI, To: n.cluster.PodFeed(), Log: log, Clock: now, Observe: live.observeRead(kubelet.PodsSourceName),
 		})
 	}
 	n.processes.kubelet, n.processes.cgroup, n.processes.cluster = n.kubelet, n.cgroup, n.cluster
@@ -113,7 +114,7 @@ func NewNode(options NodeOptions, log *slog.Logger) (*Node, error) {
 			return nil, err
 		}
 	}
-	inputs := node.Inputs{Gather: n.gather, Settled: n.settled, Wake: n.wake, Derive: options.Derive}
+	inputs := node.Inputs{Gather: n.gather, Settled: n.settled, Wake: n.wake, ObserveStep: live.observeStep, Derive: options.Derive}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
 	n.push, err = pushed{settings: options.Push, version: config.Version.Version, node: options.Name, instance: options.Name, snapshot: n.shown, live: registry}.pusher(now, log)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"k8s.io/client-go/rest"
@@ -100,25 +99,6 @@ func visible(guard *kubeauth.Guard) page.Visible {
 		}
 		return visible, all, err
 	}
-}
-
-// liveMetrics returns a registry of metrics that are in no snapshot: of the process,
-// and how long reads of sources take.
-func liveMetrics() (*prometheus.Registry, *prometheus.HistogramVec) {
-	family := self.ReadDuration()
-	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:                           family.Name,
-		Help:                           family.Help,
-		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-		NativeHistogramBucketFactor:    1.1,
-		NativeHistogramMaxBucketNumber: 160,
-	}, family.Labels)
-	// The older memory statistics stop the world at each scrape, and name one
-	// family twice in OpenMetrics.
-	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(durations, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry, durations
 }
 
 // gatherer gathers the page of the newest snapshot at each scrape.

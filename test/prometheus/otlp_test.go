@@ -214,7 +214,7 @@ func sameValues(pushed, scraped stored) (looked int, equal bool) {
 // isLive reports whether a metric is of no snapshot, and changes between one
 // and the next.
 func isLive(name string) bool {
-	return regexp.MustCompile(`^(go|process|promhttp)_|^dra_exporter_(otlp|config_last_reload)_|_duration_seconds`).MatchString(name)
+	return regexp.MustCompile(`^(go|process|promhttp)_|^dra_exporter_(otlp|config_last_reload|step|steps)_|_duration_seconds`).MatchString(name)
 }
 
 // checkGone: a series that was pushed and that later pushes do not have has no

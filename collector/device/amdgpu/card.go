@@ -191,3 +191,70 @@ func cutNumber(name, prefix string) (number int, found bool) {
 	parsed, err := strconv.ParseUint(digits, 10, 31)
 	return int(parsed), err == nil
 }
+
+// countErrors adds the memory errors that the driver has counted since it was
+// loaded. Deferred errors, which nothing has consumed yet, are uncorrected
+// ones that the driver does not count as such; they are left out.
+func (c *card) countErrors(o *device.Observation) error {
+	folder := filepath.Join(c.folder, "ras")
+	names, err := sysfs.Names(folder)
+	if err != nil {
+		if sysfs.Absent(err) {
+			return nil
+		}
+		return c.failure(device.ECCErrors, err)
+	}
+	uncorrected, corrected := make(map[string]float64), make(map[string]float64)
+	var errs []error
+	for _, name := range names {
+		block, isCount := strings.CutSuffix(name, "_err_count")
+		if !isCount || !isMemory(block) {
+			continue
+		}
+		count, err := c.blockErrors(filepath.Join(folder, name))
+		switch {
+		case err == nil:
+			uncorrected[block], corrected[block] = count.uncorrected, count.corrected
+		case !sysfs.Absent(err):
+			errs = append(errs, c.failure(device.ECCErrors, err))
+		}
+	}
+	for _, part := range []struct {
+		severity string
+		total    *sysfs.Total
+		answered map[string]float64
+	}{{"uncorrected", &c.errors.uncorrected, uncorrected}, {"corrected", &c.errors.corrected, corrected}} {
+		if len(part.answered) > 0 {
+			total, _ := part.total.Sum(part.answered)
+			add(o, device.Slow, device.Reading{Quantity: device.ECCErrors, Details: [2]string{part.severity}, Value: total})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// linkErrors adds the errors of the links to other cards that the driver has
+// counted since it was loaded.
+func (c *card) linkErrors(o *device.Observation) error {
+	count, err := c.blockErrors(filepath.Join(c.folder, "ras/xgmi_wafl_err_count"))
+	switch {
+	case sysfs.Absent(err):
+		return nil
+	case err != nil:
+		return c.failure(device.XGMIErrors, err)
+	}
+	add(o, device.Slow, device.Reading{Quantity: device.XGMIErrors, Details: [2]string{"uncorrected"}, Value: count.uncorrected})
+	add(o, device.Slow, device.Reading{Quantity: device.XGMIErrors, Details: [2]string{"corrected"}, Value: count.corrected})
+	return nil
+}
+
+func (c *card) blockErrors(path string) (blockCount, error) {
+	text, err := c.files.Text(path)
+	if err != nil {
+		return blockCount{}, err
+	}
+	count, err := parseBlockCount(text)
+	if err != nil {
+		return blockCount{}, &fs.PathError{Op: "parse", Path: path, Err: err}
+	}
+	return count, nil
+}

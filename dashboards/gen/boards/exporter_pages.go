@@ -139,6 +139,13 @@ func costPanels() []panel {
 		},
 			over(`max by (cluster) (scrape_duration_seconds{@exporters})`, "longest {{cluster}}"),
 			over(`avg by (cluster) (scrape_duration_seconds{@exporters})`, "mean {{cluster}}")),
+		timeline(24, about{
+			title: "Duration of a step", unit: units.Seconds,
+			reads: "Time in which an exporter computes a new page from what it has read: the slowest exporter and the mean. In the node role it should be far below the sampling interval.",
+			empty: noExporter,
+		},
+			over(`max by (cluster) (rate(dra_exporter_step_seconds_total{@exporters}[$__rate_interval]) / (rate(dra_exporter_steps_total{@exporters}[$__rate_interval]) > 0))`, "slowest {{cluster}}"),
+			over(`sum by (cluster) (rate(dra_exporter_step_seconds_total{@exporters}[$__rate_interval])) / (sum by (cluster) (rate(dra_exporter_steps_total{@exporters}[$__rate_interval])) > 0)`, "mean {{cluster}}")),
 		timeline(12, about{
 			title: "Samples per scrape of all exporters", unit: units.Short,
 			reads: "Samples of one scrape of all chosen exporters; docs/benchmarks.md has the expected number for a node.",

@@ -66,7 +66,7 @@ func live(family, kind string) bool {
 	case histogram, exponential, summary:
 		return true
 	}
-	for _, prefix := range []string{"go_", "process_", "promhttp_", "dra_exporter_config_", "dra_exporter_otlp_"} {
+	for _, prefix := range []string{"go_", "process_", "promhttp_", "dra_exporter_config_", "dra_exporter_otlp_", "dra_exporter_step"} {
 		if strings.HasPrefix(family, prefix) {
 			return true
 		}

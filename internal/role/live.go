@@ -1,0 +1,52 @@
+package role
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/self"
+)
+
+// liveMetrics are the metrics that are in no snapshot: those of the process, the
+// durations of reads, and the steps of the reducer.
+type liveMetrics struct {
+	registry *prometheus.Registry
+	reads    *prometheus.HistogramVec // by source
+	steps    struct{ count, seconds prometheus.Counter }
+}
+
+func newLiveMetrics() *liveMetrics {
+	l := &liveMetrics{registry: prometheus.NewRegistry()}
+	reads := self.ReadDuration()
+	l.reads = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:                           reads.Name,
+		Help:                           reads.Help,
+		Buckets:                        []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		NativeHistogramBucketFactor:    1.1,
+		NativeHistogramMaxBucketNumber: 160,
+	}, reads.Labels)
+	counter := func(family *metric.Family) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: family.Name, Help: family.Help, Unit: family.Unit})
+	}
+	steps := self.NewSteps()
+	l.steps.count, l.steps.seconds = counter(steps.Count), counter(steps.Seconds)
+	// The older memory statistics stop the world at each scrape, and name one
+	// family twice in OpenMetrics.
+	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
+	l.registry.MustRegister(l.reads, l.steps.count, l.steps.seconds, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return l
+}
+
+// observeRead returns what observes the durations of a source's reads, in seconds.
+func (l *liveMetrics) observeRead(source string) func(seconds float64) {
+	return l.reads.WithLabelValues(source).Observe
+}
+
+// observeStep counts a step.
+func (l *liveMetrics) observeStep(took time.Duration) {
+	l.steps.count.Inc()
+	l.steps.seconds.Add(took.Seconds())
+}
