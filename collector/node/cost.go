@@ -70,7 +70,7 @@ func (p *pricing) hold(class string) {
 
 // price looks the unit's prices up anew where anything that they depend on has
 // changed. A price while free is nobody's as soon as it is not free.
-func (s *State) price(u *unit, now clock.Instant) {
+func (s *State) price(u *deviceState, now clock.Instant) {
 	p := &u.pricing
 	device := price.Device{Model: u.model(), Profile: u.profile(), Partition: u.isPartition()}
 	if p.asked.prices != s.config.Prices || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
@@ -91,14 +91,8 @@ func (s *State) price(u *unit, now clock.Instant) {
 	p.rows.forget(now, s.config.Grace)
 }
 
-// isPartition reports whether the unit is a part of another, though its
-// hardware may be unknown.
-func (u *unit) isPartition() bool {
-	return u.device.IsPartition() || !u.hardware && u.published.IsPartition()
-}
-
 // perHour is what an hour of the unit costs who holds it through the class.
-func (u *unit) perHour(class string) (perHour float64, known bool) {
+func (u *deviceState) perHour(class string) (perHour float64, known bool) {
 	for i := range u.pricing.rows.live {
 		if says := u.pricing.rows.live[i].says; says.class == class {
 			return says.perHour, true
@@ -115,7 +109,7 @@ type costTotal struct {
 }
 
 // charge adds what weighted device-seconds of the unit cost.
-func (n *namespaceTotals) charge(u *unit, class string, seconds float64, now time.Time) {
+func (n *namespaceTotals) charge(u *deviceState, class string, seconds float64, now time.Time) {
 	if perHour, known := u.perHour(class); known {
 		n.cost.add(seconds*perHour/time.Hour.Seconds(), now)
 	}

@@ -133,7 +133,7 @@ func compareDevices(a, b dra.DeviceID) int {
 
 // name notes by which name a driver published the unit. What the slice said
 // of it is kept when the slice has vanished.
-func (s *State) name(u *unit, id dra.DeviceID) {
+func (s *State) name(u *deviceState, id dra.DeviceID) {
 	published, inSlice := s.published[id]
 	u.isPublished, u.inSlice = true, inSlice
 	if inSlice {
@@ -212,10 +212,10 @@ func addListed(facts Facts, add func(dra.DeviceID) *subject) {
 
 // unitOf returns the unit of a held device, and makes one where the hardware
 // is unknown.
-func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
+func (s *State) unitOf(d claimDevice, now clock.Instant) *deviceState {
 	u, known := s.units[d.uuid]
 	if !known {
-		u = &unit{uuid: d.uuid, device: unidentified()}
+		u = &deviceState{uuid: d.uuid, device: unidentified()}
 		s.units[d.uuid] = u
 		s.reorder = true
 	}
@@ -224,14 +224,6 @@ func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
 		s.name(u, d.id)
 	}
 	return u
-}
-
-// unidentified is hardware of which nothing is known.
-func unidentified() device.Device {
-	return device.Device{
-		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
-		GPUInstance: device.Unknown, ComputeInstance: device.Unknown,
-	}
 }
 
 // countUnmatched counts allocated devices without hardware, and hardware

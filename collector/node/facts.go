@@ -91,3 +91,28 @@ type Config struct {
 // Staleness is how long readings are believed: three intervals, ten seconds
 // at least.
 func (c Config) Staleness() time.Duration { return device.StaleAfter(c.Interval) }
+
+// String is the reason as dra_exporter_process_attribution names it.
+func (p ProcessState) String() string {
+	return [processStates]string{
+		ProcessesOK:           "ok",
+		ProcessesDisabled:     "disabled",
+		ProcessesPIDNamespace: "pid_namespace",
+		ProcessesNoProcfs:     "no_procfs",
+		ProcessesNoPods:       "no_pods",
+		ProcessesUnsupported:  "unsupported",
+	}[p]
+}
+
+// span tells lists apart without reading them.
+type span[T any] struct {
+	first *T
+	n     int
+}
+
+func spanOf[T any](list []T) span[T] {
+	if len(list) == 0 {
+		return span[T]{}
+	}
+	return span[T]{&list[0], len(list)}
+}

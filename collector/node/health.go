@@ -101,7 +101,7 @@ func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Even
 	return events
 }
 
-func (s *State) judgeUnit(u *unit, now clock.Instant, events []Event) []Event {
+func (s *State) judgeUnit(u *deviceState, now clock.Instant, events []Event) []Event {
 	h, parent := &u.health, s.units[u.device.ParentUUID]
 	if u.holders.haveChanged() {
 		h.ports.restart()
@@ -128,7 +128,7 @@ func (s *State) judgeUnit(u *unit, now clock.Instant, events []Event) []Event {
 
 // testifies reports whether anything that is known now speaks of the unit's
 // health.
-func (u *unit) testifies() bool {
+func (u *deviceState) testifies() bool {
 	if !u.fresh {
 		return false
 	}
@@ -138,7 +138,7 @@ func (u *unit) testifies() bool {
 // raiseXIDs raises the signals of the Xids that were counted in this step,
 // unless they are older than a signal lasts: a source may tell at first what
 // happened long before.
-func (s *State) raiseXIDs(u *unit, now clock.Instant) {
+func (s *State) raiseXIDs(u *deviceState, now clock.Instant) {
 	recent := max(s.config.HealthHold, s.config.Staleness())
 	for i := range u.xids.accounts[:max(0, len(u.xids.accounts)-1)] {
 		a, x := &u.xids.accounts[i], &s.xidCodes[i]
@@ -152,7 +152,7 @@ func (s *State) raiseXIDs(u *unit, now clock.Instant) {
 // been raised for the hold when the device was read last. The hold begins anew
 // while the device cannot be read or waits for recovery. What a partition has of
 // its parent ends with the parent's sickness; the parent's lines tell of it.
-func (s *State) settleSignals(u *unit, now clock.Instant, events []Event) []Event {
+func (s *State) settleSignals(u *deviceState, now clock.Instant, events []Event) []Event {
 	h := &u.health
 	if len(h.raised) == 0 {
 		return events
@@ -182,7 +182,7 @@ func (s *State) settleSignals(u *unit, now clock.Instant, events []Event) []Even
 	return events
 }
 
-func (s *State) signalEvent(level slog.Level, message string, u *unit, r raised) Event {
+func (s *State) signalEvent(level slog.Level, message string, u *deviceState, r raised) Event {
 	event := Event{Level: level, Message: message, Attrs: []slog.Attr{
 		slog.String("uuid", u.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
 	}}
@@ -209,7 +209,7 @@ func severity(critical bool) string {
 // driverWord is what the driver's taints say, as long as a slice has the
 // device and slices are as new as can be. A driver that calls the device
 // unmonitored says nothing of it.
-func (u *unit) driverWord(cluster Cluster) word {
+func (u *deviceState) driverWord(cluster Cluster) word {
 	if !u.inSlice || !cluster.SlicesFresh {
 		return silent
 	}

@@ -98,7 +98,7 @@ func testimony() []device.Quantity {
 
 // examine raises the signals that the readings of the unit give: a state for
 // as long as it lasts, and what grew or has been missing for a while.
-func (u *unit) examine(config Config, now clock.Instant) {
+func (u *deviceState) examine(config Config, now clock.Instant) {
 	u.examineStates(now)
 	h := &u.health
 	raise := func(id signalID, critical, present bool) {
@@ -120,7 +120,7 @@ func (u *unit) examine(config Config, now clock.Instant) {
 }
 
 // examineStates raises the signals that a single read gives.
-func (u *unit) examineStates(now clock.Instant) {
+func (u *deviceState) examineStates(now clock.Instant) {
 	h := &u.health
 	raise := func(q device.Quantity, id signalID, critical, present bool) {
 		if present {
@@ -143,14 +143,14 @@ func (u *unit) examineStates(now clock.Instant) {
 	}
 }
 
-func (u *unit) positive(q device.Quantity) bool {
+func (u *deviceState) positive(q device.Quantity) bool {
 	value, known := u.reading(q)
 	return known && value > 0
 }
 
 // recovery reports whether the hardware asks for a recovery action, and
 // whether it tells.
-func (u *unit) recovery() (asks, told bool) {
+func (u *deviceState) recovery() (asks, told bool) {
 	for _, r := range u.of(device.RecoveryAction) {
 		if r.Value > 0 {
 			return r.Details[0] != "none", true
@@ -162,17 +162,17 @@ func (u *unit) recovery() (asks, told bool) {
 // waitsForRecovery reports whether the hardware needs a reset, or more, before
 // what happened to it is over. It says so itself; where it does not tell, a
 // remapped row that waits for a reset is taken for the same.
-func (u *unit) waitsForRecovery() bool {
+func (u *deviceState) waitsForRecovery() bool {
 	asks, told := u.recovery()
 	return asks || !told && u.positive(device.RowRemapPending)
 }
 
-func (u *unit) fabricFailed() bool {
+func (u *deviceState) fabricFailed() bool {
 	return slices.ContainsFunc(u.of(device.FabricState), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] == "failure" })
 }
 
 // uncorrected is the count of uncorrected memory errors.
-func (u *unit) uncorrected() (count float64, known bool) {
+func (u *deviceState) uncorrected() (count float64, known bool) {
 	for _, reading := range u.of(device.ECCErrors) {
 		if reading.Details[0] == "uncorrected" {
 			return reading.Value, true

@@ -115,7 +115,7 @@ func (p ports) restart() {
 
 // watchLinks takes in a newer sample's states of links. A link that never
 // was active is not missed.
-func (w *watches) watchLinks(u *unit, limit time.Duration) {
+func (w *watches) watchLinks(u *deviceState, limit time.Duration) {
 	for _, reading := range u.of(device.NVLinks) {
 		if reading.Details[0] == "active" {
 			w.links.observe(reading.Value, u.at, limit)
@@ -167,7 +167,7 @@ func (w *throttleWindow) share() float64 {
 
 // watchThrottling takes in how the throttled time grew. Reasons may hold at
 // the same time, so the longest of them counts.
-func (w *watches) watchThrottling(u *unit, limit time.Duration) {
+func (w *watches) watchThrottling(u *deviceState, limit time.Duration) {
 	if len(u.reason) == 0 {
 		return
 	}

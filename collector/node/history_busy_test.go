@@ -9,7 +9,7 @@ import (
 )
 
 type useKey struct {
-	tenure      tenureKey
+	tenure      holdKey
 	attribution string
 }
 
@@ -49,7 +49,7 @@ func (w *working) checkBusy(said map[string]map[string]float64) {
 
 func (w *working) keyOf(label func(string) string) useKey {
 	ref := dra.ClaimRef{Namespace: label("namespace"), Name: label("resourceclaim")}
-	return useKey{tenureKey{ref, label("uuid")}, label("attribution")}
+	return useKey{holdKey{ref, label("uuid")}, label("attribution")}
 }
 
 func (w *working) compareBusy() {

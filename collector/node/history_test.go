@@ -24,9 +24,9 @@ type history struct {
 	*scene
 	random *rand.Rand
 
-	total     map[string]float64    // joules that each device really drew
-	drawn     map[tenureKey]float64 // joules that it drew while the claim held it
-	holding   map[tenureKey]bool
+	total     map[string]float64  // joules that each device really drew
+	drawn     map[holdKey]float64 // joules that it drew while the claim held it
+	holding   map[holdKey]bool
 	admin     map[string]bool // claims with admin access
 	offset    map[string]float64
 	began     time.Duration
@@ -47,7 +47,7 @@ func newHistory(t testing.TB, seed uint64) *history {
 	h := &history{
 		scene:  newScene(t, gpu(0), gpu(1), gpu(2), first, second),
 		random: rand.New(rand.NewPCG(seed, 0)),
-		total:  map[string]float64{}, drawn: map[tenureKey]float64{}, holding: map[tenureKey]bool{}, admin: map[string]bool{},
+		total:  map[string]float64{}, drawn: map[holdKey]float64{}, holding: map[holdKey]bool{}, admin: map[string]bool{},
 		offset: map[string]float64{}, before: map[string]float64{}, silentFor: map[string]int{},
 	}
 	h.ailing = newAiling(h.scene, h.random)
@@ -164,9 +164,9 @@ func (h *history) take(claim, uuid string) {
 		return
 	}
 	ref := c.Ref
-	h.holding[tenureKey{ref, uuid}] = true
+	h.holding[holdKey{ref, uuid}] = true
 	if twin := h.working.share(c, devices[0]); twin != "" {
-		h.holding[tenureKey{dra.ClaimRef{Namespace: ref.Namespace, Name: ref.Name + "-twin"}, uuid}] = true
+		h.holding[holdKey{dra.ClaimRef{Namespace: ref.Namespace, Name: ref.Name + "-twin"}, uuid}] = true
 	}
 }
 
@@ -245,14 +245,14 @@ func (h *history) checkSums() {
 	h.t.Helper()
 	gauges, devices := map[string]float64{}, map[string]float64{}
 	weighted := map[string]float64{}
-	drawn := map[tenureKey]float64{}
+	drawn := map[holdKey]float64{}
 	for _, row := range h.last.Rows {
 		uuid, unshared := row.Labels.Get("uuid"), row.Labels.Get("attribution") != "shared"
 		whole := map[string]string{"MIG-a": "GPU-2", "MIG-b": "GPU-2"}[uuid]
 		if whole == "" {
 			whole = uuid
 		}
-		key := tenureKey{dra.ClaimRef{Namespace: row.Labels.Get("namespace"), Name: row.Labels.Get("resourceclaim")}, uuid}
+		key := holdKey{dra.ClaimRef{Namespace: row.Labels.Get("namespace"), Name: row.Labels.Get("resourceclaim")}, uuid}
 		switch name := row.Family.Name; {
 		case name == "dra_claim_memory_used_bytes" && unshared, name == "dra_claim_power_watts" && unshared:
 			gauges[name[len("dra_claim_"):]+" of "+whole] += row.Value
@@ -279,7 +279,7 @@ func (h *history) checkSums() {
 	h.checkEnergy(drawn)
 }
 
-func (h *history) checkEnergy(drawn map[tenureKey]float64) {
+func (h *history) checkEnergy(drawn map[holdKey]float64) {
 	h.t.Helper()
 	sums := map[string]float64{}
 	for key, joules := range drawn {

@@ -44,7 +44,7 @@ func (s *State) countHolders(now clock.Instant) {
 
 // holdBy counts a claim once, however often it holds the device, and adds up
 // what it consumes of it.
-func (u *unit) holdBy(claim dra.ClaimRef, consumed map[string]float64) {
+func (u *deviceState) holdBy(claim dra.ClaimRef, consumed map[string]float64) {
 	for i := range u.holders.shares {
 		if u.holders.shares[i].claim == claim {
 			u.holders.shares[i].consumed = added(u.holders.shares[i].consumed, consumed)

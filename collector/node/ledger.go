@@ -10,17 +10,17 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// tenureKey names what accounts are kept for: one device of one claim, by
+// holdKey names what accounts are kept for: one device of one claim, by
 // name, so that a claim re-created under its name goes on.
-type tenureKey struct {
+type holdKey struct {
 	claim dra.ClaimRef
 	uuid  string
 }
 
-// A tenure is a claim's hold of a device, and all that it accrued. It lives
+// A hold is a claim's hold of a device, and all that it accrued. It lives
 // while the claim holds the device, and the grace beyond.
-type tenure struct {
-	key      tenureKey
+type hold struct {
+	key      holdKey
 	class    string
 	model    string
 	held     bool
@@ -74,7 +74,7 @@ type reasonTally struct {
 
 // hold notes that the claim holds the device in this step, and how long it has
 // done so since it was last seen.
-func (t *tenure) hold(u *unit, now time.Duration) (held time.Duration) {
+func (t *hold) hold(u *deviceState, now time.Duration) (held time.Duration) {
 	present := u.attribution()
 	for q := range usages {
 		t.uses[q].take(u.use(t.key.claim, q, present), !t.held, now)
@@ -95,7 +95,7 @@ func (t *tenure) hold(u *unit, now time.Duration) (held time.Duration) {
 
 // doubt is for a step in which the hold may have ended: its uses go on, and
 // what it accrues waits.
-func (t *tenure) doubt(u *unit, now time.Duration) {
+func (t *hold) doubt(u *deviceState, now time.Duration) {
 	present := u.attribution()
 	t.broken = t.broken || t.attribution != present
 	t.attribution = present
@@ -108,7 +108,7 @@ func (t *tenure) doubt(u *unit, now time.Duration) {
 
 // accrue credits the tenure with the time that it has held the device since
 // it was last seen. The totals of its namespace rise with it.
-func (t *tenure) accrue(u *unit, held time.Duration, now time.Time, totals *namespaceTotals) {
+func (t *hold) accrue(u *deviceState, held time.Duration, now time.Time, totals *namespaceTotals) {
 	t.heldSeconds.add(held.Seconds(), now)
 	totals.device.open(now)
 	totals.sharedDevice.open(now)
@@ -126,7 +126,7 @@ func (t *tenure) accrue(u *unit, held time.Duration, now time.Time, totals *name
 }
 
 // open begins the accounts of what the device is known to count.
-func (t *tenure) open(u *unit, now time.Time, totals *namespaceTotals) {
+func (t *hold) open(u *deviceState, now time.Time, totals *namespaceTotals) {
 	current := &t.accounts[t.attribution]
 	for m := meterBusy + 1; m < meters; m++ {
 		if u.growth[m].known {
@@ -144,7 +144,7 @@ func (t *tenure) open(u *unit, now time.Time, totals *namespaceTotals) {
 // settle credits the tenure with its share of what the device's counters have
 // grown by since they were measured before: a hold that has ended, too, for a
 // counter may be measured after that.
-func (t *tenure) settle(u *unit, now time.Time, totals *namespaceTotals) {
+func (t *hold) settle(u *deviceState, now time.Time, totals *namespaceTotals) {
 	for m := meterBusy + 1; m < meters; m++ {
 		g := &u.growth[m]
 		if !g.grew || g.amount == 0 {
@@ -176,7 +176,7 @@ func (t *tenure) settle(u *unit, now time.Time, totals *namespaceTotals) {
 }
 
 // forget drops the stretches that no counter's next growth can reach.
-func (t *tenure) forget(u *unit) {
+func (t *hold) forget(u *deviceState) {
 	last := len(t.stretches)
 	if t.held {
 		last--
@@ -194,7 +194,7 @@ func (t *tenure) forget(u *unit) {
 
 // accrueBusy credits the tenure with the integral of its own utilization, over
 // the same time as the device's, and with what waited while it was in doubt.
-func (t *tenure) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
+func (t *hold) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
 	if !g.known {
 		return
 	}
@@ -227,7 +227,7 @@ func (a *account) reason(name string) *reasonTally {
 
 // idle keeps since when the device has done nothing for the claim. A gap in
 // reading hides it and forgets nothing.
-func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
+func (t *hold) idle(u *deviceState, threshold float64, now time.Time) {
 	use := &t.uses[usedTime]
 	known := use.known && u.fresh
 	t.idling = known && use.value < threshold
@@ -241,7 +241,7 @@ func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
 }
 
 // release notes that the claim let go.
-func (t *tenure) release(now clock.Instant) {
+func (t *hold) release(now clock.Instant) {
 	t.held, t.idling, t.released, t.idleSince, t.uncounted = false, false, now, time.Time{}, false
 }
 
@@ -259,7 +259,7 @@ type namespaceTotals struct {
 
 // weight is the share of the device's time that a claim is charged with: its
 // part of one capacity that all holders consume, else an equal part.
-func (u *unit) weight(claim dra.ClaimRef) float64 {
+func (u *deviceState) weight(claim dra.ClaimRef) float64 {
 	capacity := u.sharedCapacity()
 	if capacity == "" {
 		return 1 / float64(max(1, u.holders.claims+u.holders.plugins))
@@ -279,7 +279,7 @@ func (u *unit) weight(claim dra.ClaimRef) float64 {
 // sharedCapacity is the one capacity by which the unit is divided: memory if
 // every holder consumes it, else the alphabetically first that all consume;
 // empty if there is none.
-func (u *unit) sharedCapacity() string {
+func (u *deviceState) sharedCapacity() string {
 	if u.holders.plugins > 0 {
 		return ""
 	}
@@ -295,7 +295,7 @@ func (u *unit) sharedCapacity() string {
 	return first
 }
 
-func (u *unit) allConsume(capacity string) bool {
+func (u *deviceState) allConsume(capacity string) bool {
 	if u.published.Capacity[capacity] <= 0 {
 		return false
 	}

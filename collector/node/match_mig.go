@@ -19,11 +19,6 @@ func (p place) String() string {
 	return fmt.Sprintf("minor %d gpu instance %d compute instance %d", p.minor, p.gpu, p.compute)
 }
 
-// placed reports whether the instances of a partition are known.
-func placed(d device.Device) bool {
-	return d.IsPartition() && d.GPUInstance != device.Unknown && d.ComputeInstance != device.Unknown
-}
-
 // capabilityNodes is how the paths begin of the device nodes that give access
 // to MIG partitions.
 const capabilityNodes = "/dev/nvidia-caps/"
@@ -177,8 +172,3 @@ func placeUUID(d device.Device) string {
 
 // spellsPlace reports whether a UUID is one of the older spelling.
 func spellsPlace(uuid string) bool { return strings.HasPrefix(uuid, "MIG-GPU-") }
-
-// gpuInstance tells the GPU instance of a partition apart from all others.
-func gpuInstance(d device.Device) string {
-	return d.ParentUUID + "|" + strconv.Itoa(d.GPUInstance)
-}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -71,3 +72,29 @@ const (
 func (a attribution) String() string {
 	return [attributions]string{exclusive: "exclusive", partition: "partition", process: "process", shared: "shared"}[a]
 }
+
+// usage is one of the quantities of a device that its processes split.
+type usage uint8
+
+const (
+	usedTime usage = iota
+	usedMemory
+	usages
+)
+
+// quantity is the device's own value, of which the processes have parts.
+func (q usage) quantity() device.Quantity {
+	return [usages]device.Quantity{usedTime: device.Utilization, usedMemory: device.MemoryUsed}[q]
+}
+
+// of is what a process is told to use; false where it is not told.
+func (q usage) of(p *device.Process) (float64, bool) {
+	value := p.Utilization
+	if q == usedMemory {
+		value = p.Memory
+	}
+	return value, value >= 0 && !math.IsInf(value, 1)
+}
+
+// amounts is how much of each somebody uses.
+type amounts [usages]float64

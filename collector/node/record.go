@@ -90,10 +90,3 @@ func (r *record) update(view *claimView, now clock.Instant, f *families, node st
 			return metric.NewLabels(f.claimConsumerInfo.Labels, append(values, c.labels.values(f.podLabels)...)...)
 		})
 }
-
-func flag(b bool) string {
-	if b {
-		return "true"
-	}
-	return "false"
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -70,8 +71,8 @@ func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 // same state always gives the same page. What is held comes first: a cap drops
 // what is only remembered.
 type ordered struct {
-	units   []*unit
-	tenures []*tenure
+	units   []*deviceState
+	tenures []*hold
 	records []*record
 	totals  []namespaceEntry
 	classes []string // that violations are counted for
@@ -91,8 +92,8 @@ func (s *State) arrange() {
 
 func (s *State) inOrder() ordered {
 	o := ordered{
-		units:   make([]*unit, 0, len(s.units)),
-		tenures: make([]*tenure, 0, len(s.tenures)),
+		units:   make([]*deviceState, 0, len(s.units)),
+		tenures: make([]*hold, 0, len(s.tenures)),
 		records: make([]*record, 0, len(s.records)),
 		totals:  make([]namespaceEntry, 0, len(s.totals)),
 	}
@@ -109,8 +110,8 @@ func (s *State) inOrder() ordered {
 		o.totals = append(o.totals, namespaceEntry{key, totals})
 	}
 	o.classes = slices.Sorted(maps.Keys(s.violations))
-	slices.SortFunc(o.units, func(a, b *unit) int { return cmp.Compare(a.uuid, b.uuid) })
-	slices.SortFunc(o.tenures, func(a, b *tenure) int {
+	slices.SortFunc(o.units, func(a, b *deviceState) int { return cmp.Compare(a.uuid, b.uuid) })
+	slices.SortFunc(o.tenures, func(a, b *hold) int {
 		return cmp.Or(compareFlags(a.held, b.held), compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
 	})
 	slices.SortFunc(o.records, func(a, b *record) int {
@@ -136,4 +137,74 @@ func compareFlags(a, b bool) int {
 
 func compareClaims(a, b dra.ClaimRef) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// infoRows are facts to join on. A fact that does not hold any more stays for
+// the grace, because the counters that are joined with it do; a newer fact
+// about the same thing replaces it at once.
+type infoRows[T comparable] struct {
+	live, retired []infoRow[T]
+	current       []T // what live was made from
+}
+
+type infoRow[T comparable] struct {
+	says    T
+	labels  *metric.Labels
+	retired clock.Instant
+}
+
+// update takes in what holds now. about tells whether two facts are about the
+// same thing; label is asked for facts that are new.
+func (r *infoRows[T]) update(current []T, now clock.Instant, about func(a, b T) bool, label func(T) *metric.Labels) {
+	if slices.Equal(r.current, current) {
+		return
+	}
+	before := slices.Concat(r.live, r.retired)
+	live := make([]infoRow[T], len(current))
+	for i, says := range current {
+		if at := slices.IndexFunc(before, func(row infoRow[T]) bool { return row.says == says }); at >= 0 {
+			live[i] = infoRow[T]{says: says, labels: before[at].labels}
+		} else {
+			live[i] = infoRow[T]{says: says, labels: label(says)}
+		}
+	}
+	replaced := func(row infoRow[T]) bool {
+		return slices.ContainsFunc(current, func(says T) bool { return about(row.says, says) })
+	}
+	for i := range r.live {
+		r.live[i].retired = now
+	}
+	r.retired = slices.DeleteFunc(append(r.retired, r.live...), replaced)
+	r.live, r.current = live, current
+}
+
+// forget drops what has been retired for longer than the grace.
+func (r *infoRows[T]) forget(now clock.Instant, grace time.Duration) {
+	r.retired = slices.DeleteFunc(r.retired, func(row infoRow[T]) bool { return now.Since(row.retired) > grace })
+}
+
+// addTo shows what holds, and what is remembered as past: all of it, unless
+// what the facts are about is there.
+func (r *infoRows[T]) addTo(b *rowBuilder, live bool) {
+	for i := range r.live {
+		b.addFact(r.live[i].labels, live)
+	}
+	for i := range r.retired {
+		b.addFact(r.retired[i].labels, false)
+	}
+}
+
+// one is 1 for the state that holds and 0 for the others.
+func one(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
+func flag(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
 }

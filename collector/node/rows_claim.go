@@ -5,7 +5,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config Config) {
+func (b *rowBuilder) claimRows(tenures []*hold, units map[string]*deviceState, config Config) {
 	f := b.families
 	for _, t := range tenures {
 		t.label(f, units[t.key.uuid], config.Node)
@@ -37,7 +37,7 @@ func (b *rowBuilder) claimRows(tenures []*tenure, units map[string]*unit, config
 }
 
 // claimGauges shows what each holder gets at this moment.
-func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
+func (b *rowBuilder) claimGauges(tenures []*hold, units map[string]*deviceState) {
 	f := b.families
 	for q := range usages {
 		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
@@ -74,7 +74,7 @@ func (b *rowBuilder) claimGauges(tenures []*tenure, units map[string]*unit) {
 
 // claimCounters shows what each tenure accrued, under every attribution that
 // it ever had.
-func (b *rowBuilder) claimCounters(tenures []*tenure) {
+func (b *rowBuilder) claimCounters(tenures []*hold) {
 	f := b.families
 	for m := range f.claimMeter {
 		b.In(f.claimMeter[m])
@@ -95,11 +95,11 @@ func (b *rowBuilder) claimCounters(tenures []*tenure) {
 }
 
 // account is the one that accrues at present what processes do not split.
-func (t *tenure) account() *account { return &t.accounts[t.attribution] }
+func (t *hold) account() *account { return &t.accounts[t.attribution] }
 
 // label makes the labels of the tenure and of its present account, or keeps
 // them.
-func (t *tenure) label(f *families, u *unit, node string) {
+func (t *hold) label(f *families, u *deviceState, node string) {
 	claim := t.key.claim
 	if t.labels == nil {
 		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)

@@ -45,7 +45,7 @@ func (b *rowBuilder) healthRows(s *State) {
 	}
 }
 
-func (b *rowBuilder) wordRows(u *unit, node string) {
+func (b *rowBuilder) wordRows(u *deviceState, node string) {
 	h := &u.health
 	for v, said := range h.words {
 		if said == silent {
@@ -62,7 +62,7 @@ func (b *rowBuilder) wordRows(u *unit, node string) {
 	}
 }
 
-func (s *State) signalLabels(u *unit) []*metric.Labels {
+func (s *State) signalLabels(u *deviceState) []*metric.Labels {
 	h := &u.health
 	if len(h.labels.signals) != len(h.raised) {
 		h.labels.signals = nil
@@ -76,7 +76,7 @@ func (s *State) signalLabels(u *unit) []*metric.Labels {
 
 // taintLabels has one entry for each different taint of the slice that has
 // the unit now.
-func (u *unit) taintLabels(f *families, node string) []*metric.Labels {
+func (u *deviceState) taintLabels(f *families, node string) []*metric.Labels {
 	if !u.inSlice {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (u *unit) taintLabels(f *families, node string) []*metric.Labels {
 	return l.taints
 }
 
-func (b *rowBuilder) xidRows(units []*unit) {
+func (b *rowBuilder) xidRows(units []*deviceState) {
 	b.In(b.families.xidErrors)
 	for _, u := range units {
 		for i := range u.xids.accounts {

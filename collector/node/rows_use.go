@@ -3,7 +3,7 @@ package node
 import "github.com/dra-exporter/dra-exporter/collector/metric"
 
 // strayRows shows what processes of nobody that holds a device do.
-func (b *rowBuilder) strayRows(units []*unit) {
+func (b *rowBuilder) strayRows(units []*deviceState) {
 	for q := range usages {
 		b.In(b.families.unattributed[q])
 		for _, u := range units {
@@ -15,7 +15,7 @@ func (b *rowBuilder) strayRows(units []*unit) {
 }
 
 // podRows shows what each of several pods does on a device that they use.
-func (b *rowBuilder) podRows(units []*unit, config Config) {
+func (b *rowBuilder) podRows(units []*deviceState, config Config) {
 	f := b.families
 	for q := range usages {
 		b.In(f.podUse[q])
@@ -51,24 +51,4 @@ func (b *rowBuilder) processRows(s *State, facts Facts) {
 		}
 		b.Add(b.states[state], one(state == present))
 	}
-}
-
-// String is the reason as dra_exporter_process_attribution names it.
-func (p ProcessState) String() string {
-	return [processStates]string{
-		ProcessesOK:           "ok",
-		ProcessesDisabled:     "disabled",
-		ProcessesPIDNamespace: "pid_namespace",
-		ProcessesNoProcfs:     "no_procfs",
-		ProcessesNoPods:       "no_pods",
-		ProcessesUnsupported:  "unsupported",
-	}[p]
-}
-
-// one is 1 for the state that holds and 0 for the others.
-func one(holds bool) float64 {
-	if holds {
-		return 1
-	}
-	return 0
 }

@@ -1,38 +1,10 @@
 package node
 
 import (
-	"math"
-
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
-
-// usage is one of the quantities of a device that its processes split.
-type usage uint8
-
-const (
-	usedTime usage = iota
-	usedMemory
-	usages
-)
-
-// quantity is the device's own value, of which the processes have parts.
-func (q usage) quantity() device.Quantity {
-	return [usages]device.Quantity{usedTime: device.Utilization, usedMemory: device.MemoryUsed}[q]
-}
-
-// amounts is how much of each somebody uses.
-type amounts [usages]float64
-
-// of is what a process is told to use; false where it is not told.
-func (q usage) of(p *device.Process) (float64, bool) {
-	value := p.Utilization
-	if q == usedMemory {
-		value = p.Memory
-	}
-	return value, value >= 0 && !math.IsInf(value, 1)
-}
 
 // A split says who does how much of the work on a whole device, by what its
 // processes do. It is pure arithmetic over the last complete list and over

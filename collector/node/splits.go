@@ -38,7 +38,7 @@ func (s *State) forgetSplits() {
 	}
 }
 
-func (s *State) splitOf(u *unit) *split {
+func (s *State) splitOf(u *deviceState) *split {
 	if u.split == nil {
 		u.split = &split{}
 		s.splits++
@@ -48,7 +48,7 @@ func (s *State) splitOf(u *unit) *split {
 
 // divide splits what the unit does, as long as its processes are known and
 // none of it is a partition's: what processes do on partitions is not told.
-func (u *unit) divide(now clock.Instant, limit time.Duration) {
+func (u *deviceState) divide(now clock.Instant, limit time.Duration) {
 	listed := u.split.list.at
 	if !u.fresh || u.holders.cut || listed.IsZero() || now.Since(listed) > limit {
 		u.split.silence()
@@ -64,7 +64,7 @@ func (u *unit) divide(now clock.Instant, limit time.Duration) {
 
 // unattributed is what processes of nobody that holds the unit do; false
 // where that is not known.
-func (u *unit) unattributed(q usage) (float64, bool) {
+func (u *deviceState) unattributed(q usage) (float64, bool) {
 	if u.split == nil || !u.split.known[q] {
 		return 0, false
 	}

@@ -18,7 +18,7 @@ type State struct {
 	step   uint64
 	last   clock.Instant // of the step before
 
-	units     map[string]*unit
+	units     map[string]*deviceState
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
@@ -30,7 +30,7 @@ type State struct {
 	strangers []stranger // in the order of the views
 
 	records map[dra.ClaimRef]*record
-	tenures map[tenureKey]*tenure
+	tenures map[holdKey]*hold
 	totals  map[namespaceKey]*namespaceTotals
 
 	xidCodes   []xidCode
@@ -72,7 +72,7 @@ func NewState(config Config) State {
 		signals:    signalTable(xids),
 		violations: make(map[string]*violations),
 		config:     config,
-		units:      make(map[string]*unit),
+		units:      make(map[string]*deviceState),
 		known:      make(map[dra.DeviceID]string),
 		before:     make(map[dra.DeviceID]string),
 		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
@@ -80,7 +80,7 @@ func NewState(config Config) State {
 		remade:     make(map[dra.PodRef]bool),
 		plugins:    plugins{absent: make(absences)},
 		records:    make(map[dra.ClaimRef]*record),
-		tenures:    make(map[tenureKey]*tenure),
+		tenures:    make(map[holdKey]*hold),
 		totals:     make(map[namespaceKey]*namespaceTotals),
 		rows:       newRowBuilder(config),
 	}
@@ -160,7 +160,7 @@ func (s *State) takeSamples(samples []device.Sample, now clock.Instant) {
 		uuid := hardwareUUID(s.config.Node, sample.Device)
 		u, known := s.units[uuid]
 		if !known {
-			u = &unit{uuid: uuid}
+			u = &deviceState{uuid: uuid}
 			s.units[uuid] = u
 			s.reorder = true
 		}
@@ -265,11 +265,11 @@ func (s *State) unreadClaims(facts Facts) func(dra.ClaimRef) (claimView, bool) {
 
 // keepLedger credits every hold with what it got since the last step.
 func (s *State) keepLedger(now clock.Instant) {
-	held := make(map[tenureKey]bool, len(s.tenures))
+	held := make(map[holdKey]bool, len(s.tenures))
 	for i := range s.views {
 		view := &s.views[i]
 		for _, d := range view.devices {
-			key := tenureKey{view.ref, d.uuid}
+			key := holdKey{view.ref, d.uuid}
 			if d.admin || held[key] {
 				continue
 			}
@@ -295,10 +295,10 @@ func (s *State) keepLedger(now clock.Instant) {
 	}
 }
 
-func (s *State) keepTenure(key tenureKey, view *claimView, now clock.Instant) {
+func (s *State) keepTenure(key holdKey, view *claimView, now clock.Instant) {
 	t, known := s.tenures[key]
 	if !known {
-		t = &tenure{key: key}
+		t = &hold{key: key}
 		s.tenures[key] = t
 		s.reorder = true
 	}
@@ -352,16 +352,9 @@ func (v *claimView) classOn(uuid string) string {
 	return class
 }
 
-func (u *unit) model() string {
-	if u.device.Model != "" {
-		return u.device.Model
-	}
-	return u.published.Model
-}
-
 // allocated is the memory that a claim was given of the device: what it
 // consumes, else all of it. Zero means unknown.
-func (u *unit) allocated(claim dra.ClaimRef) float64 {
+func (u *deviceState) allocated(claim dra.ClaimRef) float64 {
 	for _, share := range u.holders.shares {
 		if memory, consumes := share.consumed["memory"]; consumes && share.claim == claim {
 			return memory

@@ -1,9 +1,6 @@
 package node
 
 import (
-	"slices"
-
-	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
@@ -19,19 +16,6 @@ type causes struct {
 	hardware    uint64 // changes of the hardware so far
 }
 
-// span tells lists apart without reading them.
-type span[T any] struct {
-	first *T
-	n     int
-}
-
-func spanOf[T any](list []T) span[T] {
-	if len(list) == 0 {
-		return span[T]{}
-	}
-	return span[T]{&list[0], len(list)}
-}
-
 // causesOf returns the causes, and false where holders depend on more: on
 // time, or on what was known before.
 func (s *State) causesOf(facts Facts) (causes, bool) {
@@ -43,14 +27,4 @@ func (s *State) causesOf(facts Facts) (causes, bool) {
 		cdi:         spanOf(facts.CDI),
 		hardware:    s.hardwareChanges,
 	}, facts.Cluster.Enabled && facts.Cluster.Fresh && len(facts.Cluster.Unread) == 0
-}
-
-// sameHardware compares what rules and labels are made of.
-func sameHardware(a, b device.Device) bool {
-	return a.UUID == b.UUID && a.ParentUUID == b.ParentUUID && a.PCIBusID == b.PCIBusID &&
-		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
-		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
-		a.Profile == b.Profile && a.Placement == b.Placement &&
-		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance &&
-		slices.Equal(a.Nodes, b.Nodes)
 }

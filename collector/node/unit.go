@@ -3,53 +3,9 @@ package node
 import (
 	"time"
 
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
-
-// A unit is one device as the node role knows it from step to step: a piece
-// of hardware, a partition, or a held device whose hardware is unknown.
-type unit struct {
-	uuid     string
-	hardware bool // false: known by its published name alone
-	device   device.Device
-	source   string
-
-	published   dra.PublishedDevice // last known; its ID is empty while unmatched
-	isPublished bool
-	inSlice     bool // the driver publishes it now
-
-	at       clock.Instant // of the newest readings; zero: never read
-	newer    bool          // they came in this step
-	fresh    bool          // at is recent enough for gauges
-	unread   bool          // counters have not been asked for their growth since then
-	readings []device.Reading
-	offsets  [device.Quantities + 1]int // of each quantity in readings
-	size     float64                    // last known memory size, bytes; 0: unknown
-
-	processes []device.Process // as listed last
-	listedAt  clock.Instant    // zero: never
-	split     *split           // nil: nothing is known of whose the processes are
-
-	growth [meters]growth
-	reason []reasonGrowth // of throttled time
-	busy   tally
-
-	pricing pricing
-
-	xids   xidLog
-	health health
-
-	holders    holders
-	seen       clock.Instant // last step that saw it, as hardware or as held
-	present    bool          // seen in this step's samples
-	wasPresent bool          // and in those of the step before
-	labels     unitLabels
-	slots      []*metric.Labels // labels of readings with details, by position
-	slotted    []device.Reading // what slots were made for
-}
 
 // holders is who holds a unit in the present step.
 type holders struct {
@@ -154,27 +110,9 @@ func (g *growth) share(from, to time.Duration) float64 {
 	return between.Seconds() / (g.at.To - g.from.From).Seconds()
 }
 
-// take moves the unit to a sample of this step.
-func (u *unit) take(sample device.Sample) {
-	if u.source != sample.Source {
-		u.forgetBases()
-	}
-	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
-	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
-	u.newer = !sample.At.IsZero() && sample.At != u.at
-	if !u.newer {
-		return
-	}
-	u.at, u.readings = sample.At, sample.Readings
-	u.index()
-	if size, ok := u.reading(device.MemorySize); ok {
-		u.size = size
-	}
-}
-
 // forgetBases is for a device that another source reads from now on: its
 // counters may have begun at another time.
-func (u *unit) forgetBases() {
+func (u *deviceState) forgetBases() {
 	for i := range u.growth {
 		u.growth[i].based = false
 	}
@@ -184,7 +122,7 @@ func (u *unit) forgetBases() {
 	u.health.watches = watches{}
 }
 
-func (u *unit) restGrowth() {
+func (u *deviceState) restGrowth() {
 	for i := range u.growth {
 		u.growth[i].rest()
 	}
@@ -196,7 +134,7 @@ func (u *unit) restGrowth() {
 // grow takes in what the readings of this step add to what the unit accrues.
 // While a holder may have ended, hardware counters wait: what they count
 // meanwhile is shared out once that is known.
-func (u *unit) grow(limit time.Duration) (resets int) {
+func (u *deviceState) grow(limit time.Duration) (resets int) {
 	u.restGrowth()
 	if readings := u.of(device.Utilization); u.newer && len(readings) > 0 {
 		u.growth[meterBusy].integrate(readings[0].Value, u.measured(&readings[0]), limit)
@@ -220,17 +158,8 @@ func (u *unit) grow(limit time.Duration) (resets int) {
 	return resets
 }
 
-// measured is when a reading was measured: when the sample was taken, if its
-// source does not say.
-func (u *unit) measured(r *device.Reading) device.Window {
-	if r.Measured.IsZero() {
-		return device.Window{From: u.at.Elapsed, To: u.at.Elapsed}
-	}
-	return r.Measured
-}
-
 // oldest is the earliest measurement from which something is yet to grow.
-func (u *unit) oldest() time.Duration {
+func (u *deviceState) oldest() time.Duration {
 	oldest := u.at.Elapsed
 	for i := range u.growth {
 		if g := &u.growth[i]; g.based {
@@ -245,7 +174,7 @@ func (u *unit) oldest() time.Duration {
 	return oldest
 }
 
-func (u *unit) throttled(reason string) *growth {
+func (u *deviceState) throttled(reason string) *growth {
 	for i := range u.reason {
 		if u.reason[i].reason == reason {
 			return &u.reason[i].growth
@@ -255,44 +184,11 @@ func (u *unit) throttled(reason string) *growth {
 	return &u.reason[len(u.reason)-1].growth
 }
 
-// index notes where each quantity begins; readings are sorted by quantity.
-func (u *unit) index() {
-	at := 0
-	for q := range u.offsets {
-		for at < len(u.readings) && int(u.readings[at].Quantity) < q {
-			at++
-		}
-		u.offsets[q] = at
-	}
-}
-
-// of returns the last readings of a quantity.
-func (u *unit) of(q device.Quantity) []device.Reading {
-	return u.readings[u.offsets[q]:u.offsets[q+1]]
-}
-
-// reading returns the last value of a quantity without details.
-func (u *unit) reading(q device.Quantity) (float64, bool) {
-	readings := u.of(q)
-	if len(readings) == 0 {
-		return 0, false
-	}
-	return readings[0].Value, true
-}
-
-// gauge returns the value of a quantity if it is recent enough.
-func (u *unit) gauge(q device.Quantity) (float64, bool) {
-	if !u.fresh {
-		return 0, false
-	}
-	return u.reading(q)
-}
-
 // isHeld reports whether a claim or a pod with a device plugin holds the unit.
-func (u *unit) isHeld() bool { return u.holders.claims+u.holders.plugins > 0 }
+func (u *deviceState) isHeld() bool { return u.holders.claims+u.holders.plugins > 0 }
 
 // attribution says how a holder's numbers relate to the unit's own.
-func (u *unit) attribution() attribution {
+func (u *deviceState) attribution() attribution {
 	switch {
 	case u.holders.claims+u.holders.plugins > 1 || u.holders.related > 0:
 		return shared

@@ -18,7 +18,7 @@ type use struct {
 // use is what a claim that holds the unit does with it: all that the unit
 // does, or, of several that share it, what the claim's processes do. Who is
 // alone has all of it whatever procfs says of the processes.
-func (u *unit) use(claim dra.ClaimRef, q usage, held attribution) use {
+func (u *deviceState) use(claim dra.ClaimRef, q usage, held attribution) use {
 	own, known := u.reading(q.quantity())
 	now := use{attribution: held, value: own, known: known}
 	if q == usedMemory && u.holders.siblings > 0 {

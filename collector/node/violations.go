@@ -33,7 +33,7 @@ func (s *State) openViolations(class string, now time.Time) {
 // not in the step before, once for each class that holds the unit, however
 // many signals say so. A state that was there when it was first read began
 // nobody knows when, and is no onset.
-func (s *State) countViolations(u *unit) {
+func (s *State) countViolations(u *deviceState) {
 	violated, begun := uint8(0), uint8(0)
 	for _, r := range u.health.raised {
 		c := s.signals[r.signal].constraint
@@ -61,7 +61,7 @@ func (s *State) countViolations(u *unit) {
 
 // holdsOn calls yield with each hold of the unit by a claim, or of a
 // partition of it.
-func (s *State) holdsOn(u *unit, yield func(claim dra.ClaimRef, on *unit)) {
+func (s *State) holdsOn(u *deviceState, yield func(claim dra.ClaimRef, on *deviceState)) {
 	for _, on := range s.order.units {
 		if on == u || on.device.ParentUUID == u.uuid {
 			for _, share := range on.holders.shares {
@@ -72,10 +72,10 @@ func (s *State) holdsOn(u *unit, yield func(claim dra.ClaimRef, on *unit)) {
 }
 
 // classesOn are the device classes of those holds, each once.
-func (s *State) classesOn(u *unit) []string {
+func (s *State) classesOn(u *deviceState) []string {
 	var classes []string
-	s.holdsOn(u, func(claim dra.ClaimRef, on *unit) {
-		if t, known := s.tenures[tenureKey{claim, on.uuid}]; known && t.held && !slices.Contains(classes, t.class) {
+	s.holdsOn(u, func(claim dra.ClaimRef, on *deviceState) {
+		if t, known := s.tenures[holdKey{claim, on.uuid}]; known && t.held && !slices.Contains(classes, t.class) {
 			classes = append(classes, t.class)
 		}
 	})
@@ -83,9 +83,9 @@ func (s *State) classesOn(u *unit) []string {
 }
 
 // claimsOn are the claims of those holds, sorted, each once.
-func (s *State) claimsOn(u *unit) []string {
+func (s *State) claimsOn(u *deviceState) []string {
 	var claims []string
-	s.holdsOn(u, func(claim dra.ClaimRef, _ *unit) { claims = append(claims, claim.String()) })
+	s.holdsOn(u, func(claim dra.ClaimRef, _ *deviceState) { claims = append(claims, claim.String()) })
 	slices.Sort(claims)
 	return slices.Compact(claims)
 }
