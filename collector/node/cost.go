@@ -42,18 +42,18 @@ func (s *State) priceDevices(now clock.Instant) {
 	if s.config.Prices == nil {
 		return
 	}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		u.pricing.classes = u.pricing.classes[:0]
 	}
 	for i := range s.views {
 		view := &s.views[i]
 		for _, d := range view.devices {
-			if u, known := s.units[d.uuid]; known && !d.admin {
+			if u, known := s.devices.byUUID[d.uuid]; known && !d.admin {
 				u.pricing.hold(view.classOn(d.uuid))
 			}
 		}
 	}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		// Of one that is cut, partitions are what one can have.
 		if p := &u.pricing; len(p.classes) == 0 && !u.holders.cut && (u.present || u.isHeld()) {
 			p.classes = append(p.classes, "")

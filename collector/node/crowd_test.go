@@ -173,7 +173,7 @@ func BenchmarkSplit(b *testing.B) {
 // splitAgain splits as if all lists were new.
 func (s *State) splitAgain(c *crowd) {
 	c.now = c.now.Add(1)
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		u.listedAt = c.now
 	}
 	s.splitUse(c.facts, false, c.now)

@@ -34,6 +34,8 @@ type deviceState struct {
 
 	processes []device.Process // as listed last
 	listedAt  clock.Instant    // zero: never
+	xidCounts []device.XID     // by code; nil: not watched now
+	xidSource string           // of xidCounts; need not be the source of the readings
 	split     *split           // nil: nothing is known of whose the processes are
 
 	growth [meters]growth
@@ -54,13 +56,14 @@ type deviceState struct {
 	slotted    []device.Reading // what slots were made for
 }
 
-// take moves the unit to a sample of this step.
-func (u *deviceState) take(sample device.Sample) {
+// apply applies a sample of this step.
+func (u *deviceState) apply(sample device.Sample) {
 	if u.source != sample.Source {
 		u.forgetBases()
 	}
 	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
 	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
+	u.xidCounts, u.xidSource = sample.XIDs, sample.XIDSource
 	u.newer = !sample.At.IsZero() && sample.At != u.at
 	if !u.newer {
 		return

@@ -91,7 +91,7 @@ func (h *health) isSick() bool {
 func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Event {
 	s.arrange()
 	for _, partitions := range []bool{false, true} {
-		for _, u := range s.order.units {
+		for _, u := range s.devices.all() {
 			if u.device.IsPartition() == partitions {
 				events = s.judgeUnit(u, now, events)
 				u.health.words[byDriver] = u.driverWord(cluster)
@@ -102,7 +102,7 @@ func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Even
 }
 
 func (s *State) judgeUnit(u *deviceState, now clock.Instant, events []Event) []Event {
-	h, parent := &u.health, s.units[u.device.ParentUUID]
+	h, parent := &u.health, s.devices.parent(u)
 	if u.holders.haveChanged() {
 		h.ports.restart()
 	}

@@ -8,7 +8,7 @@ import (
 // the pods that hold them. Where several containers contradict each other,
 // the worse counts. While the pod watch is down nobody knows.
 func (s *State) hearKubelet(facts Facts) {
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		u.health.words[byKubelet] = silent
 	}
 	if !facts.Cluster.Enabled || !facts.Cluster.Fresh {
@@ -31,7 +31,7 @@ func (s *State) hearKubelet(facts Facts) {
 			if !known {
 				continue
 			}
-			if u, known := s.units[view.meant(said, cdi)]; known && u.health.words[byKubelet] != sick {
+			if u, known := s.devices.byUUID[view.meant(said, cdi)]; known && u.health.words[byKubelet] != sick {
 				u.health.words[byKubelet] = verdict(said.Healthy)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // countHolders notes on each unit who holds it. Units of held devices whose
 // hardware is unknown are made here.
 func (s *State) countHolders(now clock.Instant) {
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		u.holders = holders{shares: u.holders.shares[:0], pods: u.holders.before[:0], before: u.holders.pods}
 	}
 	for i := range s.views {
@@ -27,7 +27,7 @@ func (s *State) countHolders(now clock.Instant) {
 	pods := make(map[pluginConsumer]bool)
 	for _, p := range s.plugins.consumers {
 		holder := pluginConsumer{uuid: p.uuid, pod: p.pod}
-		if u, known := s.units[p.uuid]; known && !pods[holder] {
+		if u, known := s.devices.byUUID[p.uuid]; known && !pods[holder] {
 			pods[holder] = true
 			u.seen = now
 			u.holders.plugins++
@@ -35,7 +35,7 @@ func (s *State) countHolders(now clock.Instant) {
 		}
 	}
 	for _, d := range s.doubtful {
-		if u, known := s.units[d.uuid]; known {
+		if u, known := s.devices.byUUID[d.uuid]; known {
 			u.holders.related++
 		}
 	}
@@ -101,11 +101,11 @@ func (r uncountedReason) String() string {
 // instance have its memory together, and each its own utilization.
 func (s *State) relate() {
 	s.relateInstances()
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if !u.device.IsPartition() {
 			continue
 		}
-		parent, known := s.units[u.device.ParentUUID]
+		parent, known := s.devices.byUUID[u.device.ParentUUID]
 		if !known {
 			continue
 		}
@@ -119,7 +119,7 @@ func (s *State) relate() {
 // know each other. Mostly a GPU instance is one compute instance, number 0.
 func (s *State) relateInstances() {
 	var divided map[string]int // holders by GPU instance
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if placed(u.device) && u.device.ComputeInstance > 0 && u.isHeld() {
 			divided = make(map[string]int)
 			break
@@ -128,12 +128,12 @@ func (s *State) relateInstances() {
 	if divided == nil {
 		return
 	}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if placed(u.device) {
 			divided[gpuInstance(u.device)] += u.holders.claims + u.holders.plugins
 		}
 	}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if placed(u.device) {
 			u.holders.siblings = divided[gpuInstance(u.device)] - u.holders.claims - u.holders.plugins
 		}

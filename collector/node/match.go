@@ -1,407 +1,309 @@
 package node
 
 import (
-	"fmt"
+	"cmp"
+	"log/slog"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// A subject is a device that a driver named, in a slice, an allocation or
-// the kubelet's list, with all the evidence of which hardware it is.
-type subject struct {
-	id          dra.DeviceID
-	published   dra.PublishedDevice // zero but for ID where no slice has it
-	isPublished bool
-	status      dra.DeviceStatus // what the driver wrote into a claim's status
-	nodes       []string         // device nodes of its own CDI entry
-	claimed     bool             // a claim here names it, or the kubelet lists it
-	before      string           // the hardware that it was when its slice was there, as hardwareUUID; empty: not known
-}
-
-// A rule leads from a subject to hardware: both have the same key. An empty
-// key means that the rule does not apply. A rule of exclusion says that two
-// are partners because nothing else can be meant, so it counts those that have
-// a partner already, too.
-type rule struct {
-	name      string
-	subject   func(subject) string
-	hardware  func(device.Device, hardwareIndex) []string
-	exclusion bool
-	identity  bool // the key is the identity of the hardware itself
-}
-
-// hardwareIndex finds parents by UUID.
-type hardwareIndex map[string]device.Device
-
-// rules are asked in this order; see docs/architecture.md.
-func rules() []rule {
-	return []rule{
-		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
-		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
-		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},
-		{name: "pci", subject: subjectAddress, hardware: deviceAddress, identity: true},
-		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID, identity: true},
-		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
-		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
-		{name: "device node", subject: subjectNode, hardware: deviceNodes},
-		{name: "published before", subject: subjectBefore, hardware: deviceBefore, identity: true},
-		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
+// matchDevices pairs what drivers named with hardware and returns how to
+// name each device. A match is remembered while a claim holds the device,
+// because slices vanish when a driver is down; held is what claims hold now.
+func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
+	maps.DeleteFunc(s.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
+	hardware, uuids := s.hardware()
+	named := subjects(facts, held)
+	for i := range named {
+		named[i].before = s.before[named[i].id]
+	}
+	m := match(named, hardware, s.remembered(facts.Cluster, uuids))
+	s.remember(m, uuids)
+	s.noteBefore(m)
+	s.publish(facts.Cluster, m, uuids)
+	return func(id dra.DeviceID) string {
+		if uuid, known := s.known[id]; known {
+			return uuid
+		}
+		return unknownUUID(s.config.Node, id)
 	}
 }
 
-// matching pairs subjects with hardware, rule by rule.
-type matching struct {
-	subjects []subject
-	hardware []device.Device
-	index    hardwareIndex
-	found    map[dra.DeviceID]int // index into hardware
-	taken    []bool               // hardware that has a partner
-	twice    map[dra.DeviceID]int // further subjects that name hardware with a partner, see conflicts
-}
-
-func newMatching(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
-	m := &matching{
-		subjects: subjects, hardware: hardware,
-		index: make(hardwareIndex, len(hardware)),
-		found: make(map[dra.DeviceID]int, len(subjects)),
-		taken: make([]bool, len(hardware)),
-		twice: make(map[dra.DeviceID]int),
-	}
-	for _, d := range hardware {
-		if d.UUID != "" {
-			m.index[d.UUID] = d
+// remember keeps what was found, and forgets who had the hardware before.
+func (s *State) remember(m *matching, uuids []string) {
+	now, taken := make(map[dra.DeviceID]bool, len(m.found)), make(map[string]bool, len(m.found))
+	for _, found := range []map[dra.DeviceID]int{m.found, m.twice} {
+		for id, i := range found {
+			s.known[id] = uuids[i]
+			now[id], taken[uuids[i]] = true, true
 		}
 	}
-	for id, i := range known {
-		m.found[id], m.taken[i] = i, true
-	}
-	return m
+	maps.DeleteFunc(s.known, func(id dra.DeviceID, uuid string) bool { return taken[uuid] && !now[id] })
 }
 
-// match finds the hardware of each subject. A rule applies only where it leads
-// to exactly one partner on both sides; where several subjects name one
-// device, its vendor's own driver goes first. What is known already stays as
-// it is. Subjects without a match are not in the result.
-func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
-	m := newMatching(subjects, hardware, known)
+// noteBefore keeps which hardware each published device is. It forgets what a
+// pool has published before as soon as the pool publishes anything, and the
+// earlier names of hardware that is published again: so there is at most one
+// publication of each device to remember.
+func (s *State) noteBefore(m *matching) {
+	type pool struct{ driver, name string }
+	there, found := make(map[pool]bool), make(map[dra.DeviceID]bool, len(m.subjects))
+	again := make(map[string]bool, len(m.subjects))
+	for i := range m.subjects {
+		sub := &m.subjects[i]
+		if !sub.isPublished {
+			continue
+		}
+		there[pool{sub.id.Driver, sub.id.Pool}] = true
+		at, matched := m.found[sub.id]
+		if !matched {
+			continue
+		}
+		hardware := hardwareUUID("", m.hardware[at])
+		found[sub.id], again[hardware] = true, true
+		if sub.before != hardware {
+			s.before[sub.id] = hardware
+		}
+	}
+	maps.DeleteFunc(s.before, func(id dra.DeviceID, hardware string) bool {
+		return !found[id] && (there[pool{id.Driver, id.Pool}] || again[hardware])
+	})
+}
+
+// remembered is the hardware of held devices whose slices are gone: nobody
+// else can have it meanwhile.
+func (s *State) remembered(cluster Cluster, uuids []string) map[dra.DeviceID]int {
+	published := make(map[dra.DeviceID]bool, len(cluster.Published))
+	for i := range cluster.Published {
+		published[cluster.Published[i].ID] = true
+	}
+	kept := make(map[dra.DeviceID]int)
+	for id, uuid := range s.known {
+		if i, there := slices.BinarySearch(uuids, uuid); there && !published[id] {
+			kept[id] = i
+		}
+	}
+	return kept
+}
+
+// hardware returns the devices that are there now, in a fixed order, and
+// their uuids.
+func (s *State) hardware() ([]device.Device, []string) {
+	uuids := make([]string, 0, len(s.devices.byUUID))
+	for uuid, u := range s.devices.byUUID {
+		if u.present {
+			uuids = append(uuids, uuid)
+		}
+	}
+	slices.Sort(uuids)
+	devices := make([]device.Device, len(uuids))
+	for i, uuid := range uuids {
+		devices[i] = s.devices.byUUID[uuid].device
+	}
+	return devices, uuids
+}
+
+// publish notes on each unit by which name its driver publishes it.
+func (s *State) publish(cluster Cluster, m *matching, uuids []string) {
+	clear(s.published)
+	for i := range cluster.Published {
+		s.published[cluster.Published[i].ID] = &cluster.Published[i]
+	}
+	for _, u := range s.devices.byUUID {
+		u.isPublished, u.inSlice = false, false
+	}
+	for i := range m.subjects {
+		id := m.subjects[i].id
+		if at, matched := m.found[id]; matched {
+			if u := s.devices.byUUID[uuids[at]]; !u.isPublished || u.published.ID == id {
+				s.name(u, id)
+			}
+		}
+	}
+}
+
+func compareDevices(a, b dra.DeviceID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
+}
+
+// name notes by which name a driver published the unit. What the slice said
+// of it is kept when the slice has vanished.
+func (s *State) name(u *deviceState, id dra.DeviceID) {
+	published, inSlice := s.published[id]
+	u.isPublished, u.inSlice = true, inSlice
+	if inSlice {
+		u.published = *published
+	} else if u.published.ID != id {
+		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+	}
+	if !u.hardware {
+		u.device.ParentUUID = u.published.ParentUUID
+	}
+}
+
+// subjects gathers every device that a driver named, with the evidence. held is
+// what claims hold, though facts may not name it now.
+func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
+	list := make([]subject, 0, len(facts.Cluster.Published)+8)
+	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
+	add := func(id dra.DeviceID) *subject {
+		i, known := index[id]
+		if !known {
+			i = len(list)
+			index[id] = i
+			list = append(list, subject{id: id, published: dra.PublishedDevice{Placement: dra.PlacementUnknown}})
+		}
+		return &list[i]
+	}
+	for _, p := range facts.Cluster.Published {
+		s := add(p.ID)
+		s.published, s.isPublished = p, true
+	}
+	for _, claim := range facts.Cluster.Claims {
+		for _, result := range claim.Results {
+			add(result.Device).claimed = true
+		}
+		for _, status := range claim.DeviceStatus {
+			s := add(status.Device)
+			s.status.UUID = cmp.Or(s.status.UUID, status.UUID)
+			s.status.PCIAddress = cmp.Or(s.status.PCIAddress, status.PCIAddress)
+		}
+	}
+	addListed(facts, add)
+	var unnamed []dra.DeviceID
+	for id := range held {
+		if i, named := index[id]; named {
+			list[i].claimed = true
+		} else {
+			unnamed = append(unnamed, id)
+		}
+	}
+	slices.SortFunc(unnamed, compareDevices)
+	for _, id := range unnamed {
+		add(id).claimed = true
+	}
+	return list
+}
+
+// addListed adds what the kubelet lists, with the device nodes of each
+// device's own CDI entry.
+func addListed(facts Facts, add func(dra.DeviceID) *subject) {
+	nodes := make(map[string][]string, len(facts.CDI))
+	for _, d := range facts.CDI {
+		nodes[d.Name] = d.Nodes
+	}
+	for _, a := range facts.Listing.Assignments {
+		s := add(a.Device)
+		s.claimed = true
+		for _, name := range a.CDIDevices {
+			for _, path := range nodes[name] {
+				if !slices.Contains(s.nodes, path) {
+					s.nodes = append(s.nodes, path)
+				}
+			}
+		}
+	}
+}
+
+// unitOf returns the unit of a held device, and makes one where the hardware
+// is unknown.
+func (s *State) unitOf(d claimDevice, now clock.Instant) *deviceState {
+	u := s.devices.held(d.uuid, now)
+	if !u.isPublished || u.published.ID == d.id {
+		s.name(u, d.id)
+	}
+	return u
+}
+
+// countUnmatched counts allocated devices without hardware, and hardware
+// that the vendor's own driver, which publishes here, does not name.
+func (s *State) countUnmatched(facts Facts, events []Event) []Event {
+	before := s.unmatched.conflicting
+	s.unmatched = unmatched{}
+	held, names := make(map[dra.DeviceID]bool), make(map[string]dra.DeviceID)
+	for _, view := range s.views {
+		for _, d := range view.devices {
+			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
+				s.unmatched.published++
+			}
+			held[d.id] = true
+			switch first, named := names[d.uuid]; {
+			case !named:
+				names[d.uuid] = d.id
+			case first != d.id && !s.unmatched.conflicting[d.uuid]:
+				if s.unmatched.conflicting == nil {
+					s.unmatched.conflicting = make(map[string]bool)
+				}
+				s.unmatched.conflicting[d.uuid] = true
+				if !before[d.uuid] {
+					events = append(events, Event{slog.LevelWarn, "claims hold one device under two published names", []slog.Attr{
+						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
+				}
+			}
+		}
+	}
+	drivers, cut := make(map[string]bool), make(map[string]bool)
+	for _, p := range facts.Cluster.Published {
+		drivers[p.ID.Driver] = true
+		if p.ParentPCIAddress != "" {
+			cut[p.ParentPCIAddress] = true // its parts are published, not the card
+		}
+	}
+	parents := make(map[string]bool)
+	for _, u := range s.devices.byUUID {
+		if u.present && u.device.IsPartition() {
+			parents[u.device.ParentUUID] = true
+		}
+	}
+	for uuid, u := range s.devices.byUUID {
+		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[vendors.DriverOf(u.device.Vendor)] {
+			s.unmatched.hardware++
+		}
+	}
+	return events
+}
+
+// Match says which hardware stands for a device that a driver named, and by
+// which of the rules of docs/architecture.md that was found.
+type Match struct {
+	Device   dra.DeviceID
+	Hardware device.Device
+	Rule     string
+}
+
+// Matches matches as a State does that remembers nothing, for those who want
+// to know why. Devices without hardware are not in the result, which is in the
+// order of the rules.
+func Matches(facts Facts) []Match {
+	hardware := make([]device.Device, len(facts.Samples))
+	for i, sample := range facts.Samples {
+		hardware[i] = sample.Device
+	}
+	m := newMatching(subjects(facts, nil), hardware, nil)
+	var matches []Match
+	known := make(map[dra.DeviceID]bool)
+	add := func(found map[dra.DeviceID]int, rule string) {
+		for _, s := range m.subjects {
+			if i, matched := found[s.id]; matched && !known[s.id] {
+				known[s.id] = true
+				matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: rule})
+			}
+		}
+	}
 	for _, r := range rules() {
-		if !m.open() {
-			break
-		}
 		m.apply(r)
+		add(m.found, r.name)
 	}
 	m.conflicts()
-	return m
+	add(m.found, ruleConflict)
+	add(m.twice, ruleConflict)
+	return matches
 }
 
-// open reports whether a subject has no partner yet. What is known may be of
-// devices that are not among the subjects.
-func (m *matching) open() bool {
-	return slices.ContainsFunc(m.subjects, func(s subject) bool { return !m.matched(s) })
-}
-
-func (m *matching) matched(s subject) bool {
-	_, matched := m.found[s.id]
-	return matched
-}
-
-func (m *matching) apply(r rule) {
-	keys := make(map[string][]int, len(m.subjects))
-	for i, s := range m.subjects {
-		if s.published.Passthrough || m.matched(s) && !r.exclusion {
-			continue
-		}
-		if key := r.subject(s); key != "" {
-			keys[key] = append(keys[key], i)
-		}
-	}
-	if len(keys) == 0 {
-		return
-	}
-	for i, candidates := range r.partners(keys, m.hardware, m.index, m.taken) {
-		if s, ok := only(m.subjects, candidates, m.hardware[i], m.index); ok && !m.matched(s) && !m.taken[i] {
-			m.found[s.id], m.taken[i] = i, true
-		}
-	}
-}
-
-// conflicts is for claimed subjects that are still without a partner because
-// others, of their driver or of another one, name the same hardware by its
-// identity. Where none of these is its partner, the first of them becomes it.
-// Where a claimed one is, both are: two claims hold that hardware, whatever
-// their drivers believe, and neither is alone on it.
-func (m *matching) conflicts() {
-	var open []subject
-	for _, s := range m.subjects {
-		if s.claimed && !s.published.Passthrough && !m.matched(s) {
-			open = append(open, s)
-		}
-	}
-	if len(open) == 0 {
-		return
-	}
-	slices.SortFunc(open, func(a, b subject) int { return compareDevices(a.id, b.id) })
-	for _, s := range open {
-		i, named := m.named(s)
-		switch {
-		case !named:
-		case !m.taken[i]:
-			m.found[s.id], m.taken[i] = i, true
-		case m.claimedPartner(i):
-			m.twice[s.id] = i
-		}
-	}
-}
-
-// named is the one device whose identity the subject names.
-func (m *matching) named(s subject) (int, bool) {
-	for _, r := range rules() {
-		key := r.subject(s)
-		if !r.identity || key == "" {
-			continue
-		}
-		at, several := -1, false
-		for i, d := range m.hardware {
-			if slices.Contains(r.hardware(d, m.index), key) {
-				at, several = i, at >= 0
-			}
-		}
-		if at < 0 || several {
-			continue
-		}
-		d := m.hardware[at]
-		another := s.id.Driver == vendors.DriverOf(d.Vendor) && contradicts(s.published.UUID, d.UUID)
-		if s.published.IsPartition() == d.IsPartition() && !elsewhere(s, d, m.index) && !another {
-			return at, true
-		}
-	}
-	return 0, false
-}
-
-// claimedPartner reports whether a claim here names the partner of a device.
-// A partner that is remembered is held, or it would have been forgotten.
-func (m *matching) claimedPartner(device int) bool {
-	for id, i := range m.found {
-		if i != device {
-			continue
-		}
-		at := slices.IndexFunc(m.subjects, func(s subject) bool { return s.id == id })
-		return at < 0 || m.subjects[at].claimed
-	}
-	return false
-}
-
-// partners returns, for each device that the rule counts, the subjects whose
-// key leads to it and to no other device.
-func (r rule) partners(keys map[string][]int, hardware []device.Device, index hardwareIndex, taken []bool) [][]int {
-	owner := make(map[string]int, len(hardware))
-	const several = -1
-	for i, d := range hardware {
-		if taken[i] && !r.exclusion {
-			continue
-		}
-		for _, key := range r.hardware(d, index) {
-			if earlier, twice := owner[key]; twice && earlier != i {
-				owner[key] = several
-				continue
-			}
-			owner[key] = i
-		}
-	}
-	partners := make([][]int, len(hardware))
-	for key, candidates := range keys {
-		if i, ok := owner[key]; ok && i != several {
-			partners[i] = append(partners[i], candidates...)
-		}
-	}
-	return partners
-}
-
-// only picks the one subject that may be the hardware d: the single one, or
-// the single one of d's vendor's own driver. A subject of that driver whose
-// UUID is another than d's is never d, and no subject is that is somewhere
-// else.
-func only(subjects []subject, candidates []int, d device.Device, index hardwareIndex) (subject, bool) {
-	own := vendors.DriverOf(d.Vendor)
-	var any, preferred []subject
-	for _, i := range candidates {
-		s := subjects[i]
-		switch {
-		case elsewhere(s, d, index):
-		case s.id.Driver != own:
-			any = append(any, s)
-		case !contradicts(s.published.UUID, d.UUID):
-			preferred = append(preferred, s)
-		}
-	}
-	switch {
-	case len(preferred) == 1:
-		return preferred[0], true
-	case len(preferred) == 0 && len(any) == 1:
-		return any[0], true
-	default:
-		return subject{}, false
-	}
-}
-
-// contradicts reports whether two UUIDs are of different devices. One that
-// spells where a partition is says nothing of the partition's own.
-func contradicts(published, hardware string) bool {
-	return published != "" && hardware != "" && published != hardware && spellsPlace(published) == spellsPlace(hardware)
-}
-
-// deviceUUID is how the device's UUID is spelled: that of a partition in two
-// ways.
-func deviceUUID(d device.Device, _ hardwareIndex) []string {
-	keys := key(d.UUID)
-	if spelled := placeUUID(d); spelled != "" && spelled != d.UUID {
-		keys = append(keys, spelled)
-	}
-	return keys
-}
-
-func deviceAddress(d device.Device, _ hardwareIndex) []string {
-	if d.IsPartition() {
-		return nil
-	}
-	return key(d.PCIBusID)
-}
-
-func subjectAddress(s subject) string {
-	if s.published.IsPartition() {
-		return ""
-	}
-	return s.published.PCIAddress
-}
-
-// subjectStatusAddress is what the driver wrote into the claim: of a
-// partition, that is its parent's address.
-func subjectStatusAddress(s subject) string {
-	if s.published.IsPartition() {
-		return ""
-	}
-	return s.status.PCIAddress
-}
-
-// subjectNode is the one device node of a whole device, or the place to which
-// the capability nodes of a partition give access. Beside /dev/nvidia<N> the
-// nodes under /dev/dri are of the same GPU, and are not asked.
-func subjectNode(s subject) string {
-	if at, told := placeOf(s.nodes); told {
-		return at.String()
-	}
-	if s.published.IsPartition() {
-		return ""
-	}
-	isNVIDIA := func(path string) bool { return strings.HasPrefix(path, "/dev/nvidia") && numberedNode(path) }
-	ofNVIDIA := slices.ContainsFunc(s.nodes, isNVIDIA)
-	node := ""
-	for _, path := range s.nodes {
-		switch {
-		case strings.HasPrefix(path, capabilityNodes):
-			return ""
-		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/"):
-		case node != "":
-			return ""
-		default:
-			node = path
-		}
-	}
-	return node
-}
-
-// numberedNode reports whether a path names one device, unlike /dev/nvidiactl,
-// /dev/kfd, /dev/infiniband/rdma_cm and other nodes that all devices share.
-func numberedNode(path string) bool {
-	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/infiniband/uverbs"} {
-		if number, ok := strings.CutPrefix(path, prefix); ok {
-			_, err := strconv.ParseUint(number, 10, 16)
-			return err == nil
-		}
-	}
-	return false
-}
-
-func deviceNodes(d device.Device, index hardwareIndex) []string {
-	if !d.IsPartition() {
-		return d.Nodes
-	}
-	parent, known := index[d.ParentUUID]
-	if !known || parent.Minor == device.Unknown || !placed(d) {
-		return nil
-	}
-	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
-}
-
-// subjectBefore and deviceBefore lead to the hardware that a device was when
-// its driver published it: slices vanish while a driver is down, and a claim
-// that was allocated before may come to the node then.
-func subjectBefore(s subject) string {
-	if s.isPublished || !s.claimed {
-		return ""
-	}
-	return s.before
-}
-
-func deviceBefore(d device.Device, _ hardwareIndex) []string { return key(hardwareUUID("", d)) }
-
-// subjectName applies the naming rules of drivers, for devices that no slice
-// describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition
-// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com calls
-// a GPU gpu-<card>-<render minor>.
-func subjectName(s subject) string {
-	if s.isPublished {
-		return ""
-	}
-	parts := strings.Split(s.id.Name, "-")
-	switch {
-	case len(parts) < 2 || parts[0] != "gpu" || !allNumbers(parts[1:2]):
-		return ""
-	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 2:
-		return "minor " + parts[1]
-	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
-		return fmt.Sprintf("minor %s mig %s %s", parts[1], parts[3], parts[5])
-	case s.id.Driver == vendors.AMDDriver && len(parts) == 3 && allNumbers(parts[2:]):
-		return "render " + parts[2]
-	default:
-		return ""
-	}
-}
-
-func deviceName(d device.Device, index hardwareIndex) []string {
-	switch {
-	case d.IsPartition():
-		parent, known := index[d.ParentUUID]
-		if !known || parent.Minor == device.Unknown || d.Placement == device.Unknown {
-			return nil
-		}
-		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
-	case d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown:
-		return key("minor " + strconv.Itoa(d.Minor))
-	case d.Vendor == vendors.AMD && d.RenderMinor != device.Unknown:
-		return key("render " + strconv.Itoa(d.RenderMinor))
-	default:
-		return nil
-	}
-}
-
-func allNumbers(parts []string) bool {
-	for _, part := range parts {
-		if _, err := strconv.ParseUint(part, 10, 32); err != nil {
-			return false
-		}
-	}
-	return len(parts) > 0
-}
-
-func key(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
-}
+// ruleConflict is what a match is called that several published devices have.
+const ruleConflict = "the same identity as another device"

@@ -216,7 +216,7 @@ func healthMutants() []mutant {
 		{"TestLinksThatComeBack", "samples far apart are one downtime",
 			"d.last.IsZero() || at.Since(d.last) > limit", "d.last.IsZero() || !$ && at.Since(d.last) > limit"},
 		{"TestXIDCounts", "who sees is taken for who hears",
-			"x.source == sample.XIDSource", "(!$ && x.source == sample.XIDSource || $ && x.source == sample.Source)"},
+			"x.source == d.xidSource", "(!$ && x.source == d.xidSource || $ && x.source == d.source)"},
 		{"TestHealthOfPartitions", "holders of partitions do not count",
 			"on == u || on.device.ParentUUID == u.uuid", "on == u || !$ && on.device.ParentUUID == u.uuid"},
 		{"TestHealthOfPartitions", "partitions are judged first",

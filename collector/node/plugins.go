@@ -43,7 +43,7 @@ func (s *State) updatePlugins(facts Facts, now clock.Instant) {
 		return
 	case complete(facts.Listing, s.config.Node):
 		clear(p.absent)
-		causes := pluginCauses{spanOf(facts.Listing.Plugins), s.hardwareChanges}
+		causes := pluginCauses{spanOf(facts.Listing.Plugins), s.devices.changes}
 		if causes == p.causes {
 			return
 		}
@@ -79,8 +79,8 @@ func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginCons
 	if len(assignments) == 0 {
 		return nil
 	}
-	byAddress := make(map[string]string, len(s.units))
-	for uuid, u := range s.units {
+	byAddress := make(map[string]string, len(s.devices.byUUID))
+	for uuid, u := range s.devices.byUUID {
 		if u.hardware && !u.device.IsPartition() && u.device.PCIBusID != "" {
 			byAddress[u.device.PCIBusID] = uuid
 		}
@@ -93,7 +93,7 @@ func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginCons
 			if address, ok := byAddress[strings.ToLower(id)]; ok {
 				uuid = address
 			}
-			if u, known := s.units[uuid]; known && u.hardware {
+			if u, known := s.devices.byUUID[uuid]; known && u.hardware {
 				consumers = append(consumers, pluginConsumer{uuid, a.Pod, a.Container, a.Resource})
 			}
 		}

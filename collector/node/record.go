@@ -62,7 +62,7 @@ func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
 // lets several claims hold, and another one does.
 func (s *State) sharesCapacity(view *claimView) bool {
 	for _, d := range view.devices {
-		if u, known := s.units[d.uuid]; known && !d.admin && u.published.MultipleAllocations && u.holders.claims > 1 {
+		if u, known := s.devices.byUUID[d.uuid]; known && !d.admin && u.published.MultipleAllocations && u.holders.claims > 1 {
 			return true
 		}
 	}

@@ -56,9 +56,14 @@ func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 	b := &s.rows
 	b.Begin()
 	s.arrange()
-	b.deviceRows(s.order.units, s.config)
+	s.devices.infoRows(b)
+	b.holderRows(s.devices.all())
+	s.devices.readingRows(b)
+	b.busyRows(s.devices.all())
+	b.strayRows(s.devices.all())
+	b.podRows(s.devices.all(), s.config)
 	b.healthRows(s)
-	b.claimRows(s.order.tenures, s.units, s.config)
+	b.claimRows(s.order.tenures, s.devices.byUUID, s.config)
 	b.factRows(s.order.records, &s.plugins)
 	b.namespaceRows(s.order.totals, s.config)
 	b.costRows(s)
@@ -71,7 +76,6 @@ func (s *State) allRows(facts Facts, now clock.Instant) []metric.Row {
 // same state always gives the same page. What is held comes first: a cap drops
 // what is only remembered.
 type ordered struct {
-	units   []*deviceState
 	tenures []*hold
 	records []*record
 	totals  []namespaceEntry
@@ -92,13 +96,9 @@ func (s *State) arrange() {
 
 func (s *State) inOrder() ordered {
 	o := ordered{
-		units:   make([]*deviceState, 0, len(s.units)),
 		tenures: make([]*hold, 0, len(s.tenures)),
 		records: make([]*record, 0, len(s.records)),
 		totals:  make([]namespaceEntry, 0, len(s.totals)),
-	}
-	for _, u := range s.units {
-		o.units = append(o.units, u)
 	}
 	for _, t := range s.tenures {
 		o.tenures = append(o.tenures, t)
@@ -110,7 +110,6 @@ func (s *State) inOrder() ordered {
 		o.totals = append(o.totals, namespaceEntry{key, totals})
 	}
 	o.classes = slices.Sorted(maps.Keys(s.violations))
-	slices.SortFunc(o.units, func(a, b *deviceState) int { return cmp.Compare(a.uuid, b.uuid) })
 	slices.SortFunc(o.tenures, func(a, b *hold) int {
 		return cmp.Or(compareFlags(a.held, b.held), compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
 	})

@@ -9,7 +9,7 @@ func (b *rowBuilder) costRows(s *State) {
 	}
 	f := b.families
 	b.In(f.devicePrice)
-	for _, u := range s.order.units {
+	for _, u := range s.devices.all() {
 		for _, row := range u.pricing.rows.live {
 			b.Add(row.labels, row.says.perHour)
 		}

@@ -51,17 +51,14 @@ func (b *rowBuilder) namespaceRows(entries []namespaceEntry, config Config) {
 func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	f := b.families
 	f.self.Rows(b.Builder, s.config.Version, facts.Sources)
-	b.In(f.sampleTime)
-	if newest := s.newestSample(); !newest.IsZero() {
-		b.Add(b.plain, float64(newest.Wall.UnixMilli())/1000)
-	}
+	s.devices.sampleRows(b)
 	b.In(f.unmatched)
 	b.Add(b.ofUnmatched[0], float64(s.unmatched.published))
 	b.Add(b.ofUnmatched[1], float64(s.unmatched.hardware))
 	b.In(f.conflicting)
 	b.Add(b.plain, float64(len(s.unmatched.conflicting)))
 	uncounted := [uncountedReasons]int{}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if because, is := u.holders.uncounted(); is {
 			uncounted[because]++
 		}
@@ -73,15 +70,4 @@ func (b *rowBuilder) exporterRows(s *State, facts Facts, now clock.Instant) {
 	b.In(f.resets)
 	b.addTally(b.plain, s.resets)
 	f.self.DroppedRows(b.Builder)
-}
-
-// newestSample is when any device was last read.
-func (s *State) newestSample() clock.Instant {
-	var newest clock.Instant
-	for _, u := range s.units {
-		if u.at.Elapsed > newest.Elapsed {
-			newest = u.at
-		}
-	}
-	return newest
 }

@@ -18,7 +18,7 @@ type healthLabels struct {
 
 // healthRows shows how the devices are and why.
 func (b *rowBuilder) healthRows(s *State) {
-	f, units, node := b.families, s.order.units, s.config.Node
+	f, units, node := b.families, s.devices.all(), s.config.Node
 	for _, u := range units {
 		u.xids.label(f, s.xidCodes, node, u.uuid, u.device.ParentUUID)
 	}

@@ -42,7 +42,7 @@ func (b *rowBuilder) processRows(s *State, facts Facts) {
 	family := b.families.processes
 	b.In(family)
 	present := facts.Processes.State
-	if present == ProcessesOK && !s.listed {
+	if present == ProcessesOK && !s.devices.listed {
 		present = ProcessesUnsupported
 	}
 	for state := range processStates {

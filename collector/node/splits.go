@@ -13,16 +13,16 @@ func (s *State) splitUse(facts Facts, joined bool, now clock.Instant) {
 		s.forgetSplits()
 		return
 	}
-	if !s.listed {
+	if !s.devices.listed {
 		return
 	}
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if u.present && !u.listedAt.IsZero() && !u.device.IsPartition() {
 			s.splitOf(u).list.take(u.processes, u.listedAt, facts.Processes.Owners)
 		}
 	}
 	s.findUsers(facts.Cluster, joined)
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if u.split != nil {
 			u.divide(now, s.config.Staleness())
 		}
@@ -32,7 +32,7 @@ func (s *State) splitUse(facts Facts, joined bool, now clock.Instant) {
 // forgetSplits is for when processes cannot be told apart by pod.
 func (s *State) forgetSplits() {
 	if s.splits > 0 {
-		for _, u := range s.units {
+		for _, u := range s.devices.byUUID {
 			u.split = nil
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
@@ -18,7 +17,7 @@ type State struct {
 	step   uint64
 	last   clock.Instant // of the step before
 
-	units     map[string]*deviceState
+	devices   *devices
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	known     map[dra.DeviceID]string               // last known match of devices that are held
 	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
@@ -37,14 +36,12 @@ type State struct {
 	signals    []signal
 	violations map[string]*violations // by device class
 
-	causes          causes
-	settled         bool // the views follow from the causes
-	hardwareChanges uint64
-	order           ordered
-	reorder         bool // something came or went since order was made
+	causes  causes
+	settled bool // the views follow from the causes
+	order   ordered
+	reorder bool // something came or went since order was made
 
-	listed     bool // a source has listed the processes of a device
-	splits     int  // made so far
+	splits     int // made so far
 	userCauses userCauses
 
 	resets    tally
@@ -72,7 +69,7 @@ func NewState(config Config) State {
 		signals:    signalTable(xids),
 		violations: make(map[string]*violations),
 		config:     config,
-		units:      make(map[string]*deviceState),
+		devices:    newDevices(config),
 		known:      make(map[dra.DeviceID]string),
 		before:     make(map[dra.DeviceID]string),
 		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
@@ -104,7 +101,8 @@ type Event struct {
 func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.step++
 	var events []Event
-	s.takeSamples(facts.Samples, now)
+	s.devices.apply(facts.Samples, now)
+	s.applyXIDs(now)
 	joined := s.join(facts)
 	s.updatePlugins(facts, now)
 	s.countHolders(now)
@@ -152,44 +150,12 @@ func (s *State) join(facts Facts) bool {
 	return true
 }
 
-func (s *State) takeSamples(samples []device.Sample, now clock.Instant) {
-	for _, u := range s.units {
-		u.present, u.wasPresent = false, u.present
-	}
-	for _, sample := range samples {
-		uuid := hardwareUUID(s.config.Node, sample.Device)
-		u, known := s.units[uuid]
-		if !known {
-			u = &deviceState{uuid: uuid}
-			s.units[uuid] = u
-			s.reorder = true
-		}
-		if !u.wasPresent || !sameHardware(u.device, sample.Device) {
-			s.hardwareChanges++
-		}
-		u.seen = now
-		s.listed = s.listed || !sample.ProcessesAt.IsZero()
-		u.xids.hear(sample, s.xidCodes, s.step, s.last.Wall, now.Wall)
-		u.take(sample)
-	}
-	for _, u := range s.units {
-		if !u.present {
-			u.newer = false
-			u.xids.rest()
-			if u.wasPresent {
-				s.hardwareChanges++
-			}
-		}
-		u.fresh = u.present && !u.at.IsZero() && now.Since(u.at) <= s.config.Staleness()
-	}
-}
-
 // grow takes in what the readings of this step add to what devices accrue. It
 // comes after it is known who holds them.
 func (s *State) grow(now clock.Instant, events []Event) []Event {
 	s.resets.open(now.Wall)
 	before := len(events)
-	for uuid, u := range s.units {
+	for uuid, u := range s.devices.byUUID {
 		if resets := u.grow(s.config.Staleness()); resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", uuid), slog.Int("counters", resets)}})
@@ -281,7 +247,7 @@ func (s *State) keepLedger(now clock.Instant) {
 		if held[key] {
 			continue
 		}
-		u, known := s.units[key.uuid]
+		u, known := s.devices.byUUID[key.uuid]
 		if t.held {
 			t.release(now)
 			s.reorder = true
@@ -302,7 +268,7 @@ func (s *State) keepTenure(key holdKey, view *claimView, now clock.Instant) {
 		s.tenures[key] = t
 		s.reorder = true
 	}
-	u, class := s.units[key.uuid], view.classOn(key.uuid)
+	u, class := s.devices.byUUID[key.uuid], view.classOn(key.uuid)
 	u.holders.changed = u.holders.changed || !t.held
 	if !t.held || t.class != class {
 		s.openViolations(class, now.Wall)
@@ -383,10 +349,15 @@ func (s *State) evict(now clock.Instant) {
 		r.consumers.forget(now, s.config.Grace)
 	}
 	s.plugins.rows.forget(now, s.config.Grace)
-	for uuid, u := range s.units {
-		if now.Since(u.seen) > s.config.Grace {
-			delete(s.units, uuid)
-			s.reorder = true
+	s.devices.evict(now, s.config.Grace)
+}
+
+func (s *State) applyXIDs(now clock.Instant) {
+	for _, u := range s.devices.byUUID {
+		if u.present {
+			u.xids.hear(u, s.xidCodes, s.step, s.last.Wall, now.Wall)
+		} else {
+			u.xids.rest()
 		}
 	}
 }

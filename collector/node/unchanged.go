@@ -25,6 +25,6 @@ func (s *State) causesOf(facts Facts) (causes, bool) {
 		published:   spanOf(facts.Cluster.Published),
 		assignments: spanOf(facts.Listing.Assignments),
 		cdi:         spanOf(facts.CDI),
-		hardware:    s.hardwareChanges,
+		hardware:    s.devices.changes,
 	}, facts.Cluster.Enabled && facts.Cluster.Fresh && len(facts.Cluster.Unread) == 0
 }

@@ -104,7 +104,7 @@ func (s *State) findUsers(cluster Cluster, joined bool) {
 	}
 	s.userCauses = causes
 	before := make(map[*split]users)
-	for _, u := range s.units {
+	for _, u := range s.devices.byUUID {
 		if u.split != nil {
 			before[u.split], u.split.users = u.split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
 		}
@@ -115,12 +115,12 @@ func (s *State) findUsers(cluster Cluster, joined bool) {
 		s.addUsers(&s.views[i], pods)
 	}
 	for _, c := range s.plugins.consumers {
-		if u := s.units[c.uuid]; u != nil && u.split != nil {
+		if u := s.devices.byUUID[c.uuid]; u != nil && u.split != nil {
 			u.split.user(c.pod, pods).use(throughPlugin, c.name)
 		}
 	}
 	for _, d := range s.doubtful {
-		if u := s.units[d.uuid]; u != nil && u.split != nil {
+		if u := s.devices.byUUID[d.uuid]; u != nil && u.split != nil {
 			u.split.unnamed = true
 		}
 	}
@@ -142,7 +142,7 @@ func podsByRef(cluster Cluster) map[dra.PodRef]*dra.Pod {
 // addUsers adds the pods of a claim to the users of each device that it holds.
 func (s *State) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
 	for i, d := range view.devices {
-		u := s.units[d.uuid]
+		u := s.devices.byUUID[d.uuid]
 		if d.admin || u == nil || u.split == nil || view.holdsBefore(i) {
 			continue
 		}

@@ -62,7 +62,7 @@ func (s *State) countViolations(u *deviceState) {
 // holdsOn calls yield with each hold of the unit by a claim, or of a
 // partition of it.
 func (s *State) holdsOn(u *deviceState, yield func(claim dra.ClaimRef, on *deviceState)) {
-	for _, on := range s.order.units {
+	for _, on := range s.devices.all() {
 		if on == u || on.device.ParentUUID == u.uuid {
 			for _, share := range on.holders.shares {
 				yield(share.claim, on)

@@ -28,15 +28,15 @@ type xidAccount struct {
 
 // hear takes in what the source says by now. At the step before, at the wall
 // time given (zero: there was none), everything said until then was counted.
-func (x *xidLog) hear(sample device.Sample, table []xidCode, step uint64, before, now time.Time) {
-	x.listening = sample.XIDs != nil
+func (x *xidLog) hear(d *deviceState, table []xidCode, step uint64, before, now time.Time) {
+	x.listening = d.xidCounts != nil
 	if !x.listening {
 		return
 	}
-	x.open(table, sample.Device.IsPartition(), now)
-	known := x.based && x.source == sample.XIDSource
+	x.open(table, d.device.IsPartition(), now)
+	known := x.based && x.source == d.xidSource
 	earlier := x.told
-	for _, xid := range sample.XIDs {
+	for _, xid := range d.xidCounts {
 		var was device.XID
 		for len(earlier) > 0 && earlier[0].Code <= xid.Code {
 			was, earlier = earlier[0], earlier[1:]
@@ -55,7 +55,7 @@ func (x *xidLog) hear(sample device.Sample, table []xidCode, step uint64, before
 		}
 		x.accounts[findXID(table, xid.Code)].count(count, xid.Last, step, now)
 	}
-	x.told, x.source, x.based = sample.XIDs, sample.XIDSource, true
+	x.told, x.source, x.based = d.xidCounts, d.xidSource, true
 }
 
 // xidsSince is how many errors are new. A count that fell began anew; where

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
-	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
 // A place is where a MIG partition is: the minor number of its GPU, and the
@@ -76,90 +75,6 @@ func otherGPU(nodes []string, minor int) bool {
 	return false
 }
 
-// elsewhere reports whether it is known that a subject is not the hardware d,
-// because it has another parent or is another place on it. What UUIDs say of
-// the place is believed.
-func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
-	p := s.published
-	if p.ParentUUID != "" && d.ParentUUID != "" && p.ParentUUID != d.ParentUUID {
-		return true
-	}
-	if !d.IsPartition() || p.UUID != "" && p.UUID == d.UUID {
-		return false
-	}
-	if p.Placement != dra.PlacementUnknown && d.Placement != device.Unknown && p.Placement != d.Placement {
-		return true
-	}
-	at, told := placeOf(s.nodes)
-	if !told || !placed(d) {
-		return false
-	}
-	parent, known := index[d.ParentUUID]
-	return at.gpu != d.GPUInstance || at.compute != d.ComputeInstance ||
-		known && parent.Minor != device.Unknown && parent.Minor != at.minor
-}
-
-// subjectPlacement is where on its GPU the driver says that a partition
-// without a UUID begins.
-func subjectPlacement(s subject) string {
-	p := s.published
-	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
-		return ""
-	}
-	return placementKey(p.ParentUUID, p.Profile, p.Placement)
-}
-
-func devicePlacement(d device.Device, _ hardwareIndex) []string {
-	if !d.IsPartition() || d.Placement == device.Unknown {
-		return nil
-	}
-	return key(placementKey(d.ParentUUID, d.Profile, d.Placement))
-}
-
-func placementKey(parent, profile string, placement int) string {
-	return profileKey(parent, profile) + "|" + strconv.Itoa(placement)
-}
-
-// subjectProfile and deviceProfile lead to a partition that is the only one
-// of its profile on its GPU.
-func subjectProfile(s subject) string {
-	if s.published.ParentUUID == "" || s.published.Profile == "" {
-		return ""
-	}
-	return profileKey(s.published.ParentUUID, s.published.Profile)
-}
-
-func deviceProfile(d device.Device, _ hardwareIndex) []string {
-	if !d.IsPartition() || d.Profile == "" {
-		return nil
-	}
-	return key(profileKey(d.ParentUUID, d.Profile))
-}
-
-func profileKey(parent, profile string) string { return parent + "|" + plainProfile(profile) }
-
-// subjectInstance is the place to which the nodes of a partition give access,
-// on the GPU that its driver says it is cut from: whichever minor number that
-// has need not be known.
-func subjectInstance(s subject) string {
-	at, told := placeOf(s.nodes)
-	if !told || s.published.ParentUUID == "" {
-		return ""
-	}
-	return instanceKey(s.published.ParentUUID, at.gpu, at.compute)
-}
-
-func deviceInstance(d device.Device, _ hardwareIndex) []string {
-	if !placed(d) {
-		return nil
-	}
-	return key(instanceKey(d.ParentUUID, d.GPUInstance, d.ComputeInstance))
-}
-
-func instanceKey(parent string, gpu, compute int) string {
-	return fmt.Sprintf("%s|%d|%d", parent, gpu, compute)
-}
-
 // placeUUID is NVIDIA's older spelling of a partition's UUID, which says where
 // it is: MIG-<UUID of the GPU>/<GPU instance>/<compute instance>. It is empty
 // where that is not known.
@@ -172,3 +87,15 @@ func placeUUID(d device.Device) string {
 
 // spellsPlace reports whether a UUID is one of the older spelling.
 func spellsPlace(uuid string) bool { return strings.HasPrefix(uuid, "MIG-GPU-") }
+
+// numberedNode reports whether a path names one device, unlike /dev/nvidiactl,
+// /dev/kfd, /dev/infiniband/rdma_cm and other nodes that all devices share.
+func numberedNode(path string) bool {
+	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/infiniband/uverbs"} {
+		if number, ok := strings.CutPrefix(path, prefix); ok {
+			_, err := strconv.ParseUint(number, 10, 16)
+			return err == nil
+		}
+	}
+	return false
+}

@@ -1,0 +1,284 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
+)
+
+// A subject is a device that a driver named, in a slice, an allocation or
+// the kubelet's list, with all the evidence of which hardware it is.
+type subject struct {
+	id          dra.DeviceID
+	published   dra.PublishedDevice // zero but for ID where no slice has it
+	isPublished bool
+	status      dra.DeviceStatus // what the driver wrote into a claim's status
+	nodes       []string         // device nodes of its own CDI entry
+	claimed     bool             // a claim here names it, or the kubelet lists it
+	before      string           // the hardware that it was when its slice was there, as hardwareUUID; empty: not known
+}
+
+// A rule leads from a subject to hardware: both have the same key. An empty
+// key means that the rule does not apply. A rule of exclusion says that two
+// are partners because nothing else can be meant, so it counts those that have
+// a partner already, too.
+type rule struct {
+	name      string
+	subject   func(subject) string
+	hardware  func(device.Device, hardwareIndex) []string
+	exclusion bool
+	identity  bool // the key is the identity of the hardware itself
+}
+
+// hardwareIndex finds parents by UUID.
+type hardwareIndex map[string]device.Device
+
+// rules are asked in this order; see docs/architecture.md.
+func rules() []rule {
+	return []rule{
+		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
+		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
+		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},
+		{name: "pci", subject: subjectAddress, hardware: deviceAddress, identity: true},
+		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID, identity: true},
+		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
+		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
+		{name: "device node", subject: subjectNode, hardware: deviceNodes},
+		{name: "published before", subject: subjectBefore, hardware: deviceBefore, identity: true},
+		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
+	}
+}
+
+// contradicts reports whether two UUIDs are of different devices. One that
+// spells where a partition is says nothing of the partition's own.
+func contradicts(published, hardware string) bool {
+	return published != "" && hardware != "" && published != hardware && spellsPlace(published) == spellsPlace(hardware)
+}
+
+// deviceUUID is how the device's UUID is spelled: that of a partition in two
+// ways.
+func deviceUUID(d device.Device, _ hardwareIndex) []string {
+	keys := key(d.UUID)
+	if spelled := placeUUID(d); spelled != "" && spelled != d.UUID {
+		keys = append(keys, spelled)
+	}
+	return keys
+}
+
+func deviceAddress(d device.Device, _ hardwareIndex) []string {
+	if d.IsPartition() {
+		return nil
+	}
+	return key(d.PCIBusID)
+}
+
+func subjectAddress(s subject) string {
+	if s.published.IsPartition() {
+		return ""
+	}
+	return s.published.PCIAddress
+}
+
+// subjectStatusAddress is what the driver wrote into the claim: of a
+// partition, that is its parent's address.
+func subjectStatusAddress(s subject) string {
+	if s.published.IsPartition() {
+		return ""
+	}
+	return s.status.PCIAddress
+}
+
+// subjectNode is the one device node of a whole device, or the place to which
+// the capability nodes of a partition give access. Beside /dev/nvidia<N> the
+// nodes under /dev/dri are of the same GPU, and are not asked.
+func subjectNode(s subject) string {
+	if at, told := placeOf(s.nodes); told {
+		return at.String()
+	}
+	if s.published.IsPartition() {
+		return ""
+	}
+	isNVIDIA := func(path string) bool { return strings.HasPrefix(path, "/dev/nvidia") && numberedNode(path) }
+	ofNVIDIA := slices.ContainsFunc(s.nodes, isNVIDIA)
+	node := ""
+	for _, path := range s.nodes {
+		switch {
+		case strings.HasPrefix(path, capabilityNodes):
+			return ""
+		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/"):
+		case node != "":
+			return ""
+		default:
+			node = path
+		}
+	}
+	return node
+}
+
+func deviceNodes(d device.Device, index hardwareIndex) []string {
+	if !d.IsPartition() {
+		return d.Nodes
+	}
+	parent, known := index[d.ParentUUID]
+	if !known || parent.Minor == device.Unknown || !placed(d) {
+		return nil
+	}
+	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
+}
+
+// subjectBefore and deviceBefore lead to the hardware that a device was when
+// its driver published it: slices vanish while a driver is down, and a claim
+// that was allocated before may come to the node then.
+func subjectBefore(s subject) string {
+	if s.isPublished || !s.claimed {
+		return ""
+	}
+	return s.before
+}
+
+func deviceBefore(d device.Device, _ hardwareIndex) []string { return key(hardwareUUID("", d)) }
+
+// subjectName applies the naming rules of drivers, for devices that no slice
+// describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition
+// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com calls
+// a GPU gpu-<card>-<render minor>.
+func subjectName(s subject) string {
+	if s.isPublished {
+		return ""
+	}
+	parts := strings.Split(s.id.Name, "-")
+	switch {
+	case len(parts) < 2 || parts[0] != "gpu" || !allNumbers(parts[1:2]):
+		return ""
+	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 2:
+		return "minor " + parts[1]
+	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
+		return fmt.Sprintf("minor %s mig %s %s", parts[1], parts[3], parts[5])
+	case s.id.Driver == vendors.AMDDriver && len(parts) == 3 && allNumbers(parts[2:]):
+		return "render " + parts[2]
+	default:
+		return ""
+	}
+}
+
+func deviceName(d device.Device, index hardwareIndex) []string {
+	switch {
+	case d.IsPartition():
+		parent, known := index[d.ParentUUID]
+		if !known || parent.Minor == device.Unknown || d.Placement == device.Unknown {
+			return nil
+		}
+		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
+	case d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown:
+		return key("minor " + strconv.Itoa(d.Minor))
+	case d.Vendor == vendors.AMD && d.RenderMinor != device.Unknown:
+		return key("render " + strconv.Itoa(d.RenderMinor))
+	default:
+		return nil
+	}
+}
+
+func allNumbers(parts []string) bool {
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 32); err != nil {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+func key(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// elsewhere reports whether it is known that a subject is not the hardware d,
+// because it has another parent or is another place on it. What UUIDs say of
+// the place is believed.
+func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
+	p := s.published
+	if p.ParentUUID != "" && d.ParentUUID != "" && p.ParentUUID != d.ParentUUID {
+		return true
+	}
+	if !d.IsPartition() || p.UUID != "" && p.UUID == d.UUID {
+		return false
+	}
+	if p.Placement != dra.PlacementUnknown && d.Placement != device.Unknown && p.Placement != d.Placement {
+		return true
+	}
+	at, told := placeOf(s.nodes)
+	if !told || !placed(d) {
+		return false
+	}
+	parent, known := index[d.ParentUUID]
+	return at.gpu != d.GPUInstance || at.compute != d.ComputeInstance ||
+		known && parent.Minor != device.Unknown && parent.Minor != at.minor
+}
+
+// subjectPlacement is where on its GPU the driver says that a partition
+// without a UUID begins.
+func subjectPlacement(s subject) string {
+	p := s.published
+	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
+		return ""
+	}
+	return placementKey(p.ParentUUID, p.Profile, p.Placement)
+}
+
+func devicePlacement(d device.Device, _ hardwareIndex) []string {
+	if !d.IsPartition() || d.Placement == device.Unknown {
+		return nil
+	}
+	return key(placementKey(d.ParentUUID, d.Profile, d.Placement))
+}
+
+func placementKey(parent, profile string, placement int) string {
+	return profileKey(parent, profile) + "|" + strconv.Itoa(placement)
+}
+
+// subjectProfile and deviceProfile lead to a partition that is the only one
+// of its profile on its GPU.
+func subjectProfile(s subject) string {
+	if s.published.ParentUUID == "" || s.published.Profile == "" {
+		return ""
+	}
+	return profileKey(s.published.ParentUUID, s.published.Profile)
+}
+
+func deviceProfile(d device.Device, _ hardwareIndex) []string {
+	if !d.IsPartition() || d.Profile == "" {
+		return nil
+	}
+	return key(profileKey(d.ParentUUID, d.Profile))
+}
+
+func profileKey(parent, profile string) string { return parent + "|" + plainProfile(profile) }
+
+// subjectInstance is the place to which the nodes of a partition give access,
+// on the GPU that its driver says it is cut from: whichever minor number that
+// has need not be known.
+func subjectInstance(s subject) string {
+	at, told := placeOf(s.nodes)
+	if !told || s.published.ParentUUID == "" {
+		return ""
+	}
+	return instanceKey(s.published.ParentUUID, at.gpu, at.compute)
+}
+
+func deviceInstance(d device.Device, _ hardwareIndex) []string {
+	if !placed(d) {
+		return nil
+	}
+	return key(instanceKey(d.ParentUUID, d.GPUInstance, d.ComputeInstance))
+}
+
+func instanceKey(parent string, gpu, compute int) string {
+	return fmt.Sprintf("%s|%d|%d", parent, gpu, compute)
+}
