@@ -147,3 +147,141 @@ func sortClaims(views []claimView) {
 		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name))
 	})
 }
+
+func viewOf(claim *dra.Claim, template string) claimView {
+	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
+	for _, result := range claim.Results {
+		view.devices = append(view.devices, claimDevice{
+			id: result.Device, request: result.Request,
+			class: claim.ClassOf(result.Request), shareID: result.ShareID,
+			admin: result.AdminAccess, consumed: result.Consumed,
+		})
+	}
+	view.info = describe(*claim, template, view.devices)
+	return view
+}
+
+// addPod adds a pod that the claim is reserved for, and those of its
+// containers that use the claim.
+func (v *claimView) addPod(pod dra.Pod) {
+	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
+	for _, container := range pod.Containers {
+		for _, use := range container.Uses {
+			if use.Claim == v.ref.Name {
+				v.addConsumers(pod, container.Name, use)
+			}
+		}
+	}
+}
+
+// chargingOf says whether this node counts the device-seconds of a claim. A
+// claim on devices of one node is counted there. Pods on several nodes may
+// share a claim on network-attached devices, and every agent must come to the
+// same answer without asking the others: the node counts them on which the
+// first pod runs that the claim is reserved for. That pod stays the first for
+// as long as the claim is reserved for it, so an agent that has read the claim
+// long ago is not wrong. The members of a pod group are not in the claim.
+func chargingOf(claim *dra.Claim, here []string) charging {
+	if claim.Node != "" || len(claim.ReservedFor) == 0 {
+		return chargedHere
+	}
+	switch first := claim.ReservedFor[0]; {
+	case first.Resource != "pods":
+		return chargedNowhere
+	case slices.Contains(here, first.UID):
+		return chargedHere
+	default:
+		return chargedElsewhere
+	}
+}
+
+// without leaves out the pods that are gone and their containers.
+func (v claimView) without(gone map[dra.PodRef]bool) claimView {
+	if len(gone) == 0 {
+		return v
+	}
+	pods, consumers := v.pods, v.consumers
+	v.pods, v.consumers = nil, nil
+	for _, pod := range pods {
+		if !gone[pod] {
+			v.pods = append(v.pods, pod)
+		}
+	}
+	for _, c := range consumers {
+		if !gone[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
+			v.consumers = append(v.consumers, c)
+		}
+	}
+	return v
+}
+
+// covers reports whether every device that is listed is known to the claim.
+// If not, or if their UIDs differ, it is another claim under the same name.
+func (v claimView) covers(listed claimView) bool {
+	if v.info.uid != "" && listed.info.uid != "" && v.info.uid != listed.info.uid {
+		return false
+	}
+	for _, d := range listed.devices {
+		if !v.has(d.id) {
+			return false
+		}
+	}
+	return len(v.pods) > 0
+}
+
+func (v claimView) has(id dra.DeviceID) bool {
+	for _, d := range v.devices {
+		if d.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// with adds the pods and containers that are newly listed for a known claim.
+// Containers of pods that are known already are left as the API described
+// them: the List names each device for each container.
+func (v claimView) with(listed claimView) claimView {
+	known := make(map[dra.PodRef]bool, len(v.pods))
+	for _, pod := range v.pods {
+		known[pod] = true
+	}
+	v.missing = false
+	v.pods, v.consumers = slices.Clone(v.pods), slices.Clone(v.consumers)
+	for _, pod := range listed.pods {
+		if !known[pod] {
+			v.pods = append(v.pods, pod)
+		}
+	}
+	for _, c := range listed.consumers {
+		if !known[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
+			v.consumers = append(v.consumers, c)
+		}
+	}
+	return v
+}
+
+// classOn is the device class by which the claim got the device.
+func (v *claimView) classOn(uuid string) string {
+	class, found := "", false
+	for _, d := range v.devices {
+		switch {
+		case d.uuid != uuid || d.admin:
+		case !found:
+			class, found = d.class, true
+		case class != d.class:
+			return classMultiple
+		}
+	}
+	return class
+}
+
+// holdsBefore reports whether the claim holds the device by an earlier result
+// as well.
+func (v *claimView) holdsBefore(i int) bool {
+	return slices.ContainsFunc(v.devices[:i], func(d claimDevice) bool { return d.uuid == v.devices[i].uuid && !d.admin })
+}
+
+// resolve gives each device that a driver named its uuid: the hardware's, or
+// one made of the names.
+type resolve func(dra.DeviceID) string

@@ -45,8 +45,8 @@ func (s *State) priceDevices(now clock.Instant) {
 	for _, u := range s.devices.byUUID {
 		u.pricing.classes = u.pricing.classes[:0]
 	}
-	for i := range s.views {
-		view := &s.views[i]
+	for i := range s.join.views {
+		view := &s.join.views[i]
 		for _, d := range view.devices {
 			if u, known := s.devices.byUUID[d.uuid]; known && !d.admin {
 				u.pricing.hold(view.classOn(d.uuid))

@@ -104,7 +104,8 @@ func (p ProcessState) String() string {
 	}[p]
 }
 
-// span tells lists apart without reading them.
+// span identifies a list by its place in memory. Facts are immutable, so two
+// lists with the same span are the same list.
 type span[T any] struct {
 	first *T
 	n     int

@@ -14,9 +14,9 @@ func (s *State) hearKubelet(facts Facts) {
 	if !facts.Cluster.Enabled || !facts.Cluster.Fresh {
 		return
 	}
-	views := make(map[dra.ClaimRef]*claimView, len(s.views))
-	for i := range s.views {
-		views[s.views[i].ref] = &s.views[i]
+	views := make(map[dra.ClaimRef]*claimView, len(s.join.views))
+	for i := range s.join.views {
+		views[s.join.views[i].ref] = &s.join.views[i]
 	}
 	var cdi firstCDI
 	for _, pod := range facts.Cluster.Pods {

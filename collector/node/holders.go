@@ -13,14 +13,14 @@ func (s *State) countHolders(now clock.Instant) {
 	for _, u := range s.devices.byUUID {
 		u.holders = holders{shares: u.holders.shares[:0], pods: u.holders.before[:0], before: u.holders.pods}
 	}
-	for i := range s.views {
-		for _, d := range s.views[i].devices {
+	for i := range s.join.views {
+		for _, d := range s.join.views[i].devices {
 			u := s.unitOf(d, now)
 			if !d.admin {
-				u.holdBy(s.views[i].ref, d.consumed)
-				u.holders.missing = u.holders.missing || s.views[i].missing
-				u.holders.listedOnly = u.holders.listedOnly || s.views[i].listedOnly
-				u.holders.inGroup = u.holders.inGroup || s.views[i].charge == chargedNowhere
+				u.holdBy(s.join.views[i].ref, d.consumed)
+				u.holders.missing = u.holders.missing || s.join.views[i].missing
+				u.holders.listedOnly = u.holders.listedOnly || s.join.views[i].listedOnly
+				u.holders.inGroup = u.holders.inGroup || s.join.views[i].charge == chargedNowhere
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (s *State) countHolders(now clock.Instant) {
 			u.holders.pods = append(u.holders.pods, p.pod)
 		}
 	}
-	for _, d := range s.doubtful {
+	for _, d := range s.join.uncertain {
 		if u, known := s.devices.byUUID[d.uuid]; known {
 			u.holders.related++
 		}

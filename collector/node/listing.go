@@ -29,10 +29,10 @@ func complete(listing dra.PodResources, node string) bool {
 // absences remembers since which List each pod has been missing.
 type absences map[dra.PodRef]clock.Instant
 
-// note takes in one more List that may not be complete, and returns which of
+// observe applies one more List that may not be complete, and returns which of
 // the pods are missing from it, and which of those are gone. It may be given
 // the same List again.
-func (a absences) note(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) (missing, gone map[dra.PodRef]bool) {
+func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) (missing, gone map[dra.PodRef]bool) {
 	listed := make(map[dra.PodRef]bool, len(listing.Pods))
 	for _, pod := range listing.Pods {
 		listed[pod] = true
@@ -95,7 +95,7 @@ func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing d
 // others under their names: they have a claim that the pod of before did not
 // name, and a pod's claims never change. The other pod keeps what the List
 // says that it has. It is noted as made again until the watch reports its UID.
-func replaced(gone, remade map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
+func replaced(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
 	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
 	name := func(pod dra.PodRef, claim dra.ClaimRef) {
 		if named[pod] == nil {
@@ -117,7 +117,7 @@ func replaced(gone, remade map[dra.PodRef]bool, known []claimView, pods []dra.Po
 	}
 	for _, a := range listing.Assignments {
 		if claims, known := named[a.Pod]; known && !claims[a.Claim] && !unnamed[a.Pod] {
-			gone[a.Pod], remade[a.Pod] = true, true
+			gone[a.Pod], recreated[a.Pod] = true, true
 		}
 	}
 }
@@ -157,70 +157,4 @@ func claimUID(a dra.Assignment) string {
 		}
 	}
 	return ""
-}
-
-// without leaves out the pods that are gone and their containers.
-func (v claimView) without(gone map[dra.PodRef]bool) claimView {
-	if len(gone) == 0 {
-		return v
-	}
-	pods, consumers := v.pods, v.consumers
-	v.pods, v.consumers = nil, nil
-	for _, pod := range pods {
-		if !gone[pod] {
-			v.pods = append(v.pods, pod)
-		}
-	}
-	for _, c := range consumers {
-		if !gone[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
-			v.consumers = append(v.consumers, c)
-		}
-	}
-	return v
-}
-
-// covers reports whether every device that is listed is known to the claim.
-// If not, or if their UIDs differ, it is another claim under the same name.
-func (v claimView) covers(listed claimView) bool {
-	if v.info.uid != "" && listed.info.uid != "" && v.info.uid != listed.info.uid {
-		return false
-	}
-	for _, d := range listed.devices {
-		if !v.has(d.id) {
-			return false
-		}
-	}
-	return len(v.pods) > 0
-}
-
-func (v claimView) has(id dra.DeviceID) bool {
-	for _, d := range v.devices {
-		if d.id == id {
-			return true
-		}
-	}
-	return false
-}
-
-// with adds the pods and containers that are newly listed for a known claim.
-// Containers of pods that are known already are left as the API described
-// them: the List names each device for each container.
-func (v claimView) with(listed claimView) claimView {
-	known := make(map[dra.PodRef]bool, len(v.pods))
-	for _, pod := range v.pods {
-		known[pod] = true
-	}
-	v.missing = false
-	v.pods, v.consumers = slices.Clone(v.pods), slices.Clone(v.consumers)
-	for _, pod := range listed.pods {
-		if !known[pod] {
-			v.pods = append(v.pods, pod)
-		}
-	}
-	for _, c := range listed.consumers {
-		if !known[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
-			v.consumers = append(v.consumers, c)
-		}
-	}
-	return v
 }

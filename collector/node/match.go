@@ -226,7 +226,7 @@ func (s *State) countUnmatched(facts Facts, events []Event) []Event {
 	before := s.unmatched.conflicting
 	s.unmatched = unmatched{}
 	held, names := make(map[dra.DeviceID]bool), make(map[string]dra.DeviceID)
-	for _, view := range s.views {
+	for _, view := range s.join.views {
 		for _, d := range view.devices {
 			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
 				s.unmatched.published++

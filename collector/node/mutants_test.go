@@ -70,7 +70,7 @@ func listMutants() []mutant {
 		{"TestTruth", "a hold in doubt keeps its attribution",
 			"	t.broken = t.broken || t.attribution != present\n	t.attribution = present\n", "	if $ {\n		present = t.attribution\n	}\n	t.broken = t.broken || t.attribution != present\n	t.attribution = present\n"},
 		{"TestProcessesOfAPodMadeAgain", "processes of the pod before are those of the pod made again",
-			"bool { return s.remade[pod] })", "bool { return !$ && s.remade[pod] })"},
+			"bool { return s.join.recreated[pod] })", "bool { return !$ && s.join.recreated[pod] })"},
 		{"TestPodMadeAgainWhileTheWatchIsStale", "a pod under the same name is the same pod",
 			"known && !claims[a.Claim] && !unnamed[a.Pod]", "!$ && known && !claims[a.Claim] && !unnamed[a.Pod]"},
 		{"TestClaimMadeAgainWhileTheWatchIsStale", "a claim under the same name is the same claim",

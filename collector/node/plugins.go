@@ -50,7 +50,7 @@ func (s *State) updatePlugins(facts Facts, now clock.Instant) {
 		p.causes, p.consumers = causes, s.pluginConsumers(facts.Listing.Plugins)
 	default:
 		p.causes = pluginCauses{}
-		missing, gone := p.absent.note(p.pods(), facts.Listing, facts.ListedAt)
+		missing, gone := p.absent.observe(p.pods(), facts.Listing, facts.ListedAt)
 		if facts.Cluster.Enabled && facts.Cluster.Fresh {
 			gone = withoutPods(missing, facts.Cluster.Pods, facts.Cluster.PluginPods)
 		}

@@ -30,9 +30,9 @@ type deviceFact struct {
 // describeClaims brings the records up to date with the views. Labels are
 // made anew only where something changed.
 func (s *State) describeClaims(now clock.Instant, events []Event) []Event {
-	here := make(map[dra.ClaimRef]bool, len(s.views))
-	for i := range s.views {
-		view := &s.views[i]
+	here := make(map[dra.ClaimRef]bool, len(s.join.views))
+	for i := range s.join.views {
+		view := &s.join.views[i]
 		here[view.ref] = true
 		if view.info.sharing == sharingNone && s.sharesCapacity(view) {
 			view.info.sharing = sharingCapacity

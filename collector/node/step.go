@@ -19,13 +19,10 @@ type State struct {
 
 	devices   *devices
 	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
-	known     map[dra.DeviceID]string               // last known match of devices that are held
-	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
-	views     []claimView
-	absent    absences
-	remade    map[dra.PodRef]bool // pods that are others than the stale watch has under their names
+	join      *join
+	known     map[dra.DeviceID]string // last known match of devices that are held
+	before    map[dra.DeviceID]string // hardware of what drivers published last, as hardwareUUID("") names it
 	plugins   plugins
-	doubtful  []doubt    // devices that claims hold, perhaps, which nobody has read yet
 	strangers []stranger // in the order of the views
 
 	records map[dra.ClaimRef]*record
@@ -36,8 +33,6 @@ type State struct {
 	signals    []signal
 	violations map[string]*violations // by device class
 
-	causes  causes
-	settled bool // the views follow from the causes
 	order   ordered
 	reorder bool // something came or went since order was made
 
@@ -55,12 +50,6 @@ type unmatched struct {
 	conflicting         map[string]bool // hardware that claims hold under several published names
 }
 
-// doubt is a device that a claim holds, perhaps.
-type doubt struct {
-	device dra.DeviceID
-	uuid   string
-}
-
 // NewState returns the state before the first step.
 func NewState(config Config) State {
 	xids := xidTable()
@@ -70,11 +59,10 @@ func NewState(config Config) State {
 		violations: make(map[string]*violations),
 		config:     config,
 		devices:    newDevices(config),
+		join:       newJoin(config.Node),
 		known:      make(map[dra.DeviceID]string),
 		before:     make(map[dra.DeviceID]string),
 		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
-		absent:     make(absences),
-		remade:     make(map[dra.PodRef]bool),
 		plugins:    plugins{absent: make(absences)},
 		records:    make(map[dra.ClaimRef]*record),
 		tenures:    make(map[holdKey]*hold),
@@ -103,7 +91,10 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	var events []Event
 	s.devices.apply(facts.Samples, now)
 	s.applyXIDs(now)
-	joined := s.join(facts)
+	joined := s.join.update(facts, s.devices.changes)
+	if joined {
+		s.join.resolve(s.matchDevices(facts, s.join.held()))
+	}
 	s.updatePlugins(facts, now)
 	s.countHolders(now)
 	events = s.grow(now, events)
@@ -121,33 +112,6 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.evict(now)
 	s.last = now
 	return s, Snapshot{At: now, Rows: s.allRows(facts, now)}, events
-}
-
-// join says who holds what, anew where anything that it depends on has
-// changed, and reports whether it did.
-func (s *State) join(facts Facts) bool {
-	causes, timeless := s.causesOf(facts)
-	if timeless && s.settled && causes == s.causes {
-		return false
-	}
-	s.doubtful = nil
-	views := s.joinClaims(facts)
-	held := make(map[dra.DeviceID]bool)
-	for i := range views {
-		for _, d := range views[i].devices {
-			held[d.id] = true
-		}
-	}
-	uuid := s.matchDevices(facts, held)
-	for i := range views {
-		views[i].resolve(uuid)
-	}
-	for i := range s.doubtful {
-		s.doubtful[i].uuid = uuid(s.doubtful[i].device)
-	}
-	sortClaims(views)
-	s.views, s.causes, s.settled = views, causes, timeless
-	return true
 }
 
 // grow takes in what the readings of this step add to what devices accrue. It
@@ -171,69 +135,11 @@ func (s *State) grow(now clock.Instant, events []Event) []Event {
 	return events
 }
 
-// joinClaims asks whoever decides at the moment: the API server while the
-// pod watch is fresh, else the kubelet and what was known before.
-func (s *State) joinClaims(facts Facts) []claimView {
-	switch {
-	case facts.Cluster.Enabled && facts.Cluster.Fresh:
-		clear(s.absent)
-		clear(s.remade)
-		return joinCluster(s.config.Node, facts.Cluster, s.unreadClaims(facts))
-	case facts.ListedAt.IsZero():
-		return slices.Clone(s.views)
-	case !facts.Cluster.Enabled && complete(facts.Listing, s.config.Node):
-		clear(s.absent)
-		return joinListing(nil, nil, nil, facts.Listing)
-	default:
-		missing, gone := s.absent.note(podsOf(s.views), facts.Listing, facts.ListedAt)
-		replaced(gone, s.remade, s.views, facts.Cluster.Pods, facts.Listing)
-		return joinListing(s.views, missing, gone, facts.Listing)
-	}
-}
-
-// unreadClaims answers for claims that pods name and nobody has read yet: as
-// it was before, if it was held; else, if no claim can be read at all (for
-// want of permission, say), what the kubelet lists holds with unknown class.
-// A claim of which only the List tells, while others can be read, is in doubt:
-// it may have admin access. It holds nothing yet, but nobody is alone with its
-// devices.
-func (s *State) unreadClaims(facts Facts) func(dra.ClaimRef) (claimView, bool) {
-	if len(facts.Cluster.Unread) == 0 {
-		return func(dra.ClaimRef) (claimView, bool) { return claimView{}, false }
-	}
-	unread := make(map[dra.ClaimRef]bool, len(facts.Cluster.Unread))
-	for _, ref := range facts.Cluster.Unread {
-		unread[ref] = true
-	}
-	before := make(map[dra.ClaimRef]claimView, len(s.views))
-	for _, view := range s.views {
-		view.missing = false
-		before[view.ref] = view
-	}
-	for ref, view := range listedClaims(facts.Listing) {
-		_, known := before[ref]
-		switch {
-		case known || !unread[ref]:
-		case facts.claimsDown():
-			before[ref] = view
-		default:
-			for _, d := range view.devices {
-				s.doubtful = append(s.doubtful, doubt{device: d.id})
-			}
-		}
-	}
-	return func(ref dra.ClaimRef) (claimView, bool) {
-		view, known := before[ref]
-		delete(before, ref) // once, however many pods name it
-		return view, known && unread[ref]
-	}
-}
-
 // keepLedger credits every hold with what it got since the last step.
 func (s *State) keepLedger(now clock.Instant) {
 	held := make(map[holdKey]bool, len(s.tenures))
-	for i := range s.views {
-		view := &s.views[i]
+	for i := range s.join.views {
+		view := &s.join.views[i]
 		for _, d := range view.devices {
 			key := holdKey{view.ref, d.uuid}
 			if d.admin || held[key] {
@@ -301,21 +207,6 @@ func (s *State) totalsOf(key namespaceKey) *namespaceTotals {
 		s.reorder = true
 	}
 	return totals
-}
-
-// classOn is the device class by which the claim got the device.
-func (v *claimView) classOn(uuid string) string {
-	class, found := "", false
-	for _, d := range v.devices {
-		switch {
-		case d.uuid != uuid || d.admin:
-		case !found:
-			class, found = d.class, true
-		case class != d.class:
-			return classMultiple
-		}
-	}
-	return class
 }
 
 // allocated is the memory that a claim was given of the device: what it

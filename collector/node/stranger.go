@@ -32,8 +32,8 @@ const acquaintance = 30 * time.Second
 func (s *State) meetStrangers(now clock.Instant, events []Event) []Event {
 	before := s.strangers
 	s.strangers = nil
-	for i := range s.views {
-		view := &s.views[i]
+	for i := range s.join.views {
+		view := &s.join.views[i]
 		for _, d := range view.devices {
 			met := stranger{claim: view.ref, uid: view.info.uid, device: d.id, since: now}
 			at := slices.IndexFunc(before, met.same)

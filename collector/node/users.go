@@ -110,16 +110,16 @@ func (s *State) findUsers(cluster Cluster, joined bool) {
 		}
 	}
 	pods := podsByRef(cluster)
-	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return s.remade[pod] })
-	for i := range s.views {
-		s.addUsers(&s.views[i], pods)
+	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return s.join.recreated[pod] })
+	for i := range s.join.views {
+		s.addUsers(&s.join.views[i], pods)
 	}
 	for _, c := range s.plugins.consumers {
 		if u := s.devices.byUUID[c.uuid]; u != nil && u.split != nil {
 			u.split.user(c.pod, pods).use(throughPlugin, c.name)
 		}
 	}
-	for _, d := range s.doubtful {
+	for _, d := range s.join.uncertain {
 		if u := s.devices.byUUID[d.uuid]; u != nil && u.split != nil {
 			u.split.unnamed = true
 		}
@@ -157,12 +157,6 @@ func (s *State) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
 			}
 		}
 	}
-}
-
-// holdsBefore reports whether the claim holds the device by an earlier result
-// as well.
-func (v *claimView) holdsBefore(i int) bool {
-	return slices.ContainsFunc(v.devices[:i], func(d claimDevice) bool { return d.uuid == v.devices[i].uuid && !d.admin })
 }
 
 // user is the pod among the users, added if it is not there.
