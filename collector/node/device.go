@@ -75,6 +75,21 @@ func (u *deviceState) apply(sample device.Sample) {
 	}
 }
 
+// publishAs applies the name under which the driver publishes the device, and
+// what the slice has of it; nil if no slice has it now. Then what the last one
+// had is kept.
+func (u *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice) {
+	u.isPublished, u.inSlice = true, published != nil
+	if published != nil {
+		u.published = *published
+	} else if u.published.ID != id {
+		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+	}
+	if !u.hardware {
+		u.device.ParentUUID = u.published.ParentUUID
+	}
+}
+
 // index notes where each quantity begins; readings are sorted by quantity.
 func (u *deviceState) index() {
 	at := 0

@@ -15,7 +15,8 @@ func (s *State) countHolders(now clock.Instant) {
 	}
 	for i := range s.join.views {
 		for _, d := range s.join.views[i].devices {
-			u := s.unitOf(d, now)
+			u := s.devices.held(d.uuid, now)
+			s.matcher.name(u, d.id)
 			if !d.admin {
 				u.holdBy(s.join.views[i].ref, d.consumed)
 				u.holders.missing = u.holders.missing || s.join.views[i].missing

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -201,4 +202,8 @@ func only(subjects []subject, candidates []int, d device.Device, index hardwareI
 	default:
 		return subject{}, false
 	}
+}
+
+func compareDevices(a, b dra.DeviceID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
 }

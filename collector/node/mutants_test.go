@@ -28,7 +28,7 @@ func trapMutants() []mutant {
 		{"TestTraps/two_shares", "two shares are two claims",
 			"if u.holders.shares[i].claim == claim {", "if !$ && u.holders.shares[i].claim == claim {"},
 		{"TestTraps/driver_dies", "matches are forgotten",
-			"s.known[id] = uuids[i]", "s.known[id] = uuids[i]\n\t\tif $ {\n\t\t\tdefer delete(s.known, id)\n\t\t}"},
+			"m.known[id] = uuids[i]", "m.known[id] = uuids[i]\n\t\tif $ {\n\t\t\tdefer delete(m.known, id)\n\t\t}"},
 	}
 }
 
@@ -42,9 +42,9 @@ func matchMutants() []mutant {
 		{"TestTwoDriversPublishOneUUID", "a second published device is nobody",
 			"			m.twice[s.id] = i\n", "			if !$ {\n				m.twice[s.id] = i\n			}\n"},
 		{"TestTwoDriversPublishOneUUID", "a contradiction is not remembered",
-			"return taken[uuid] && !now[id] })", "return taken[uuid] && ($ && m.found[id] == 0 && len(m.twice) > 0 || !now[id]) })"},
+			"return taken[uuid] && !now[id] })", "return taken[uuid] && ($ && pairs.found[id] == 0 && len(pairs.twice) > 0 || !now[id]) })"},
 		{"TestClaimThatComesWhileSlicesAreGone", "what was published before is forgotten",
-			"		named[i].before = s.before[named[i].id]\n", "		if !$ {\n			named[i].before = s.before[named[i].id]\n		}\n"},
+			"		named[i].before = m.before[named[i].id]\n", "		if !$ {\n			named[i].before = m.before[named[i].id]\n		}\n"},
 		{"TestClaimThatComesWhileSlicesAreGone", "a device that is published no more is remembered",
 			"(there[pool{id.Driver, id.Pool}] || again[hardware])", "(!$ && there[pool{id.Driver, id.Pool}] || again[hardware])"},
 		{"TestOneDriverPublishesAUUIDTwice", "twins hide each other",

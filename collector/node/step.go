@@ -18,10 +18,8 @@ type State struct {
 	last   clock.Instant // of the step before
 
 	devices   *devices
-	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
 	join      *join
-	known     map[dra.DeviceID]string // last known match of devices that are held
-	before    map[dra.DeviceID]string // hardware of what drivers published last, as hardwareUUID("") names it
+	matcher   *matcher
 	plugins   plugins
 	strangers []stranger // in the order of the views
 
@@ -52,17 +50,16 @@ type unmatched struct {
 
 // NewState returns the state before the first step.
 func NewState(config Config) State {
+	devices := newDevices(config)
 	xids := xidTable()
 	return State{
 		xidCodes:   xids,
 		signals:    signalTable(xids),
 		violations: make(map[string]*violations),
 		config:     config,
-		devices:    newDevices(config),
+		devices:    devices,
 		join:       newJoin(config.Node),
-		known:      make(map[dra.DeviceID]string),
-		before:     make(map[dra.DeviceID]string),
-		published:  make(map[dra.DeviceID]*dra.PublishedDevice),
+		matcher:    newMatcher(config.Node, devices),
 		plugins:    plugins{absent: make(absences)},
 		records:    make(map[dra.ClaimRef]*record),
 		tenures:    make(map[holdKey]*hold),
@@ -93,7 +90,7 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	s.applyXIDs(now)
 	joined := s.join.update(facts, s.devices.changes)
 	if joined {
-		s.join.resolve(s.matchDevices(facts, s.join.held()))
+		s.join.resolve(s.matcher.update(facts, s.join.held()))
 	}
 	s.updatePlugins(facts, now)
 	s.countHolders(now)

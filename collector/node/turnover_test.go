@@ -85,7 +85,7 @@ func TestEarlierPublicationsAreForgotten(t *testing.T) {
 		s.facts.Cluster.Published[0].ID.Pool = fmt.Sprint("pool-", i)
 		s.run(1)
 	}
-	if n := len(s.state.before); n != 1 {
+	if n := len(s.state.matcher.before); n != 1 {
 		t.Errorf("%d publications are remembered, want 1", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
 // A stranger is a device of a claim here whose hardware nobody knows.
@@ -68,4 +69,52 @@ func (s *State) warnOfStrangers(now clock.Instant, events []Event) []Event {
 
 func (a stranger) attributes() []slog.Attr {
 	return []slog.Attr{slog.String("claim", a.claim.String()), slog.String("device", a.device.String())}
+}
+
+// countUnmatched counts allocated devices without hardware, and hardware
+// that the vendor's own driver, which publishes here, does not name.
+func (s *State) countUnmatched(facts Facts, events []Event) []Event {
+	before := s.unmatched.conflicting
+	s.unmatched = unmatched{}
+	held, names := make(map[dra.DeviceID]bool), make(map[string]dra.DeviceID)
+	for _, view := range s.join.views {
+		for _, d := range view.devices {
+			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
+				s.unmatched.published++
+			}
+			held[d.id] = true
+			switch first, named := names[d.uuid]; {
+			case !named:
+				names[d.uuid] = d.id
+			case first != d.id && !s.unmatched.conflicting[d.uuid]:
+				if s.unmatched.conflicting == nil {
+					s.unmatched.conflicting = make(map[string]bool)
+				}
+				s.unmatched.conflicting[d.uuid] = true
+				if !before[d.uuid] {
+					events = append(events, Event{slog.LevelWarn, "claims hold one device under two published names", []slog.Attr{
+						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
+				}
+			}
+		}
+	}
+	drivers, cut := make(map[string]bool), make(map[string]bool)
+	for _, p := range facts.Cluster.Published {
+		drivers[p.ID.Driver] = true
+		if p.ParentPCIAddress != "" {
+			cut[p.ParentPCIAddress] = true // its parts are published, not the card
+		}
+	}
+	parents := make(map[string]bool)
+	for _, u := range s.devices.byUUID {
+		if u.present && u.device.IsPartition() {
+			parents[u.device.ParentUUID] = true
+		}
+	}
+	for uuid, u := range s.devices.byUUID {
+		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[vendors.DriverOf(u.device.Vendor)] {
+			s.unmatched.hardware++
+		}
+	}
+	return events
 }
