@@ -33,7 +33,13 @@ const (
 	chargedNowhere            // which node counts them is not known: the claim is reserved for a pod group
 )
 
-// claimInfo is what dra_claim_info says of a claim.
+// deviceFact is the labels of dra_claim_device_info.
+type deviceFact struct {
+	id                           dra.DeviceID
+	uuid, request, class, shared string
+}
+
+// claimInfo is the labels of dra_claim_info.
 type claimInfo struct {
 	uid, class, template, sharing string
 	admin, extended               bool

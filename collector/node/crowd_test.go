@@ -173,8 +173,8 @@ func BenchmarkSplit(b *testing.B) {
 // splitAgain splits as if all lists were new.
 func (s *State) splitAgain(c *crowd) {
 	c.now = c.now.Add(1)
-	for _, u := range s.devices.byUUID {
-		u.listedAt = c.now
+	for _, d := range s.devices.all() {
+		d.listedAt = c.now
 	}
-	s.splitUse(c.facts, false, c.now)
+	s.splits.update(c.facts, &joined{views: s.join.views, plugins: s.plugins.consumers}, s.holders, c.now)
 }

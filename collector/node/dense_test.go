@@ -171,7 +171,7 @@ func denseValue(i int, q device.Quantity, detail [2]string) float64 {
 	switch {
 	case slices.Contains([]string{"none", "success", "active"}, detail[0]), slices.Contains([]string{"pass", "active"}, detail[1]):
 		return 1
-	case slices.Contains(testimony(), q), q == device.RowRemapPending:
+	case slices.Contains(healthQuantities(), q), q == device.RowRemapPending:
 		return 0
 	default:
 		return float64(i%3) / 2

@@ -27,27 +27,15 @@ type deviceState struct {
 	at       clock.Instant // of the newest readings; zero: never read
 	newer    bool          // they came in this step
 	fresh    bool          // at is recent enough for gauges
-	unread   bool          // counters have not been asked for their growth since then
 	readings []device.Reading
 	offsets  [device.Quantities + 1]int // of each quantity in readings
 	size     float64                    // last known memory size, bytes; 0: unknown
 
 	processes []device.Process // as listed last
 	listedAt  clock.Instant    // zero: never
-	xidCounts []device.XID     // by code; nil: not watched now
-	xidSource string           // of xidCounts; need not be the source of the readings
-	split     *split           // nil: nothing is known of whose the processes are
+	xids      []device.XID     // by code; nil: not watched now
+	xidSource string           // of xids; need not be the source of the readings
 
-	growth [meters]growth
-	reason []reasonGrowth // of throttled time
-	busy   tally
-
-	pricing pricing
-
-	xids   xidLog
-	health health
-
-	holders    holders
 	seen       clock.Instant // last step that saw it, as hardware or as held
 	present    bool          // seen in this step's samples
 	wasPresent bool          // and in those of the step before
@@ -58,12 +46,9 @@ type deviceState struct {
 
 // apply applies a sample of this step.
 func (u *deviceState) apply(sample device.Sample) {
-	if u.source != sample.Source {
-		u.forgetBases()
-	}
 	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
 	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
-	u.xidCounts, u.xidSource = sample.XIDs, sample.XIDSource
+	u.xids, u.xidSource = sample.XIDs, sample.XIDSource
 	u.newer = !sample.At.IsZero() && sample.At != u.at
 	if !u.newer {
 		return
@@ -155,7 +140,7 @@ func (u *deviceState) isPartition() bool {
 // unitLabels are made when the unit is first shown, and again where what
 // they say has changed.
 type unitLabels struct {
-	plain, info, published, place, byClaim, byPlugin *metric.Labels
+	plain, info, published, place *metric.Labels
 
 	parent      string // that all of them name
 	infoOf      deviceIdentity
@@ -175,11 +160,7 @@ type instances struct{ gpu, compute int }
 func (u *deviceState) label(f *families, node string) {
 	if u.labels.plain == nil || u.labels.parent != u.device.ParentUUID {
 		u.labels, u.slots, u.slotted = unitLabels{parent: u.device.ParentUUID}, nil, nil
-		u.health.labels = healthLabels{}
-		u.xids.forgetLabels()
 		u.labels.plain = metric.NewLabels(f.deviceBusy.Labels, node, u.uuid, u.device.ParentUUID)
-		u.labels.byClaim = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "claim")
-		u.labels.byPlugin = metric.NewLabels(f.deviceHolders.Labels, node, u.uuid, u.device.ParentUUID, "device_plugin")
 	}
 	id := deviceIdentity{u.device.Vendor, u.model(), u.device.PCIBusID, u.profile(), u.device.DriverVersion, u.source}
 	if u.labels.info == nil || id != u.labels.infoOf {

@@ -46,7 +46,7 @@ func (s *devices) apply(samples []device.Sample, now clock.Instant) {
 	}
 	for _, d := range s.byUUID {
 		if !d.present {
-			d.newer, d.xidCounts = false, nil
+			d.newer, d.xids = false, nil
 			if d.wasPresent {
 				s.changes++
 			}
@@ -73,6 +73,9 @@ func (s *devices) held(uuid string, now clock.Instant) *deviceState {
 	d.seen = now
 	return d
 }
+
+// keep keeps a device that is held now.
+func (s *devices) keep(d *deviceState, now clock.Instant) { d.seen = now }
 
 // all returns the devices, sorted by uuid. The list must not be changed.
 func (s *devices) all() []*deviceState {

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
@@ -73,6 +75,19 @@ const (
 	SourcePods   = "pods"
 	SourceClaims = "resourceclaims"
 )
+
+// Snapshot is what the node role exports at one time. It is immutable.
+type Snapshot struct {
+	At   clock.Instant
+	Rows []metric.Row
+}
+
+// Event is a change to be logged, once.
+type Event struct {
+	Level   slog.Level
+	Message string
+	Attrs   []slog.Attr
+}
 
 // Config is what does not change while the node role runs.
 type Config struct {

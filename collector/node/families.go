@@ -69,7 +69,9 @@ func (f *families) counter(name, unit, help string, labels []string) *metric.Fam
 	return f.Add(metric.Counter, name, unit, help, labels...)
 }
 
-func newFamilies() *families {
+// newFamilies returns the families; dra_claim_consumer_info has a label for each
+// of the pods' labels.
+func newFamilies(podLabels ...string) *families {
 	f := &families{specs: device.Specs()}
 	f.addDevices()
 	f.addProcesses()
@@ -80,6 +82,10 @@ func newFamilies() *families {
 	f.addNamespaces()
 	f.addCost()
 	f.addExporter()
+	f.podLabels = len(podLabels)
+	for _, key := range podLabels {
+		f.claimConsumerInfo.Labels = append(f.claimConsumerInfo.Labels, podLabelName(key))
+	}
 	return f
 }
 

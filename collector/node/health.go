@@ -4,167 +4,125 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
-	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// health is what is known of a unit's health. docs/health.md says how it is
-// judged.
+// health determines the health of all devices by the hardware's signals, and
+// collects what the driver and the kubelet report.
 type health struct {
-	watches
-	raised   []raised // the signals that are present, in the order of their ids
-	violated uint8    // constraints of the signals that were present before, a bit each
-	judged   uint64   // quantities that it has been judged by before, a bit each
-	words    [voices]word
-	labels   healthLabels
+	node          string
+	hold          time.Duration // for how long a signal must have been gone until it is cleared
+	staleness     time.Duration
+	throttleRatio float64
+
+	devices  *devices
+	holders  *holders
+	counters *counters
+	ledger   *ledger
+
+	xidCodes   []xidCode
+	signals    []signal
+	byDevice   map[*deviceState]*deviceHealth
+	kubelet    map[string]report // by uuid
+	violations *violations
+	last       time.Time // of the step before; zero: none
 }
 
-// A voice is who speaks of a device's health.
-type voice int
-
-const (
-	byDriver voice = iota
-	byHardware
-	byKubelet
-	voices
-)
-
-func (v voice) String() string {
-	return [voices]string{byDriver: "driver", byHardware: "hardware", byKubelet: "kubelet"}[v]
-}
-
-// A word is what a voice says.
-type word uint8
-
-const (
-	silent word = iota
-	sick
-	well
-)
-
-// verdict is the word of somebody who knows.
-func verdict(healthy bool) word {
-	if healthy {
-		return well
+func newHealth(config Config, devices *devices, holders *holders, counters *counters, ledger *ledger) *health {
+	xids := xidTable()
+	return &health{
+		node: config.Node, hold: config.HealthHold, staleness: config.Staleness(), throttleRatio: config.ThrottleRatio,
+		devices: devices, holders: holders, counters: counters, ledger: ledger,
+		xidCodes: xids, signals: signalTable(xids), byDevice: make(map[*deviceState]*deviceHealth),
+		violations: newViolations(config.Node),
 	}
-	return sick
 }
 
-// raised is a signal that is present: from its onset until it has not been
-// raised for the hold.
-type raised struct {
-	signal    signalID
-	critical  bool
-	inherited bool          // it was there when its quantity was first read: nobody saw the onset
-	since     clock.Instant // its onset
-	last      clock.Instant // when it was last raised, or could not be judged
-}
-
-// raise notes a signal in the present step. What it returns is good until the
-// next is raised.
-func (h *health) raise(id signalID, critical bool, now clock.Instant) *raised {
-	at, present := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
-	if !present {
-		h.raised = slices.Insert(h.raised, at, raised{signal: id, critical: critical, since: now})
-		h.labels.signals = nil
-	}
-	h.raised[at].last = now
-	return &h.raised[at]
-}
-
-// compare orders signals by id, critical ones first.
-func (r raised) compare(other raised) int {
-	if r.signal != other.signal {
-		return int(r.signal - other.signal)
-	}
-	return compareFlags(r.critical, other.critical)
-}
-
-// isSick reports whether a critical signal is present.
-func (h *health) isSick() bool {
-	return slices.ContainsFunc(h.raised, func(r raised) bool { return r.critical })
-}
-
-// judge brings every unit's health up to date: whole devices first, because
-// their partitions are as sick as they are.
-func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Event {
-	s.arrange()
+// update determines the health of every device: of whole devices first, because
+// their partitions depend on it. Its events are about signals.
+func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
+	var events []Event
 	for _, partitions := range []bool{false, true} {
-		for _, u := range s.devices.all() {
-			if u.device.IsPartition() == partitions {
-				events = s.judgeUnit(u, now, events)
-				u.health.words[byDriver] = u.driverWord(cluster)
+		for _, d := range s.devices.all() {
+			if d.device.IsPartition() == partitions {
+				events = append(events, s.updateDevice(s.add(d), now)...)
+				reports := &s.of(d).reports
+				reports[byDriver], reports[byKubelet] = driverReport(d, slicesFresh), s.kubelet[d.uuid]
 			}
 		}
 	}
+	s.last = now.Wall
 	return events
 }
 
-func (s *State) judgeUnit(u *deviceState, now clock.Instant, events []Event) []Event {
-	h, parent := &u.health, s.devices.parent(u)
-	if u.holders.haveChanged() {
-		h.ports.restart()
+// applyKubelet replaces the health, by uuid, that the kubelet reports.
+func (s *health) applyKubelet(reports map[string]report) { s.kubelet = reports }
+
+func (s *health) add(d *deviceState) *deviceHealth {
+	h := s.byDevice[d]
+	if h == nil {
+		h = &deviceHealth{device: d}
+		s.byDevice[d] = h
 	}
-	if u.fresh {
-		u.examine(s.config, now)
+	return h
+}
+
+// of returns the health of a device; nil if it is not known.
+func (s *health) of(d *deviceState) *deviceHealth { return s.byDevice[d] }
+
+func (s *health) remove(d *deviceState) { delete(s.byDevice, d) }
+
+func (s *health) updateDevice(h *deviceHealth, now clock.Instant) []Event {
+	d, holders, parent := h.device, s.holders.of(h.device), s.of(s.devices.parent(h.device))
+	h.begin()
+	h.xids.apply(d, s.xidCodes, s.last, now.Wall)
+	if holders.changed() {
+		h.watches.ports.restart()
 	}
-	s.raiseXIDs(u, now)
-	if parent != nil && parent.health.isSick() {
+	if d.fresh {
+		h.examine(s.counters.of(d), holders.isHeld(), s.throttleRatio, s.staleness, now)
+	}
+	h.examineXIDs(s.xidCodes, max(s.hold, s.staleness), now)
+	if parent != nil && parent.isUnhealthy() {
 		h.raise(signalParent, true, now)
 	}
-	events = s.settleSignals(u, now, events)
-	s.countViolations(u)
+	events := s.clearSignals(h, now)
+	if onsets := h.onsets(s.signals); onsets != 0 {
+		for _, class := range s.classesOn(d) {
+			s.violations.add(class, onsets)
+		}
+	}
 	switch {
-	case h.isSick():
-		h.words[byHardware] = sick
-	case u.testifies(), u.present && parent != nil && parent.health.words[byHardware] == well:
-		h.words[byHardware] = well
+	case h.isUnhealthy():
+		h.reports[byHardware] = unhealthy
+	case h.hasReadings(), d.present && parent != nil && parent.reports[byHardware] == healthy:
+		h.reports[byHardware] = healthy
 	default:
-		h.words[byHardware] = silent
+		h.reports[byHardware] = unreported
 	}
 	return events
 }
 
-// testifies reports whether anything that is known now speaks of the unit's
-// health.
-func (u *deviceState) testifies() bool {
-	if !u.fresh {
-		return false
-	}
-	return u.xids.listening || slices.ContainsFunc(testimony(), func(q device.Quantity) bool { return len(u.of(q)) > 0 })
-}
-
-// raiseXIDs raises the signals of the Xids that were counted in this step,
-// unless they are older than a signal lasts: a source may tell at first what
-// happened long before.
-func (s *State) raiseXIDs(u *deviceState, now clock.Instant) {
-	recent := max(s.config.HealthHold, s.config.Staleness())
-	for i := range u.xids.accounts[:max(0, len(u.xids.accounts)-1)] {
-		a, x := &u.xids.accounts[i], &s.xidCodes[i]
-		if a.grown == s.step && x.constraint != noConstraint && now.Wall.Sub(a.last) <= recent {
-			u.health.raise(firstXIDSignal+signalID(i), x.class.critical(), now)
-		}
-	}
-}
-
-// settleSignals tells of signals that are new, and forgets those that had not
-// been raised for the hold when the device was read last. The hold begins anew
-// while the device cannot be read or waits for recovery. What a partition has of
-// its parent ends with the parent's sickness; the parent's lines tell of it.
-func (s *State) settleSignals(u *deviceState, now clock.Instant, events []Event) []Event {
-	h := &u.health
+// clearSignals removes the signals that had not been raised for the hold when the
+// device was read last. The hold begins again while the device cannot be read or
+// needs recovery. The signal of a partition's parent ends with the parent's own
+// signals, and has no events of its own.
+func (s *health) clearSignals(h *deviceHealth, now clock.Instant) []Event {
 	if len(h.raised) == 0 {
-		return events
+		return nil
 	}
-	waits := !u.fresh || u.waitsForRecovery()
+	var events []Event
+	d := h.device
+	waits := !d.fresh || h.needsRecovery()
 	kept := h.raised[:0]
 	for _, r := range h.raised {
-		ofParent, hold := r.signal == signalParent, s.config.HealthHold
+		ofParent := r.signal == signalParent
 		if waits && !ofParent {
 			r.last = now
 		}
-		lasts := r.last == now || u.at.Since(r.last) < hold && !ofParent
+		lasts := r.last == now || d.at.Since(r.last) < s.hold && !ofParent
 		if lasts {
 			kept = append(kept, r)
 		} else {
@@ -172,55 +130,108 @@ func (s *State) settleSignals(u *deviceState, now clock.Instant, events []Event)
 		}
 		switch {
 		case ofParent:
+		case r.since == now && r.critical:
+			events = append(events, s.signalEvent(slog.LevelWarn, "a device has a new health signal", d, r))
 		case r.since == now:
-			events = append(events, s.signalEvent(onsetLevel(r), "a device has a new health signal", u, r))
+			events = append(events, s.signalEvent(slog.LevelInfo, "a device has a new health signal", d, r))
 		case !lasts:
-			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", u, r))
+			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", d, r))
 		}
 	}
 	h.raised = kept
 	return events
 }
 
-func (s *State) signalEvent(level slog.Level, message string, u *deviceState, r raised) Event {
+func (s *health) signalEvent(level slog.Level, message string, d *deviceState, r raised) Event {
 	event := Event{Level: level, Message: message, Attrs: []slog.Attr{
-		slog.String("uuid", u.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
+		slog.String("uuid", d.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
 	}}
-	if claims := s.claimsOn(u); len(claims) > 0 {
+	if claims := s.claimsOn(d); len(claims) > 0 {
 		event.Attrs = append(event.Attrs, slog.String("claims", strings.Join(claims, " ")))
 	}
 	return event
 }
 
-func onsetLevel(r raised) slog.Level {
-	if r.critical {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
-}
-
-func severity(critical bool) string {
-	if critical {
-		return "critical"
-	}
-	return "warning"
-}
-
-// driverWord is what the driver's taints say, as long as a slice has the
-// device and slices are as new as can be. A driver that calls the device
-// unmonitored says nothing of it.
-func (u *deviceState) driverWord(cluster Cluster) word {
-	if !u.inSlice || !cluster.SlicesFresh {
-		return silent
-	}
-	said := well
-	for _, taint := range u.published.Taints {
-		switch {
-		case taint.Effect == "NoSchedule" || taint.Effect == "NoExecute":
-			return sick
-		case strings.HasSuffix(taint.Key, "/unmonitored"):
-			said = silent
+// holdersOn returns the holders of a device, and of its partitions.
+func (s *health) holdersOn(d *deviceState) []*deviceHolders {
+	var holders []*deviceHolders
+	for _, on := range s.devices.all() {
+		if on == d || on.device.ParentUUID == d.uuid {
+			holders = append(holders, s.holders.of(on))
 		}
 	}
-	return said
+	return holders
+}
+
+// classesOn returns the device classes through which claims hold a device or a
+// partition of it, each once.
+func (s *health) classesOn(d *deviceState) []string {
+	var classes []string
+	for _, h := range s.holdersOn(d) {
+		for _, share := range h.shares {
+			if class, held := s.ledger.classOf(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
+				classes = append(classes, class)
+			}
+		}
+	}
+	return classes
+}
+
+// claimsOn returns the claims that hold a device or a partition of it, sorted,
+// each once.
+func (s *health) claimsOn(d *deviceState) []string {
+	var claims []string
+	for _, h := range s.holdersOn(d) {
+		for _, share := range h.shares {
+			claims = append(claims, share.claim.String())
+		}
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
+}
+
+func (s *health) rows(b *rowBuilder) {
+	f, all := b.families, make([]*deviceHealth, 0, len(s.byDevice))
+	for _, d := range s.devices.all() {
+		h := s.of(d)
+		h.label(f, s.node, s.signals, s.xidCodes)
+		all = append(all, h)
+	}
+	b.In(f.deviceHealthy)
+	for _, h := range all {
+		for by, reported := range h.reports {
+			if reported != unreported {
+				b.Add(h.labels.reporters[by], one(reported == healthy))
+			}
+		}
+	}
+	b.In(f.healthSignal)
+	for _, h := range all {
+		for _, labels := range h.labels.signals {
+			b.Add(labels, 1)
+		}
+	}
+	b.In(f.taintInfo)
+	for _, h := range all {
+		if h.device.inSlice {
+			for _, labels := range h.labels.taints {
+				b.Add(labels, 1)
+			}
+		}
+	}
+	b.In(f.xidErrors)
+	for _, h := range all {
+		for i := range h.xids.counts {
+			b.addTally(h.xids.counts[i].labels, h.xids.counts[i].tally)
+		}
+	}
+	b.In(f.xidLast)
+	for _, h := range all {
+		for i := range h.xids.counts {
+			if x := &h.xids.counts[i]; !x.last.IsZero() {
+				b.Add(x.labels, float64(x.last.UnixMilli())/1000)
+			}
+		}
+	}
+	s.violations.rows(b)
 }

@@ -25,7 +25,7 @@ func (s *scene) port(state string) {
 // claim, moves it into the pod and takes it up there, and likewise back.
 func TestPortsOfPods(t *testing.T) {
 	s := adapter(t)
-	s.state.config.HealthHold = 5 * time.Minute
+	s.state.health.hold = 5 * time.Minute
 	for range 3 {
 		s.allocate("ml/train", "gpu-0")
 		s.run(1)

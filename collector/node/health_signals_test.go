@@ -193,7 +193,7 @@ func TestNoAilment(t *testing.T) {
 			s.tell("GPU-0", device.Throttled, 150, "hw_thermal")
 		},
 		"no ratio is set": func(s *scene) {
-			s.state.config.ThrottleRatio = 0
+			s.state.health.throttleRatio = 0
 			s.tell("GPU-0", device.Throttled, 53, "hw_thermal")
 		},
 	} {

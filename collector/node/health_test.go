@@ -129,7 +129,7 @@ func TestHealthFlaps(t *testing.T) {
 // Zero values of the configuration judge without hysteresis.
 func TestHealthWithoutConfiguration(t *testing.T) {
 	s := wellGPU(t)
-	s.state.config.HealthHold, s.state.config.ThrottleRatio = 0, 0
+	s.state.health.hold, s.state.health.throttleRatio = 0, 0
 	s.hear("GPU-0", 79, 1)
 	s.run(1)
 	s.expect("at the onset", "0", "xid_79", "critical")

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
-func (s *scene) word(uuid string, by voice) string {
+func (s *scene) word(uuid string, by reporter) string {
 	value, there := s.value("dra_device_healthy", "uuid", uuid, "by", by.String())
 	switch {
 	case !there:

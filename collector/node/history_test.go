@@ -306,13 +306,13 @@ func TestHistories(t *testing.T) {
 			for range 250 {
 				h.tick()
 			}
-			for _, totals := range h.state.totals {
+			for _, totals := range h.state.ledger.totals {
 				credited += totals.energy.total
 			}
 			for rule, times := range h.working.seen {
 				seen[rule] += times
 			}
-			for _, v := range h.state.violations {
+			for _, v := range h.state.health.violations.byClass {
 				violated += v.tallies[constraintMemory].total
 			}
 		})

@@ -22,7 +22,7 @@ func invariantPage(snapshot Snapshot) invariant.Page {
 // process.
 func (s *scene) holdInvariants(watch *invariant.Watch) {
 	s.t.Helper()
-	if s.state.step == 1 {
+	if s.began {
 		*watch = invariant.Watch{}
 	}
 	for _, v := range watch.Next(invariantPage(s.last)) {

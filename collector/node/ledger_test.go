@@ -235,8 +235,7 @@ func TestOneClaimHoldsADeviceTwice(t *testing.T) {
 // A cap drops what is only remembered before what is held.
 func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
 	s := newScene(t, gpu(0))
-	s.state.config.MaxSeries = 2
-	s.state.rows = newRowBuilder(s.state.config)
+	s.configure(func(c *Config) { c.MaxSeries = 2 })
 	s.allocate("a/old1", "gpu-0")
 	s.allocate("a/old2", "gpu-0")
 	s.run(2)
@@ -253,8 +252,7 @@ func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
 
 func TestSeriesCap(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1), gpu(2))
-	s.state.config.MaxSeries = 2
-	s.state.rows = newRowBuilder(s.state.config)
+	s.configure(func(c *Config) { c.MaxSeries = 2 })
 	s.run(1)
 	if got, _ := s.value("dra_exporter_series_dropped_total", "family", "dra_device_info"); got != 1 {
 		t.Errorf("%v rows of dra_device_info dropped, want 1", got)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
@@ -136,6 +137,15 @@ func (m *matcher) publish(cluster Cluster, pairs *matching, uuids []string) {
 func (m *matcher) name(d *deviceState, id dra.DeviceID) {
 	if !d.isPublished || d.published.ID == id {
 		d.publishAs(id, m.published[id])
+	}
+}
+
+// addHeld adds the devices of claims whose hardware is not known, and names them.
+func (m *matcher) addHeld(views []claimView, now clock.Instant) {
+	for i := range views {
+		for _, d := range views[i].devices {
+			m.name(m.devices.held(d.uuid, now), d.id)
+		}
 	}
 }
 

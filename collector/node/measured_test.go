@@ -86,15 +86,15 @@ func TestStretchesAreBounded(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/aa", "gpu-0")
 	s.measure("GPU-0", device.NVLinkTransmit, 0, 0, 0)
-	for range 3 * mostStretches {
+	for range 3 * maxStretches {
 		s.allocate("ml/bb", "gpu-0")
 		s.steps(1)
 		s.release("ml/bb")
 		s.steps(1)
 	}
-	for key, tenure := range s.state.tenures {
-		if len(tenure.stretches) > mostStretches+1 {
-			t.Errorf("%v has %d stretches", key, len(tenure.stretches))
+	for key, hold := range s.state.ledger.holds {
+		if len(hold.stretches) > maxStretches+1 {
+			t.Errorf("%v has %d stretches", key, len(hold.stretches))
 		}
 	}
 }

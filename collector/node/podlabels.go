@@ -36,14 +36,6 @@ func podLabelName(key string) string {
 	return "label_" + strings.ToLower(regexp.MustCompile(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "${1}_${2}"))
 }
 
-// addPodLabels gives dra_claim_consumer_info a label for each of the keys.
-func (f *families) addPodLabels(keys []string) {
-	f.podLabels = len(keys)
-	for _, key := range keys {
-		f.claimConsumerInfo.Labels = append(f.claimConsumerInfo.Labels, podLabelName(key))
-	}
-}
-
 // podLabels are values of a pod's labels, in one string so that facts that have
 // them can be compared. No label value has a zero byte.
 type podLabels string

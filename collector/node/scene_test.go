@@ -27,6 +27,7 @@ type scene struct {
 	now     clock.Instant
 	last    Snapshot
 	events  []Event
+	began   bool                // the last step was the first one of its state
 	hold    map[string][]string // claim → published devices
 	sampled map[string]map[device.Quantity]float64
 	details map[string]map[device.Reading]float64 // what else is read: readings with details, without their value
@@ -190,6 +191,7 @@ func (s *scene) reduce() {
 		s.facts.Cluster.Published = slices.Clone(s.facts.Cluster.Published)
 		s.facts.Cluster.PluginPods = slices.Clone(s.facts.Cluster.PluginPods)
 	}
+	s.began = s.state.health.last.IsZero()
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
 	s.holdInvariants(&s.invariants)
 }
