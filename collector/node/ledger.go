@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -288,4 +289,319 @@ func (l *ledger) costRows(b *rowBuilder) {
 		}
 		b.addTally(n.costLabels, n.cost)
 	}
+}
+
+// holdKey identifies a hold: one device of one claim, by name, so that a claim
+// that is recreated under its name goes on.
+type holdKey struct {
+	claim dra.ClaimRef
+	uuid  string
+}
+
+// hold is a claim's hold of a device, and everything that it accrued. It is kept
+// while the claim holds the device, and for the grace after that.
+type hold struct {
+	key      holdKey
+	class    string
+	model    string
+	held     bool
+	released clock.Instant // meaningless while held
+
+	seen        time.Duration // elapsed time of the last step in which it certainly held the device
+	broken      bool          // the attribution has changed since
+	stretches   []stretch     // the newest last, for which growth is not complete yet
+	attribution attribution
+	uses        [usages]use           // what processes may split, each with its own attribution
+	pending     [attributions]float64 // busy seconds since seen, of a hold that may have ended
+	weight      float64
+	allocated   float64   // memory, bytes; 0: unknown
+	idling      bool      // it does not use the device at present
+	idleSince   time.Time // since when; zero: it was busy when last seen
+
+	heldSeconds   tally // elapsed seconds
+	deviceSeconds tally // weighted seconds
+	uncounted     bool  // device-seconds are not known at present
+	accounts      [attributions]account
+	labels        *metric.Labels
+}
+
+// stretch is a span of elapsed time through which a claim held a device under
+// one attribution. What happened between two stretches is not known.
+type stretch struct {
+	from, to    time.Duration
+	attribution attribution
+}
+
+// maxStretches limits what is kept of a hold while a quantity of its device is
+// not measured. Growth in stretches that were removed is unattributed.
+const maxStretches = 32
+
+// account is what accrued under one attribution. While another attribution
+// applies it does not change, and is never added to another account.
+type account struct {
+	tallies   [meters]tally
+	throttled []reasonTally
+	labels    *metric.Labels
+	engines   []*metric.Labels
+	slotted   []device.Reading // that engines were made for
+}
+
+type reasonTally struct {
+	reason string
+	tally
+	labels *metric.Labels
+}
+
+// present is what the stages before determine about a hold in a step.
+type present struct {
+	now         clock.Instant
+	device      *deviceState
+	growth      *deviceGrowth
+	attribution attribution
+	uses        [usages]use
+	perHour     float64
+	priced      bool // perHour is known
+	totals      *namespaceTotals
+}
+
+// update is for a step in which the claim certainly holds the device.
+func (t *hold) update(p *present) {
+	began, elapsed, held := !t.held, p.now.Elapsed, time.Duration(0)
+	for q := range usages {
+		t.uses[q].update(p.uses[q], began, elapsed)
+	}
+	if began {
+		t.idleSince, t.pending = time.Time{}, [attributions]float64{}
+	} else {
+		held = elapsed - t.seen
+	}
+	if last := len(t.stretches) - 1; !began && !t.broken && t.attribution == p.attribution {
+		t.stretches[last].to = elapsed
+	} else {
+		t.stretches = append(t.stretches, stretch{elapsed, elapsed, p.attribution})
+	}
+	t.held, t.broken, t.attribution, t.seen = true, false, p.attribution, elapsed
+	t.accrueTime(held, p)
+	t.open(p)
+	t.settle(p.growth, p.now.Wall, p.totals)
+	t.accrueBusy(p)
+}
+
+// deferUpdate is for a step in which the hold may have ended: its uses go on,
+// and what it accrues is added when it is known whether it has.
+func (t *hold) deferUpdate(p *present) {
+	t.broken = t.broken || t.attribution != p.attribution
+	t.attribution = p.attribution
+	for q := range usages {
+		t.uses[q].update(p.uses[q], false, p.now.Elapsed)
+	}
+	use := &t.uses[usedTime]
+	t.pending[use.attribution] += use.busy(&p.growth.meters[meterBusy])
+}
+
+// accrueTime adds the time for which the claim has held the device since it was
+// last seen, to the hold and to the totals of its namespace.
+func (t *hold) accrueTime(held time.Duration, p *present) {
+	now, totals := p.now.Wall, p.totals
+	t.heldSeconds.add(held.Seconds(), now)
+	totals.device.open(now)
+	totals.sharedDevice.open(now)
+	weighted := 0.0
+	if !t.uncounted {
+		weighted = t.weight * held.Seconds()
+		t.deviceSeconds.add(weighted, now)
+		totals.device.total += weighted
+		if t.uses[usedTime].attribution == shared {
+			totals.sharedDevice.total += weighted
+		}
+	}
+	if p.priced {
+		totals.charge(p.perHour, weighted, now)
+	}
+}
+
+// open opens the accounts of what the device is known to count.
+func (t *hold) open(p *present) {
+	now, account := p.now.Wall, t.account()
+	for m := meterBusy + 1; m < meters; m++ {
+		if p.growth.meters[m].known {
+			account.tallies[m].open(now)
+		}
+	}
+	for i := range p.growth.throttled {
+		account.reason(p.growth.throttled[i].reason).open(now)
+	}
+	if p.growth.meters[meterEnergy].known && t.attribution != shared {
+		p.totals.energy.open(now)
+	}
+}
+
+// settle adds the hold's part of what the device's counters have grown by since
+// they were measured before. It is also called after the hold has ended, as a
+// counter may be measured after that.
+func (t *hold) settle(g *deviceGrowth, now time.Time, totals *namespaceTotals) {
+	for m := meterBusy + 1; m < meters; m++ {
+		for of, part := range t.parts(&g.meters[m]) {
+			t.accounts[of].tallies[m].add(part, now)
+			if m == meterEnergy && of != shared {
+				totals.energy.add(part, now)
+			}
+		}
+	}
+	for i := range g.throttled {
+		reason := &g.throttled[i]
+		for of, part := range t.parts(&reason.growth) {
+			t.accounts[of].reason(reason.reason).add(part, now)
+		}
+	}
+	t.trim(g)
+}
+
+// parts returns the parts of a growth that fall into the stretches of the hold,
+// with their attributions.
+func (t *hold) parts(g *growth) iter.Seq2[attribution, float64] {
+	return func(yield func(attribution, float64) bool) {
+		if !g.grew || g.amount == 0 {
+			return
+		}
+		for i := range t.stretches {
+			s := &t.stretches[i]
+			if part := g.amount * g.share(s.from, s.to); part > 0 && !yield(s.attribution, part) {
+				return
+			}
+		}
+	}
+}
+
+// trim removes the stretches before the oldest measurement since which
+// something is still to grow.
+func (t *hold) trim(g *deviceGrowth) {
+	last := len(t.stretches)
+	if t.held {
+		last--
+	}
+	if last <= 0 {
+		return
+	}
+	oldest := g.oldest()
+	past := max(0, len(t.stretches)-maxStretches)
+	for past < last && t.stretches[past].to <= oldest {
+		past++
+	}
+	t.stretches = slices.Delete(t.stretches, 0, past)
+}
+
+// accrueBusy adds the integral of the hold's own utilization, over the same time
+// as the device's, and what was deferred.
+func (t *hold) accrueBusy(p *present) {
+	g, now := &p.growth.meters[meterBusy], p.now.Wall
+	if !g.known {
+		return
+	}
+	use := &t.uses[usedTime]
+	t.pending[use.attribution] += use.busy(g)
+	t.accounts[use.attribution].tallies[meterBusy].open(now)
+	if use.attribution != shared {
+		p.totals.busy.open(now)
+	}
+	for a, busy := range t.pending {
+		if busy > 0 {
+			t.accounts[a].tallies[meterBusy].add(busy, now)
+			if attribution(a) != shared {
+				p.totals.busy.add(busy, now)
+			}
+			t.pending[a] = 0
+		}
+	}
+}
+
+// updateIdle keeps since when the claim has not used the device. A gap in the
+// readings hides it and does not end it.
+func (t *hold) updateIdle(fresh bool, threshold float64, now time.Time) {
+	use := &t.uses[usedTime]
+	known := use.known && fresh
+	t.idling = known && use.value < threshold
+	switch {
+	case !known:
+	case !t.idling:
+		t.idleSince = time.Time{}
+	case t.idleSince.IsZero():
+		t.idleSince = now
+	}
+}
+
+// release ends the hold.
+func (t *hold) release(now clock.Instant) {
+	t.held, t.idling, t.released, t.idleSince, t.uncounted = false, false, now, time.Time{}, false
+}
+
+// account is the one to which the present growth is added, unless processes
+// split it.
+func (t *hold) account() *account { return &t.accounts[t.attribution] }
+
+// label creates the labels of the hold and of its present accounts, or keeps
+// them. engines are the readings of the device's engines.
+func (t *hold) label(f *families, node string, engines []device.Reading) {
+	claim := t.key.claim
+	if t.labels == nil {
+		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
+	}
+	labels := func(family *metric.Family, of attribution, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, of.String()}, values...)...)
+	}
+	for of := range attributions {
+		account := &t.accounts[of]
+		used := of == t.attribution || of == t.uses[usedTime].attribution || of == t.uses[usedMemory].attribution
+		if used && account.labels == nil {
+			account.labels = labels(f.claimUtilization, of)
+		}
+		for i := range account.throttled {
+			if account.throttled[i].labels == nil {
+				account.throttled[i].labels = labels(f.claimThrottled, of, account.throttled[i].reason)
+			}
+		}
+	}
+	if !t.held {
+		return
+	}
+	a := t.account()
+	for i, reading := range engines {
+		if i < len(a.engines) && sameReading(a.slotted[i], reading) {
+			continue
+		}
+		a.engines, a.slotted = a.engines[:min(i, len(a.engines))], a.slotted[:min(i, len(a.slotted))]
+		a.engines, a.slotted = append(a.engines, labels(f.claimEngine, t.attribution, reading.Details[0])), append(a.slotted, reading)
+	}
+}
+
+// reason returns the tally of throttled time for a reason.
+func (a *account) reason(name string) *reasonTally {
+	for i := range a.throttled {
+		if a.throttled[i].reason == name {
+			return &a.throttled[i]
+		}
+	}
+	a.throttled = append(a.throttled, reasonTally{reason: name})
+	return &a.throttled[len(a.throttled)-1]
+}
+
+// namespaceKey is the labels of totals that are kept after claims end.
+type namespaceKey struct {
+	namespace, class, model string
+}
+
+// namespaceTotals are never removed while the process lives.
+type namespaceTotals struct {
+	key namespaceKey
+
+	device, sharedDevice, busy, energy tally
+
+	cost tally // of device-seconds, in the currency of the price list; open once a price is known
+
+	labels, costLabels *metric.Labels
+}
+
+// charge adds what weighted device-seconds cost.
+func (n *namespaceTotals) charge(perHour, seconds float64, now time.Time) {
+	n.cost.add(seconds*perHour/time.Hour.Seconds(), now)
 }

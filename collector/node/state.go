@@ -1,3 +1,24 @@
+// Package node is the node role: which claims hold which devices of this node,
+// and how much of them they use.
+//
+// Facts come in as one struct of values. Step applies them to a State, which is a
+// list of stages, each of which takes values from the stages before:
+//
+//	devices    samples of the hardware, and held devices without known hardware
+//	join       which claims are held, and by which pods
+//	matcher    which hardware each device is that a driver published
+//	plugins    which containers got devices through device plugins
+//	holders    who holds each device, and with which share of it
+//	counters   by how much the quantities of each device have grown
+//	records    info rows of claims
+//	unmatched  devices of claims without known hardware, and the other way round
+//	splits     use of shared devices by the processes of each holder
+//	prices     what each device costs
+//	ledger     what each claim got of each device, and totals of namespaces
+//	health     signals, XIDs, reports of drivers and the kubelet, violations
+//
+// The result is a Snapshot: the rows of all stages. Runner has the clock and the
+// goroutine, and publishes each snapshot by one atomic store.
 package node
 
 import (
