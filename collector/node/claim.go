@@ -7,24 +7,24 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claimView is one claim as it stands on this node now: what was allocated
-// to it and which containers may use it.
+// claimView is a claim that is held on this node: what was allocated to it, and
+// which containers may use it.
 type claimView struct {
 	ref       dra.ClaimRef
 	info      claimInfo
 	devices   []claimDevice   // admin access included
-	facts     []deviceFact    // what there is to say of them
+	facts     []deviceFact    // of the devices
 	consumers []claimConsumer // sorted, no container twice for one device
-	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
+	pods      []dra.PodRef    // that hold the claim, with containers that use it or not
 
-	known      bool     // it is that of an earlier step
-	podUIDs    []string // of those of them that the API server knows
+	earlier    bool     // it is the view of an earlier step
+	podUIDs    []string // of the pods that the API server has
 	listedOnly bool     // only the kubelet's List reports it: admin access is not known
-	missing    bool     // the newest List names none of its pods, and may not be complete
+	missing    bool     // the newest List has none of its pods, and may not be complete
 	charge     charging // whether its device-seconds are counted on this node
 }
 
-// charging says whether device-seconds of a claim are counted on this node.
+// charging is whether device-seconds of a claim are counted on this node.
 type charging uint8
 
 const (
@@ -33,16 +33,16 @@ const (
 	chargedNowhere            // which node counts them is not known: the claim is reserved for a pod group
 )
 
-// deviceFact is the labels of dra_claim_device_info.
-type deviceFact struct {
-	id                           dra.DeviceID
-	uuid, request, class, shared string
-}
-
 // claimInfo is the labels of dra_claim_info.
 type claimInfo struct {
 	uid, class, template, sharing string
 	admin, extended               bool
+}
+
+// deviceFact is the labels of dra_claim_device_info.
+type deviceFact struct {
+	id                           dra.DeviceID
+	uuid, request, class, shared string
 }
 
 // claimDevice is one device of an allocation.
@@ -56,8 +56,8 @@ type claimDevice struct {
 	consumed map[string]float64
 }
 
-// claimConsumer is a container that may use a device of a claim. Its pod is
-// in the claim's namespace.
+// claimConsumer is a container that may use a device of a claim. Its pod is in the
+// claim's namespace.
 type claimConsumer struct {
 	device                       dra.DeviceID
 	uuid, pod, podUID, container string
@@ -74,119 +74,42 @@ const (
 // classMultiple is the deviceclass label of a claim whose requests differ in class.
 const classMultiple = "multiple"
 
-// describe fills info from the claim's devices and the claim object.
-func describe(claim dra.Claim, template string, devices []claimDevice) claimInfo {
+// resolve returns the uuid of a device that a driver named: that of its hardware,
+// or one of its name if the hardware is not known.
+type resolve func(dra.DeviceID) string
+
+// viewOf returns the view of an allocated claim, without pods.
+func viewOf(claim *dra.Claim, template string) claimView {
+	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
 	info := claimInfo{uid: claim.UID, template: template, sharing: claim.Sharing, extended: claim.ExtendedResource}
-	for i, d := range devices {
+	for i, result := range claim.Results {
+		class := claim.ClassOf(result.Request)
+		view.devices = append(view.devices, claimDevice{
+			id: result.Device, request: result.Request, class: class, shareID: result.ShareID,
+			admin: result.AdminAccess, consumed: result.Consumed,
+		})
 		if i == 0 {
-			info.class = d.class
-		} else if info.class != d.class {
+			info.class = class
+		} else if info.class != class {
 			info.class = classMultiple
 		}
-		info.admin = info.admin || d.admin
-		if info.sharing == "" && d.shareID != "" {
+		info.admin = info.admin || result.AdminAccess
+		if info.sharing == "" && result.ShareID != "" {
 			info.sharing = sharingCapacity
 		}
 	}
-	if info.sharing == "" {
-		info.sharing = sharingNone
-	}
-	return info
-}
-
-// addConsumers adds the container for each of the claim's devices that the
-// use covers.
-func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
-	labels := podLabelsOf(pod)
-	for _, d := range v.devices {
-		if use.Covers(d.request) {
-			v.consumers = append(v.consumers, claimConsumer{
-				device: d.id, pod: pod.Ref.Name, podUID: pod.UID, container: container,
-				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName, labels: labels,
-			})
-		}
-	}
-}
-
-// resolve gives each device its uuid, and sorts: the hardware of some may have
-// been found only now. Slices that the view of an earlier step has, too, are
-// not changed.
-func (v *claimView) resolve(uuid resolve) {
-	if v.known {
-		v.devices, v.consumers, v.pods = slices.Clone(v.devices), slices.Clone(v.consumers), slices.Clone(v.pods)
-	}
-	v.known = true
-	for i := range v.devices {
-		v.devices[i].uuid = uuid(v.devices[i].id)
-	}
-	for i := range v.consumers {
-		v.consumers[i].uuid = uuid(v.consumers[i].device)
-	}
-	v.settle()
-}
-
-// settle sorts what was gathered and drops what is there twice: a claim can
-// hold one device twice, and several pods can share one claim.
-func (v *claimView) settle() {
-	slices.SortFunc(v.consumers, func(a, b claimConsumer) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container), cmp.Compare(a.podUID, b.podUID))
-	})
-	v.consumers = slices.CompactFunc(v.consumers, func(a, b claimConsumer) bool {
-		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
-	})
-	slices.SortFunc(v.devices, func(a, b claimDevice) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID), cmp.Compare(a.id.String(), b.id.String()))
-	})
-	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
-		return a.id == b.id && a.request == b.request && a.shareID == b.shareID
-	})
-	v.facts = make([]deviceFact, len(v.devices))
-	for i, d := range v.devices {
-		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
-	}
-	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
-	v.pods = slices.Compact(v.pods)
-}
-
-func sortClaims(views []claimView) {
-	slices.SortFunc(views, func(a, b claimView) int {
-		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name))
-	})
-}
-
-func viewOf(claim *dra.Claim, template string) claimView {
-	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
-	for _, result := range claim.Results {
-		view.devices = append(view.devices, claimDevice{
-			id: result.Device, request: result.Request,
-			class: claim.ClassOf(result.Request), shareID: result.ShareID,
-			admin: result.AdminAccess, consumed: result.Consumed,
-		})
-	}
-	view.info = describe(*claim, template, view.devices)
+	info.sharing = cmp.Or(info.sharing, sharingNone)
+	view.info = info
 	return view
 }
 
-// addPod adds a pod that the claim is reserved for, and those of its
-// containers that use the claim.
-func (v *claimView) addPod(pod dra.Pod) {
-	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
-	for _, container := range pod.Containers {
-		for _, use := range container.Uses {
-			if use.Claim == v.ref.Name {
-				v.addConsumers(pod, container.Name, use)
-			}
-		}
-	}
-}
-
-// chargingOf says whether this node counts the device-seconds of a claim. A
-// claim on devices of one node is counted there. Pods on several nodes may
-// share a claim on network-attached devices, and every agent must come to the
-// same answer without asking the others: the node counts them on which the
-// first pod runs that the claim is reserved for. That pod stays the first for
-// as long as the claim is reserved for it, so an agent that has read the claim
-// long ago is not wrong. The members of a pod group are not in the claim.
+// chargingOf returns whether this node counts the device-seconds of a claim. A
+// claim on devices of one node is counted there. Pods on several nodes may share a
+// claim on network-attached devices, and every agent must get the same result
+// without the others: the node counts them on which the first pod runs that the
+// claim is reserved for. That pod stays the first for as long as the claim is
+// reserved for it, so an older version of the claim gives the same result. The
+// members of a pod group are not in the claim.
 func chargingOf(claim *dra.Claim, here []string) charging {
 	if claim.Node != "" || len(claim.ReservedFor) == 0 {
 		return chargedHere
@@ -201,7 +124,34 @@ func chargingOf(claim *dra.Claim, here []string) charging {
 	}
 }
 
-// without leaves out the pods that are gone and their containers.
+// addPod adds a pod that the claim is reserved for, and those of its containers
+// that use devices of the claim.
+func (v *claimView) addPod(pod dra.Pod) {
+	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
+	labels := podLabelsOf(pod)
+	for _, container := range pod.Containers {
+		for _, use := range container.Uses {
+			if use.Claim == v.ref.Name {
+				v.addConsumers(pod, container.Name, use, labels)
+			}
+		}
+	}
+}
+
+// addConsumers adds a container for each of the claim's devices that the use
+// covers.
+func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use, labels podLabels) {
+	for _, d := range v.devices {
+		if use.Covers(d.request) {
+			v.consumers = append(v.consumers, claimConsumer{
+				device: d.id, pod: pod.Ref.Name, podUID: pod.UID, container: container,
+				ownerKind: pod.OwnerKind, ownerName: pod.OwnerName, labels: labels,
+			})
+		}
+	}
+}
+
+// without returns the view without the pods that are gone, and their containers.
 func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	if len(gone) == 0 {
 		return v
@@ -221,31 +171,22 @@ func (v claimView) without(gone map[dra.PodRef]bool) claimView {
 	return v
 }
 
-// covers reports whether every device that is listed is known to the claim.
-// If not, or if their UIDs differ, it is another claim under the same name.
+// covers reports whether the claim has every device that is listed for it. If
+// not, or if the UIDs differ, the listed one is another claim of the same name.
 func (v claimView) covers(listed claimView) bool {
 	if v.info.uid != "" && listed.info.uid != "" && v.info.uid != listed.info.uid {
 		return false
 	}
 	for _, d := range listed.devices {
-		if !v.has(d.id) {
+		if !slices.ContainsFunc(v.devices, func(own claimDevice) bool { return own.id == d.id }) {
 			return false
 		}
 	}
 	return len(v.pods) > 0
 }
 
-func (v claimView) has(id dra.DeviceID) bool {
-	for _, d := range v.devices {
-		if d.id == id {
-			return true
-		}
-	}
-	return false
-}
-
-// with adds the pods and containers that are newly listed for a known claim.
-// Containers of pods that are known already are left as the API described
+// with returns the view with the pods and containers that are newly listed for
+// the claim. Containers of pods that it has already stay as the API server has
 // them: the List names each device for each container.
 func (v claimView) with(listed claimView) claimView {
 	known := make(map[dra.PodRef]bool, len(v.pods))
@@ -267,7 +208,46 @@ func (v claimView) with(listed claimView) claimView {
 	return v
 }
 
-// classOn is the device class by which the claim got the device.
+// resolve gives each device its uuid, which may have changed, and sorts. It does
+// not change the slices of a view of an earlier step.
+func (v *claimView) resolve(uuid resolve) {
+	if v.earlier {
+		v.devices, v.consumers, v.pods = slices.Clone(v.devices), slices.Clone(v.consumers), slices.Clone(v.pods)
+	}
+	v.earlier = true
+	for i := range v.devices {
+		v.devices[i].uuid = uuid(v.devices[i].id)
+	}
+	for i := range v.consumers {
+		v.consumers[i].uuid = uuid(v.consumers[i].device)
+	}
+	v.sort()
+}
+
+// sort sorts the lists and removes duplicates: a claim can hold one device twice,
+// and several pods can share one claim.
+func (v *claimView) sort() {
+	slices.SortFunc(v.consumers, func(a, b claimConsumer) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container), cmp.Compare(a.podUID, b.podUID))
+	})
+	v.consumers = slices.CompactFunc(v.consumers, func(a, b claimConsumer) bool {
+		return a.uuid == b.uuid && a.pod == b.pod && a.container == b.container
+	})
+	slices.SortFunc(v.devices, func(a, b claimDevice) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.request, b.request), cmp.Compare(a.shareID, b.shareID), cmp.Compare(a.id.String(), b.id.String()))
+	})
+	v.devices = slices.CompactFunc(v.devices, func(a, b claimDevice) bool {
+		return a.id == b.id && a.request == b.request && a.shareID == b.shareID
+	})
+	v.facts = make([]deviceFact, len(v.devices))
+	for i, d := range v.devices {
+		v.facts[i] = deviceFact{d.id, d.uuid, d.request, d.class, d.shareID}
+	}
+	slices.SortFunc(v.pods, func(a, b dra.PodRef) int { return cmp.Compare(a.Name, b.Name) })
+	v.pods = slices.Compact(v.pods)
+}
+
+// classOn returns the device class through which the claim holds the device.
 func (v *claimView) classOn(uuid string) string {
 	class, found := "", false
 	for _, d := range v.devices {
@@ -287,7 +267,3 @@ func (v *claimView) classOn(uuid string) string {
 func (v *claimView) holdsBefore(i int) bool {
 	return slices.ContainsFunc(v.devices[:i], func(d claimDevice) bool { return d.uuid == v.devices[i].uuid && !d.admin })
 }
-
-// resolve gives each device that a driver named its uuid: the hardware's, or
-// one made of the names.
-type resolve func(dra.DeviceID) string

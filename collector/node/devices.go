@@ -156,7 +156,7 @@ func (s *devices) readingRows(b *rowBuilder) {
 			for i, reading := range d.of(device.Quantity(q)) {
 				labels := d.labels.plain
 				if len(spec.Details) > 0 {
-					labels = d.slots[first+i]
+					labels = d.labels.readings[first+i].Labels
 				}
 				b.Add(labels, reading.Value)
 			}
@@ -172,11 +172,11 @@ func (s *devices) sampleRows(b *rowBuilder) {
 	}
 }
 
-// A deviceState is one device as the node role knows it from step to step: a piece
-// of hardware, a partition, or a held device whose hardware is unknown.
+// deviceState is one device: hardware, a partition of it, or a held device whose
+// hardware is not known.
 type deviceState struct {
 	uuid     string
-	hardware bool // false: known by its published name alone
+	hardware bool // false: only its published name is known
 	device   device.Device
 	source   string
 
@@ -184,11 +184,11 @@ type deviceState struct {
 	isPublished bool
 	inSlice     bool // the driver publishes it now
 
-	at       clock.Instant // of the newest readings; zero: never read
-	newer    bool          // they came in this step
-	fresh    bool          // at is recent enough for gauges
-	readings []device.Reading
-	offsets  [device.Quantities + 1]int // of each quantity in readings
+	at       clock.Instant              // of the newest readings; zero: never read
+	newer    bool                       // they came in this step
+	fresh    bool                       // at is recent enough for gauges
+	readings []device.Reading           // sorted by quantity
+	offsets  [device.Quantities + 1]int // where each quantity begins in readings
 	size     float64                    // last known memory size, bytes; 0: unknown
 
 	processes []device.Process // as listed last
@@ -196,64 +196,57 @@ type deviceState struct {
 	xids      []device.XID     // by code; nil: not watched now
 	xidSource string           // of xids; need not be the source of the readings
 
-	seen       clock.Instant // last step that saw it, as hardware or as held
-	present    bool          // seen in this step's samples
-	wasPresent bool          // and in those of the step before
-	labels     unitLabels
-	slots      []*metric.Labels // labels of readings with details, by position
-	slotted    []device.Reading // what slots were made for
+	seen       clock.Instant // last step in which it was sampled or held
+	present    bool          // it is in the samples of this step
+	wasPresent bool          // and of the step before
+	labels     deviceLabelSets
 }
 
 // apply applies a sample of this step.
-func (u *deviceState) apply(sample device.Sample) {
-	u.device, u.source, u.hardware, u.present = sample.Device, sample.Source, true, true
-	u.processes, u.listedAt = sample.Processes, sample.ProcessesAt
-	u.xids, u.xidSource = sample.XIDs, sample.XIDSource
-	u.newer = !sample.At.IsZero() && sample.At != u.at
-	if !u.newer {
+func (d *deviceState) apply(sample device.Sample) {
+	d.device, d.source, d.hardware, d.present = sample.Device, sample.Source, true, true
+	d.processes, d.listedAt = sample.Processes, sample.ProcessesAt
+	d.xids, d.xidSource = sample.XIDs, sample.XIDSource
+	d.newer = !sample.At.IsZero() && sample.At != d.at
+	if !d.newer {
 		return
 	}
-	u.at, u.readings = sample.At, sample.Readings
-	u.index()
-	if size, ok := u.reading(device.MemorySize); ok {
-		u.size = size
+	d.at, d.readings = sample.At, sample.Readings
+	at := 0
+	for q := range d.offsets {
+		for at < len(d.readings) && int(d.readings[at].Quantity) < q {
+			at++
+		}
+		d.offsets[q] = at
+	}
+	if size, ok := d.reading(device.MemorySize); ok {
+		d.size = size
 	}
 }
 
 // publishAs applies the name under which the driver publishes the device, and
 // what the slice has of it; nil if no slice has it now. Then what the last one
 // had is kept.
-func (u *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice) {
-	u.isPublished, u.inSlice = true, published != nil
+func (d *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice) {
+	d.isPublished, d.inSlice = true, published != nil
 	if published != nil {
-		u.published = *published
-	} else if u.published.ID != id {
-		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+		d.published = *published
+	} else if d.published.ID != id {
+		d.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
 	}
-	if !u.hardware {
-		u.device.ParentUUID = u.published.ParentUUID
-	}
-}
-
-// index notes where each quantity begins; readings are sorted by quantity.
-func (u *deviceState) index() {
-	at := 0
-	for q := range u.offsets {
-		for at < len(u.readings) && int(u.readings[at].Quantity) < q {
-			at++
-		}
-		u.offsets[q] = at
+	if !d.hardware {
+		d.device.ParentUUID = d.published.ParentUUID
 	}
 }
 
 // of returns the last readings of a quantity.
-func (u *deviceState) of(q device.Quantity) []device.Reading {
-	return u.readings[u.offsets[q]:u.offsets[q+1]]
+func (d *deviceState) of(q device.Quantity) []device.Reading {
+	return d.readings[d.offsets[q]:d.offsets[q+1]]
 }
 
 // reading returns the last value of a quantity without details.
-func (u *deviceState) reading(q device.Quantity) (float64, bool) {
-	readings := u.of(q)
+func (d *deviceState) reading(q device.Quantity) (float64, bool) {
+	readings := d.of(q)
 	if len(readings) == 0 {
 		return 0, false
 	}
@@ -261,116 +254,100 @@ func (u *deviceState) reading(q device.Quantity) (float64, bool) {
 }
 
 // gauge returns the value of a quantity if it is recent enough.
-func (u *deviceState) gauge(q device.Quantity) (float64, bool) {
-	if !u.fresh {
+func (d *deviceState) gauge(q device.Quantity) (float64, bool) {
+	if !d.fresh {
 		return 0, false
 	}
-	return u.reading(q)
+	return d.reading(q)
 }
 
-// measured is when a reading was measured: when the sample was taken, if its
-// source does not say.
-func (u *deviceState) measured(r *device.Reading) device.Window {
+// measured returns when a reading was measured: when the sample was taken, if the
+// source does not report it.
+func (d *deviceState) measured(r *device.Reading) device.Window {
 	if r.Measured.IsZero() {
-		return device.Window{From: u.at.Elapsed, To: u.at.Elapsed}
+		return device.Window{From: d.at.Elapsed, To: d.at.Elapsed}
 	}
 	return r.Measured
 }
 
-func (u *deviceState) model() string {
-	if u.device.Model != "" {
-		return u.device.Model
-	}
-	return u.published.Model
+func (d *deviceState) model() string { return cmp.Or(d.device.Model, d.published.Model) }
+
+func (d *deviceState) profile() string { return cmp.Or(d.device.Profile, d.published.Profile) }
+
+// isPartition reports whether the device is a partition, even if its hardware is
+// not known.
+func (d *deviceState) isPartition() bool {
+	return d.device.IsPartition() || !d.hardware && d.published.IsPartition()
 }
 
-func (u *deviceState) profile() string {
-	if u.device.Profile != "" {
-		return u.device.Profile
-	}
-	return u.published.Profile
-}
-
-// isPartition reports whether the unit is a part of another, though its
-// hardware may be unknown.
-func (u *deviceState) isPartition() bool {
-	return u.device.IsPartition() || !u.hardware && u.published.IsPartition()
-}
-
-// unitLabels are made when the unit is first shown, and again where what
-// they say has changed.
-type unitLabels struct {
+// deviceLabelSets are created when the device is first output, and again when what
+// they are about has changed.
+type deviceLabelSets struct {
 	plain, info, published, place *metric.Labels
 
-	parent      string // that all of them name
+	parent      string // that all of them have
 	infoOf      deviceIdentity
 	publishedAs dra.DeviceID
 	placedAt    instances
+	readings    []readingLabels // by position
 }
 
-// deviceIdentity is what dra_device_info says.
+// readingLabels are the labels of a reading; nil if it has no details.
+type readingLabels struct {
+	*metric.Labels
+	of device.Reading
+}
+
+// deviceIdentity is the labels of dra_device_info.
 type deviceIdentity struct {
 	vendor, model, address, profile, version, source string
 }
 
-// instances is what dra_device_partition_info says.
+// instances is the labels of dra_device_partition_info.
 type instances struct{ gpu, compute int }
 
-// label makes the unit's labels, or keeps them.
-func (u *deviceState) label(f *families, node string) {
-	if u.labels.plain == nil || u.labels.parent != u.device.ParentUUID {
-		u.labels, u.slots, u.slotted = unitLabels{parent: u.device.ParentUUID}, nil, nil
-		u.labels.plain = metric.NewLabels(f.deviceBusy.Labels, node, u.uuid, u.device.ParentUUID)
+// label creates the labels of the device that are outdated.
+func (d *deviceState) label(f *families, node string) {
+	l, parent := &d.labels, d.device.ParentUUID
+	labels := func(family *metric.Family, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, d.uuid, parent}, values...)...)
 	}
-	id := deviceIdentity{u.device.Vendor, u.model(), u.device.PCIBusID, u.profile(), u.device.DriverVersion, u.source}
-	if u.labels.info == nil || id != u.labels.infoOf {
-		u.labels.infoOf = id
-		u.labels.info = metric.NewLabels(f.deviceInfo.Labels, node, u.uuid, u.device.ParentUUID,
-			id.vendor, id.model, id.address, id.profile, id.version, id.source)
+	if l.plain == nil || l.parent != parent {
+		*l = deviceLabelSets{parent: parent, plain: labels(f.deviceBusy)}
 	}
-	if as := u.published.ID; u.isPublished && (u.labels.published == nil || as != u.labels.publishedAs) {
-		u.labels.publishedAs = as
-		u.labels.published = metric.NewLabels(f.publishedInfo.Labels, node, u.uuid, u.device.ParentUUID, as.Driver, as.Pool, as.Name)
+	id := deviceIdentity{d.device.Vendor, d.model(), d.device.PCIBusID, d.profile(), d.device.DriverVersion, d.source}
+	if l.info == nil || id != l.infoOf {
+		l.infoOf, l.info = id, labels(f.deviceInfo, id.vendor, id.model, id.address, id.profile, id.version, id.source)
 	}
-	u.labelPlace(f, node)
-	u.labelReadings(f, node)
-}
-
-func (u *deviceState) labelPlace(f *families, node string) {
-	at := instances{u.device.GPUInstance, u.device.ComputeInstance}
-	switch {
-	case !placed(u.device):
-		u.labels.place = nil
-	case u.labels.place == nil || at != u.labels.placedAt:
-		u.labels.placedAt = at
-		u.labels.place = metric.NewLabels(f.partitionInfo.Labels, node, u.uuid, u.device.ParentUUID, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
+	if as := d.published.ID; d.isPublished && (l.published == nil || as != l.publishedAs) {
+		l.publishedAs, l.published = as, labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
 	}
-}
-
-// labelReadings keeps one set of labels beside each reading with details.
-// Readings come in a fixed order, so it has work to do only when a reading
-// appears or disappears.
-func (u *deviceState) labelReadings(f *families, node string) {
-	for i, reading := range u.readings {
-		if i < len(u.slots) && sameReading(u.slotted[i], reading) {
+	switch at := (instances{d.device.GPUInstance, d.device.ComputeInstance}); {
+	case !placed(d.device):
+		l.place = nil
+	case l.place == nil || at != l.placedAt:
+		l.placedAt, l.place = at, labels(f.partitionInfo, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
+	}
+	// Readings have a fixed order, so labels change only when a reading appears or
+	// disappears.
+	for i, reading := range d.readings {
+		if i < len(l.readings) && sameReading(l.readings[i].of, reading) {
 			continue
 		}
-		u.slots, u.slotted = u.slots[:min(i, len(u.slots))], u.slotted[:min(i, len(u.slotted))]
-		var labels *metric.Labels
+		created := readingLabels{of: reading}
 		if details := len(f.specs[reading.Quantity].Details); details > 0 {
-			values := append([]string{node, u.uuid, u.device.ParentUUID}, reading.Details[:details]...)
-			labels = metric.NewLabels(f.quantity[reading.Quantity].Labels, values...)
+			created.Labels = labels(f.quantity[reading.Quantity], reading.Details[:details]...)
 		}
-		u.slots, u.slotted = append(u.slots, labels), append(u.slotted, reading)
+		l.readings = append(l.readings[:min(i, len(l.readings))], created)
 	}
 }
 
-// sameReading compares what labels are made of.
+// sameReading reports whether two readings have the same labels.
 func sameReading(a, b device.Reading) bool {
 	return a.Quantity == b.Quantity && a.Details == b.Details
 }
 
-// sameHardware compares what rules and labels are made of.
+// sameHardware compares what matching rules and labels depend on.
 func sameHardware(a, b device.Device) bool {
 	return a.UUID == b.UUID && a.ParentUUID == b.ParentUUID && a.PCIBusID == b.PCIBusID &&
 		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
@@ -380,7 +357,7 @@ func sameHardware(a, b device.Device) bool {
 		slices.Equal(a.Nodes, b.Nodes)
 }
 
-// unidentified is hardware of which nothing is known.
+// unidentified returns hardware of which nothing is known.
 func unidentified() device.Device {
 	return device.Device{
 		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
@@ -388,10 +365,10 @@ func unidentified() device.Device {
 	}
 }
 
-// hardwareUUID is the one identity of a piece of hardware: the vendor's
-// UUID, or its address on this node, and its place there if it is a part: the
-// ids of its instances, of which two may begin at the same memory slice, or
-// its profile and that slice.
+// hardwareUUID returns the identity of a piece of hardware: the vendor's UUID, or
+// its address on this node. A partition without a UUID has its place there as
+// well: the ids of its instances, of which two may begin at the same memory slice,
+// or its profile and that slice.
 func hardwareUUID(node string, d device.Device) string {
 	address := node + "/pci-" + d.PCIBusID
 	switch {
@@ -406,7 +383,7 @@ func hardwareUUID(node string, d device.Device) string {
 	}
 }
 
-// unknownUUID is the identity of a held device whose hardware nobody knows.
+// unknownUUID returns the identity of a held device whose hardware is not known.
 func unknownUUID(node string, id dra.DeviceID) string {
 	return node + "/" + id.String()
 }
@@ -422,7 +399,7 @@ func placed(d device.Device) bool {
 	return d.IsPartition() && d.GPUInstance != device.Unknown && d.ComputeInstance != device.Unknown
 }
 
-// gpuInstance tells the GPU instance of a partition apart from all others.
+// gpuInstance identifies the GPU instance of a partition.
 func gpuInstance(d device.Device) string {
 	return d.ParentUUID + "|" + strconv.Itoa(d.GPUInstance)
 }

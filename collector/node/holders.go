@@ -67,7 +67,7 @@ const (
 	uncountedReasons
 )
 
-// String is the reason as dra_exporter_uncounted_devices names it.
+// String returns the reason label of dra_exporter_uncounted_devices.
 func (r uncountedReason) String() string {
 	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group"}[r]
 }

@@ -85,7 +85,7 @@ func (j *join) resolve(uuid resolve) {
 	for i := range j.uncertain {
 		j.uncertain[i].uuid = uuid(j.uncertain[i].device)
 	}
-	sortClaims(j.views)
+	slices.SortFunc(j.views, func(a, b claimView) int { return compareClaims(a.ref, b.ref) })
 }
 
 // joinClaims joins by the facts that decide at the moment: those of the API
@@ -104,7 +104,7 @@ func (j *join) joinClaims(facts Facts) []claimView {
 		return joinListing(nil, nil, nil, facts.Listing)
 	default:
 		missing, gone := j.absent.observe(podsOf(j.views), facts.Listing, facts.ListedAt)
-		replaced(gone, j.recreated, j.views, facts.Cluster.Pods, facts.Listing)
+		addRecreated(gone, j.recreated, j.views, facts.Cluster.Pods, facts.Listing)
 		return joinListing(j.views, missing, gone, facts.Listing)
 	}
 }
@@ -190,28 +190,27 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (clai
 	return views
 }
 
-// absenceSpan is how far apart two Lists must be that both miss a pod until
-// the pod is taken for gone, where a List may not be complete.
+// absenceSpan is how far apart two Lists must be that both miss a pod for the pod
+// to count as gone, if Lists may not be complete.
 const absenceSpan = 5 * time.Second
 
-// complete reports whether a List names all pods of the node that hold
-// devices. A kubelet that has just restarted lists nothing for about a second,
-// then perhaps the pods of its manifest folder alone, and after that all pods
-// of the API server at once. So one assignment to a pod of the API server
-// proves that the List is complete. The kubelet names the pods of manifests
-// <name>-<node>; they cannot have claims.
+// complete reports whether a List has all pods of the node that hold devices. A
+// kubelet that has just restarted lists nothing for about a second, then perhaps
+// the static pods alone, and after that all pods of the API server at once. So one
+// assignment to a pod of the API server proves that the List is complete. The
+// kubelet names static pods <name>-<node>; they cannot have claims.
 func complete(listing dra.PodResources, node string) bool {
 	ofAPI := func(pod dra.PodRef) bool { return !strings.HasSuffix(pod.Name, "-"+node) }
 	return slices.ContainsFunc(listing.Assignments, func(a dra.Assignment) bool { return ofAPI(a.Pod) }) ||
 		slices.ContainsFunc(listing.Plugins, func(a dra.PluginAssignment) bool { return ofAPI(a.Pod) })
 }
 
-// absences remembers since which List each pod has been missing.
+// absences is since which List each pod has been missing.
 type absences map[dra.PodRef]clock.Instant
 
 // observe applies one more List that may not be complete, and returns which of
-// the pods are missing from it, and which of those are gone. It may be given
-// the same List again.
+// the pods are missing from it, and which of those are gone. The List may be the
+// same as before.
 func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) (missing, gone map[dra.PodRef]bool) {
 	listed := make(map[dra.PodRef]bool, len(listing.Pods))
 	for _, pod := range listing.Pods {
@@ -235,7 +234,7 @@ func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt 
 	return missing, gone
 }
 
-// podsOf are the pods of all the views.
+// podsOf returns the pods of all views.
 func podsOf(views []claimView) []dra.PodRef {
 	var pods []dra.PodRef
 	for _, view := range views {
@@ -244,22 +243,22 @@ func podsOf(views []claimView) []dra.PodRef {
 	return pods
 }
 
-// joinListing says who holds what by the kubelet's List alone, or by it and
-// what was known before: known claims stay until their pods are gone, and a
-// claim that is newly listed holds with unknown class. Devices that are new
-// have no uuids yet.
+// joinListing returns the claims that are held by the kubelet's List alone, or by
+// it and the views before: a known claim stays until its pods are gone, and a claim
+// that is newly listed has an unknown class. Devices that are new have no uuids
+// yet.
 func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing dra.PodResources) []claimView {
 	listed := listedClaims(listing)
 	views := make([]claimView, 0, len(known)+len(listed))
 	for _, view := range known {
-		fresh, isListed := listed[view.ref]
+		now, isListed := listed[view.ref]
 		delete(listed, view.ref)
 		view = view.without(gone)
 		switch {
-		case isListed && !view.covers(fresh):
-			views = append(views, fresh)
+		case isListed && !view.covers(now):
+			views = append(views, now)
 		case isListed:
-			views = append(views, view.with(fresh))
+			views = append(views, view.with(now))
 		case len(view.pods) > 0:
 			view.missing = !slices.ContainsFunc(view.pods, func(pod dra.PodRef) bool { return !missing[pod] })
 			views = append(views, view)
@@ -271,11 +270,11 @@ func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing d
 	return views
 }
 
-// replaced adds to the pods that are gone those that the List shows to be
-// others under their names: they have a claim that the pod of before did not
-// name, and a pod's claims never change. The other pod keeps what the List
-// says that it has. It is noted as made again until the watch reports its UID.
-func replaced(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
+// addRecreated adds to the pods that are gone those that were recreated by the
+// List: they have a claim that the pod before did not reference, and a pod's claims
+// never change. The new pod has what the List has of it. It counts as recreated
+// until the watch has its UID.
+func addRecreated(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
 	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
 	name := func(pod dra.PodRef, claim dra.ClaimRef) {
 		if named[pod] == nil {
@@ -288,7 +287,7 @@ func replaced(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra
 			name(pod, known[i].ref)
 		}
 	}
-	unnamed := make(map[dra.PodRef]bool) // its claims had not all been made yet
+	unnamed := make(map[dra.PodRef]bool) // some of its claims had not been created yet
 	for i := range pods {
 		for _, claim := range pods[i].Claims {
 			name(pods[i].Ref, dra.ClaimRef{Namespace: pods[i].Ref.Namespace, Name: claim.Claim})
@@ -302,8 +301,8 @@ func replaced(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra
 	}
 }
 
-// listedClaims turns a List into claims. A claim that is named without
-// devices is not prepared yet and holds nothing that is known.
+// listedClaims returns the claims of a List. A claim that is listed without devices
+// is not prepared yet, and holds nothing that is known.
 func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
 	views := make(map[dra.ClaimRef]claimView)
 	for _, a := range listing.Assignments {
