@@ -12,12 +12,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// families is every family of the node role. They are made once and
-// documented in docs/metrics.md, which is generated from them.
+// families are the families of the node role. docs/metrics.md is generated from
+// them.
 type families struct {
 	metric.Table
 	specs    [device.Quantities]device.Spec
-	quantity [device.Quantities]*metric.Family // what the hardware does
+	quantity [device.Quantities]*metric.Family // what the hardware reports
 
 	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
@@ -106,7 +106,7 @@ func (f *families) addDevices() {
 		deviceLabels("kind"))
 }
 
-// addProcesses lists the families of what single processes do, summed up.
+// addProcesses adds the families of use by processes.
 func (f *families) addProcesses() {
 	pod := []string{"node", "namespace", "pod", "uuid"}
 	f.unattributed[usedTime] = f.gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
@@ -130,8 +130,8 @@ func (f *families) addHealth() {
 		[]string{"node", "deviceclass", "constraint"})
 }
 
-// addQuantities lists the families that say what the hardware does, one for
-// each quantity.
+// addQuantities adds the families of what the hardware reports, one for each
+// quantity.
 func (f *families) addQuantities() {
 	table := []struct {
 		quantity         device.Quantity
@@ -228,7 +228,7 @@ func (f *families) addNamespaces() {
 	f.namespaceEnergy = f.counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels())
 }
 
-// addCost lists the families of what devices cost.
+// addCost adds the families of what devices cost.
 func (f *families) addCost() {
 	f.devicePrice = f.gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
 		[]string{"node", "uuid", "deviceclass", "currency"})
@@ -246,8 +246,8 @@ func (f *families) addExporter() {
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
 }
 
-// CheckPodLabels reports whether each label of pods can be told by a metric
-// label of its own.
+// CheckPodLabels returns an error unless each label of pods has a metric label of
+// its own.
 func CheckPodLabels(keys []string) error {
 	by := make(map[string]string, len(keys))
 	for _, key := range keys {
@@ -265,9 +265,9 @@ func CheckPodLabels(keys []string) error {
 	return nil
 }
 
-// podLabelName is the metric label for a label of pods, as kube-state-metrics
-// names it (--metric-labels-allowlist), so that rows can be joined by it:
-// everything but letters, digits and underscores becomes an underscore, and
+// podLabelName returns the metric label for a label of pods, with the name that
+// kube-state-metrics gives it (--metric-labels-allowlist), so that queries can join
+// by it: everything but letters, digits and underscores becomes an underscore, and
 // camel case becomes snake case.
 func podLabelName(key string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9_]`).ReplaceAllString(key, "_")
@@ -280,8 +280,8 @@ type podLabels string
 
 func podLabelsOf(pod dra.Pod) podLabels { return podLabels(strings.Join(pod.Labels, "\x00")) }
 
-// values are as many as were asked for. Those of a pod that the kubelet alone
-// knows are empty.
+// values returns count values. Those of a pod that only the kubelet reports are
+// empty.
 func (l podLabels) values(count int) []string {
 	values := make([]string, count)
 	copy(values, strings.Split(string(l), "\x00"))

@@ -194,8 +194,8 @@ func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
 	return list
 }
 
-// addListed adds what the kubelet lists, with the device nodes of each
-// device's own CDI entry.
+// addListed adds the devices of the kubelet's List, with the device nodes of their
+// own CDI entries.
 func addListed(facts Facts, add func(dra.DeviceID) *subject) {
 	nodes := make(map[string][]string, len(facts.CDI))
 	for _, d := range facts.CDI {
@@ -214,17 +214,17 @@ func addListed(facts Facts, add func(dra.DeviceID) *subject) {
 	}
 }
 
-// Match says which hardware stands for a device that a driver named, and by
-// which of the rules of docs/architecture.md that was found.
+// Match is the hardware of a device that a driver named, and the rule of
+// docs/architecture.md by which it was found.
 type Match struct {
 	Device   dra.DeviceID
 	Hardware device.Device
 	Rule     string
 }
 
-// Matches matches as a State does that remembers nothing, for those who want
-// to know why. Devices without hardware are not in the result, which is in the
-// order of the rules.
+// Matches matches as a new State does, and returns the rule of each match.
+// Devices without hardware are not in the result, which is in the order of the
+// rules.
 func Matches(facts Facts) []Match {
 	hardware := make([]device.Device, len(facts.Samples))
 	for i, sample := range facts.Samples {
@@ -251,7 +251,7 @@ func Matches(facts Facts) []Match {
 	return matches
 }
 
-// ruleConflict is what a match is called that several published devices have.
+// ruleConflict is the rule of a match that several published devices have.
 const ruleConflict = "the same identity as another device"
 
 // matching pairs subjects with hardware, rule by rule.
@@ -261,7 +261,7 @@ type matching struct {
 	index    hardwareIndex
 	found    map[dra.DeviceID]int // index into hardware
 	taken    []bool               // hardware that has a partner
-	twice    map[dra.DeviceID]int // further subjects that name hardware with a partner, see conflicts
+	twice    map[dra.DeviceID]int // further subjects that identify hardware with a partner, see conflicts
 }
 
 func newMatching(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
@@ -283,10 +283,10 @@ func newMatching(subjects []subject, hardware []device.Device, known map[dra.Dev
 	return m
 }
 
-// match finds the hardware of each subject. A rule applies only where it leads
-// to exactly one partner on both sides; where several subjects name one
-// device, its vendor's own driver goes first. What is known already stays as
-// it is. Subjects without a match are not in the result.
+// match finds the hardware of each subject. A rule applies only if it leads to
+// exactly one partner on both sides; if it leads from several subjects to one
+// device, that of the device's own vendor's driver is used. known are matches that
+// stay. Subjects without a match are not in the result.
 func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
 	m := newMatching(subjects, hardware, known)
 	for _, r := range rules() {
@@ -299,7 +299,7 @@ func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]
 	return m
 }
 
-// open reports whether a subject has no partner yet. What is known may be of
+// open reports whether a subject has no partner yet. Known matches may be of
 // devices that are not among the subjects.
 func (m *matching) open() bool {
 	return slices.ContainsFunc(m.subjects, func(s subject) bool { return !m.matched(s) })
@@ -310,6 +310,7 @@ func (m *matching) matched(s subject) bool {
 	return matched
 }
 
+// apply applies a rule.
 func (m *matching) apply(r rule) {
 	keys := make(map[string][]int, len(m.subjects))
 	for i, s := range m.subjects {
@@ -323,18 +324,17 @@ func (m *matching) apply(r rule) {
 	if len(keys) == 0 {
 		return
 	}
-	for i, candidates := range r.partners(keys, m.hardware, m.index, m.taken) {
-		if s, ok := only(m.subjects, candidates, m.hardware[i], m.index); ok && !m.matched(s) && !m.taken[i] {
+	for i, candidates := range m.partners(r, keys) {
+		if s, ok := m.only(candidates, m.hardware[i]); ok && !m.matched(s) && !m.taken[i] {
 			m.found[s.id], m.taken[i] = i, true
 		}
 	}
 }
 
-// conflicts is for claimed subjects that are still without a partner because
-// others, of their driver or of another one, name the same hardware by its
-// identity. Where none of these is its partner, the first of them becomes it.
-// Where a claimed one is, both are: two claims hold that hardware, whatever
-// their drivers believe, and neither is alone on it.
+// conflicts is for claimed subjects that still have no partner because others, of
+// the same driver or of another one, identify the same hardware. If none of these
+// is its partner, the first of them becomes it. If a claimed one is, both are: two
+// claims hold that hardware, and neither of them is exclusive.
 func (m *matching) conflicts() {
 	var open []subject
 	for _, s := range m.subjects {
@@ -347,9 +347,9 @@ func (m *matching) conflicts() {
 	}
 	slices.SortFunc(open, func(a, b subject) int { return compareDevices(a.id, b.id) })
 	for _, s := range open {
-		i, named := m.named(s)
+		i, identified := m.identified(s)
 		switch {
-		case !named:
+		case !identified:
 		case !m.taken[i]:
 			m.found[s.id], m.taken[i] = i, true
 		case m.claimedPartner(i):
@@ -358,8 +358,8 @@ func (m *matching) conflicts() {
 	}
 }
 
-// named is the one device whose identity the subject names.
-func (m *matching) named(s subject) (int, bool) {
+// identified returns the one device whose identity the subject has.
+func (m *matching) identified(s subject) (int, bool) {
 	for _, r := range rules() {
 		key := r.subject(s)
 		if !r.identity || key == "" {
@@ -383,8 +383,8 @@ func (m *matching) named(s subject) (int, bool) {
 	return 0, false
 }
 
-// claimedPartner reports whether a claim here names the partner of a device.
-// A partner that is remembered is held, or it would have been forgotten.
+// claimedPartner reports whether the partner of a device is claimed. A partner that
+// was known before is held, or it would have been removed.
 func (m *matching) claimedPartner(device int) bool {
 	for id, i := range m.found {
 		if i != device {
@@ -396,43 +396,43 @@ func (m *matching) claimedPartner(device int) bool {
 	return false
 }
 
-// partners returns, for each device that the rule counts, the subjects whose
-// key leads to it and to no other device.
-func (r rule) partners(keys map[string][]int, hardware []device.Device, index hardwareIndex, taken []bool) [][]int {
-	owner := make(map[string]int, len(hardware))
+// partners returns, for each device that the rule counts, the subjects whose key
+// leads to it and to no other device.
+func (m *matching) partners(r rule, keys map[string][]int) [][]int {
+	byKey := make(map[string]int, len(m.hardware))
 	const several = -1
-	for i, d := range hardware {
-		if taken[i] && !r.exclusion {
+	for i, d := range m.hardware {
+		if m.taken[i] && !r.exclusion {
 			continue
 		}
-		for _, key := range r.hardware(d, index) {
-			if earlier, twice := owner[key]; twice && earlier != i {
-				owner[key] = several
+		for _, key := range r.hardware(d, m.index) {
+			if earlier, twice := byKey[key]; twice && earlier != i {
+				byKey[key] = several
 				continue
 			}
-			owner[key] = i
+			byKey[key] = i
 		}
 	}
-	partners := make([][]int, len(hardware))
+	partners := make([][]int, len(m.hardware))
 	for key, candidates := range keys {
-		if i, ok := owner[key]; ok && i != several {
+		if i, ok := byKey[key]; ok && i != several {
 			partners[i] = append(partners[i], candidates...)
 		}
 	}
 	return partners
 }
 
-// only picks the one subject that may be the hardware d: the single one, or
-// the single one of d's vendor's own driver. A subject of that driver whose
-// UUID is another than d's is never d, and no subject is that is somewhere
-// else.
-func only(subjects []subject, candidates []int, d device.Device, index hardwareIndex) (subject, bool) {
+// only returns the one subject that may be the hardware d: the single one of the
+// driver of d's vendor, or the single one if that driver has none. A subject of
+// that driver with another UUID than d's is never d, and no subject is that is at
+// another place.
+func (m *matching) only(candidates []int, d device.Device) (subject, bool) {
 	own := vendors.DriverOf(d.Vendor)
 	var any, preferred []subject
 	for _, i := range candidates {
-		s := subjects[i]
+		s := m.subjects[i]
 		switch {
-		case elsewhere(s, d, index):
+		case elsewhere(s, d, m.index):
 		case s.id.Driver != own:
 			any = append(any, s)
 		case !contradicts(s.published.UUID, d.UUID):

@@ -11,22 +11,21 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// A subject is a device that a driver named, in a slice, an allocation or
-// the kubelet's list, with all the evidence of which hardware it is.
+// subject is a device that a driver named, in a slice, an allocation or the
+// kubelet's List, with all the evidence of which hardware it is.
 type subject struct {
 	id          dra.DeviceID
-	published   dra.PublishedDevice // zero but for ID where no slice has it
+	published   dra.PublishedDevice // only the ID is set if no slice has it
 	isPublished bool
 	status      dra.DeviceStatus // what the driver wrote into a claim's status
 	nodes       []string         // device nodes of its own CDI entry
-	claimed     bool             // a claim here names it, or the kubelet lists it
-	before      string           // the hardware that it was when its slice was there, as hardwareUUID; empty: not known
+	claimed     bool             // a claim of this node has it, or the kubelet lists it
+	before      string           // the hardware that it was when a slice had it, as hardwareUUID; empty: not known
 }
 
-// A rule leads from a subject to hardware: both have the same key. An empty
-// key means that the rule does not apply. A rule of exclusion says that two
-// are partners because nothing else can be meant, so it counts those that have
-// a partner already, too.
+// rule leads from a subject to hardware: both have the same key. An empty key means
+// that the rule does not apply. A rule of exclusion makes two partners because
+// there is no other, so it also counts those that have a partner already.
 type rule struct {
 	name      string
 	subject   func(subject) string
@@ -38,7 +37,8 @@ type rule struct {
 // hardwareIndex finds parents by UUID.
 type hardwareIndex map[string]device.Device
 
-// rules are asked in this order; see docs/architecture.md.
+// rules returns the rules in the order in which they are applied; see
+// docs/architecture.md.
 func rules() []rule {
 	return []rule{
 		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
@@ -54,14 +54,13 @@ func rules() []rule {
 	}
 }
 
-// contradicts reports whether two UUIDs are of different devices. One that
-// spells where a partition is says nothing of the partition's own.
+// contradicts reports whether two UUIDs are of different devices. One that spells
+// the place of a partition cannot be compared with the partition's own.
 func contradicts(published, hardware string) bool {
 	return published != "" && hardware != "" && published != hardware && spellsPlace(published) == spellsPlace(hardware)
 }
 
-// deviceUUID is how the device's UUID is spelled: that of a partition in two
-// ways.
+// deviceUUID returns the spellings of the device's UUID: a partition has two.
 func deviceUUID(d device.Device, _ hardwareIndex) []string {
 	keys := key(d.UUID)
 	if spelled := placeUUID(d); spelled != "" && spelled != d.UUID {
@@ -84,8 +83,8 @@ func subjectAddress(s subject) string {
 	return s.published.PCIAddress
 }
 
-// subjectStatusAddress is what the driver wrote into the claim: of a
-// partition, that is its parent's address.
+// subjectStatusAddress returns the address in the claim's status: that of a
+// partition is its parent's.
 func subjectStatusAddress(s subject) string {
 	if s.published.IsPartition() {
 		return ""
@@ -93,11 +92,11 @@ func subjectStatusAddress(s subject) string {
 	return s.status.PCIAddress
 }
 
-// subjectNode is the one device node of a whole device, or the place to which
-// the capability nodes of a partition give access. Beside /dev/nvidia<N> the
-// nodes under /dev/dri are of the same GPU, and are not asked.
+// subjectNode returns the one device node of a whole device, or the place to which
+// the capability nodes of a partition give access. Nodes under /dev/dri beside
+// /dev/nvidia<N> are of the same GPU, and do not count.
 func subjectNode(s subject) string {
-	if at, told := placeOf(s.nodes); told {
+	if at, known := placeOf(s.nodes); known {
 		return at.String()
 	}
 	if s.published.IsPartition() {
@@ -131,9 +130,9 @@ func deviceNodes(d device.Device, index hardwareIndex) []string {
 	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
 }
 
-// subjectBefore and deviceBefore lead to the hardware that a device was when
-// its driver published it: slices vanish while a driver is down, and a claim
-// that was allocated before may come to the node then.
+// subjectBefore and deviceBefore lead to the hardware that a device was when its
+// driver published it: slices vanish while a driver is down, and a pod of a claim
+// that was allocated before may be bound to the node then.
 func subjectBefore(s subject) string {
 	if s.isPublished || !s.claimed {
 		return ""
@@ -143,10 +142,10 @@ func subjectBefore(s subject) string {
 
 func deviceBefore(d device.Device, _ hardwareIndex) []string { return key(hardwareUUID("", d)) }
 
-// subjectName applies the naming rules of drivers, for devices that no slice
-// describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition
-// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com calls
-// a GPU gpu-<card>-<render minor>.
+// subjectName applies the naming rules of drivers to devices that no slice has:
+// gpu.nvidia.com names a GPU gpu-<minor>, and a partition
+// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com names a GPU
+// gpu-<card>-<render minor>.
 func subjectName(s subject) string {
 	if s.isPublished {
 		return ""
@@ -199,9 +198,8 @@ func key(s string) []string {
 	return []string{s}
 }
 
-// elsewhere reports whether it is known that a subject is not the hardware d,
-// because it has another parent or is another place on it. What UUIDs say of
-// the place is believed.
+// elsewhere reports whether a subject is certainly not the hardware d, because it
+// has another parent or another place on it. An equal UUID proves the place.
 func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
 	p := s.published
 	if p.ParentUUID != "" && d.ParentUUID != "" && p.ParentUUID != d.ParentUUID {
@@ -213,17 +211,17 @@ func elsewhere(s subject, d device.Device, index hardwareIndex) bool {
 	if p.Placement != dra.PlacementUnknown && d.Placement != device.Unknown && p.Placement != d.Placement {
 		return true
 	}
-	at, told := placeOf(s.nodes)
-	if !told || !placed(d) {
+	at, known := placeOf(s.nodes)
+	if !known || !placed(d) {
 		return false
 	}
-	parent, known := index[d.ParentUUID]
+	parent, hasParent := index[d.ParentUUID]
 	return at.gpu != d.GPUInstance || at.compute != d.ComputeInstance ||
-		known && parent.Minor != device.Unknown && parent.Minor != at.minor
+		hasParent && parent.Minor != device.Unknown && parent.Minor != at.minor
 }
 
-// subjectPlacement is where on its GPU the driver says that a partition
-// without a UUID begins.
+// subjectPlacement returns where on its GPU a partition without a UUID begins, as
+// its driver publishes it.
 func subjectPlacement(s subject) string {
 	p := s.published
 	if p.UUID != "" || p.ParentUUID == "" || p.Placement == dra.PlacementUnknown {
@@ -243,8 +241,8 @@ func placementKey(parent, profile string, placement int) string {
 	return profileKey(parent, profile) + "|" + strconv.Itoa(placement)
 }
 
-// subjectProfile and deviceProfile lead to a partition that is the only one
-// of its profile on its GPU.
+// subjectProfile and deviceProfile lead to a partition that is the only one of its
+// profile on its GPU.
 func subjectProfile(s subject) string {
 	if s.published.ParentUUID == "" || s.published.Profile == "" {
 		return ""
@@ -261,12 +259,12 @@ func deviceProfile(d device.Device, _ hardwareIndex) []string {
 
 func profileKey(parent, profile string) string { return parent + "|" + plainProfile(profile) }
 
-// subjectInstance is the place to which the nodes of a partition give access,
-// on the GPU that its driver says it is cut from: whichever minor number that
-// has need not be known.
+// subjectInstance returns the place to which the nodes of a partition give access,
+// on the parent that its driver publishes: the minor number of the parent need not
+// be known.
 func subjectInstance(s subject) string {
-	at, told := placeOf(s.nodes)
-	if !told || s.published.ParentUUID == "" {
+	at, known := placeOf(s.nodes)
+	if !known || s.published.ParentUUID == "" {
 		return ""
 	}
 	return instanceKey(s.published.ParentUUID, at.gpu, at.compute)
@@ -283,8 +281,8 @@ func instanceKey(parent string, gpu, compute int) string {
 	return fmt.Sprintf("%s|%d|%d", parent, gpu, compute)
 }
 
-// A place is where a MIG partition is: the minor number of its GPU, and the
-// ids of its GPU instance and compute instance there.
+// place is where a MIG partition is: the minor number of its GPU, and the ids of
+// its GPU instance and compute instance there.
 type place struct {
 	minor, gpu, compute int
 }
@@ -293,13 +291,13 @@ func (p place) String() string {
 	return fmt.Sprintf("minor %d gpu instance %d compute instance %d", p.minor, p.gpu, p.compute)
 }
 
-// capabilityNodes is how the paths begin of the device nodes that give access
-// to MIG partitions.
+// capabilityNodes is the path of the device nodes that give access to MIG
+// partitions.
 const capabilityNodes = "/dev/nvidia-caps/"
 
-// placeOf finds the partition to which device nodes give access: those of its
-// GPU instance and of its compute instance, beside which its GPU's own may
-// stand. It is not told where they are of several.
+// placeOf returns the partition to which device nodes give access: the nodes of its
+// GPU instance and of its compute instance, and perhaps the GPU's own. It returns
+// false if they are of several partitions.
 func placeOf(nodes []string) (place, bool) {
 	at, instances, computes := place{}, 0, 0
 	for _, path := range nodes {
@@ -350,9 +348,9 @@ func otherGPU(nodes []string, minor int) bool {
 	return false
 }
 
-// placeUUID is NVIDIA's older spelling of a partition's UUID, which says where
-// it is: MIG-<UUID of the GPU>/<GPU instance>/<compute instance>. It is empty
-// where that is not known.
+// placeUUID returns NVIDIA's older spelling of a partition's UUID, which is its
+// place: MIG-<UUID of the GPU>/<GPU instance>/<compute instance>; empty if the place
+// is not known.
 func placeUUID(d device.Device) string {
 	if !placed(d) {
 		return ""

@@ -123,7 +123,8 @@ func comparePluginConsumers(a, b pluginConsumer) int {
 	return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
 }
 
-// withoutPods leaves those pods that no list of the API server's has as running.
+// withoutPods returns the pods without those that a list of the API server has as
+// not finished.
 func withoutPods(pods map[dra.PodRef]bool, lists ...[]dra.Pod) map[dra.PodRef]bool {
 	left := maps.Clone(pods)
 	for _, list := range lists {
