@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -114,12 +113,6 @@ func dcgmSignal(system string) signalID {
 		return signalDCGMOther
 	}
 }
-
-// thermal and powerBrake classify the reasons of throttled time. A power limit
-// that software enforces is normal operation, and neither.
-func thermal(reason string) bool { return strings.Contains(reason, "thermal") }
-
-func powerBrake(reason string) bool { return strings.Contains(reason, "power_brake") }
 
 // xidClass is the action that an Xid requires, by the column "immediate action" of
 // NVIDIA's Xid catalogue

@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -183,3 +184,9 @@ func (w *watches) observeThrottling(g *deviceGrowth, limit time.Duration) {
 	w.thermal.add(hot, g.device.at, limit)
 	w.brake.add(braked, g.device.at, limit)
 }
+
+// thermal and powerBrake classify the reasons of throttled time. A power limit
+// that software enforces is normal operation, and neither.
+func thermal(reason string) bool { return strings.Contains(reason, "thermal") }
+
+func powerBrake(reason string) bool { return strings.Contains(reason, "power_brake") }
