@@ -153,7 +153,7 @@ func TestPricesOfThePast(t *testing.T) {
 		{func() { s.release("a/c") }, "GPU-0/=4, GPU-0/gold=9 past, GPU-0/gpu.nvidia.com=4 past"},
 		{func() { s.allocate("a/b", "gpu-0").Requests[0].DeviceClass = "gold" }, "GPU-0/gold=9, GPU-0/gpu.nvidia.com=4 past"},
 		{func() { s.run(300) }, "GPU-0/gold=9"},
-		{func() { s.release("a/b"); s.run(1); s.quiet["GPU-0"] = true; s.run(299) }, "GPU-0/=4, GPU-0/gold=9 past"},
+		{func() { s.release("a/b"); s.run(1); s.unreadable["GPU-0"] = true; s.run(299) }, "GPU-0/=4, GPU-0/gold=9 past"},
 		{func() { s.run(2) }, "GPU-0/=4"},
 	}
 	for i, step := range steps {
@@ -165,7 +165,7 @@ func TestPricesOfThePast(t *testing.T) {
 	}
 }
 
-func TestWithoutAPriceNothingCosts(t *testing.T) {
+func TestNoCostWithoutAPrice(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
 	s.run(10)
@@ -201,11 +201,11 @@ func TestCostBeginsWithThePrice(t *testing.T) {
 	t.Error("nothing costs")
 }
 
-// TestCostIsThePriceOfWhatWasHeld lets claims of three namespaces and two
+// TestCostIsThePriceOfHeldTime lets claims of three namespaces and two
 // classes come and go for a day, and holds what they are charged against an
 // account of its own: of each step, the price times the part of the device
 // that those have who held it at both ends.
-func TestCostIsThePriceOfWhatWasHeld(t *testing.T) {
+func TestCostIsThePriceOfHeldTime(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		s := newScene(t, gpu(0))
@@ -297,9 +297,9 @@ func TestCostOfAnHour(t *testing.T) {
 	}
 }
 
-// TestCostOfWhatIsOverbooked: a driver that publishes less capacity than is
+// TestCostOfAnOverallocatedDevice: a driver that publishes less capacity than is
 // consumed does not make the device dearer.
-func TestCostOfWhatIsOverbooked(t *testing.T) {
+func TestCostOfAnOverallocatedDevice(t *testing.T) {
 	s := busyGPU(t)
 	s.priced(price.Rule{PerHour: 3600})
 	for claim, memory := range map[string]float64{"a/one": 60e9, "b/two": 20e9} {

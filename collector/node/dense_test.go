@@ -51,7 +51,7 @@ func newDense() *dense {
 		d.claim(c)
 	}
 	d.plugin()
-	d.fallIll()
+	d.setUnhealthy()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
 		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now, Queue: source.Queue{Watched: name == "pods"}})
 	}
@@ -96,9 +96,9 @@ func (d *dense) plugin() {
 	}
 }
 
-// fallIll lets somebody listen for Xids everywhere, and makes one GPU sick in
+// setUnhealthy lets somebody listen for Xids everywhere, and makes one GPU sick in
 // every voice's word.
-func (d *dense) fallIll() {
+func (d *dense) setUnhealthy() {
 	for i := range d.facts.Samples {
 		d.facts.Samples[i].XIDs, d.facts.Samples[i].XIDSource = []device.XID{}, "simulated"
 	}
@@ -223,7 +223,7 @@ func ofProcesses(name string) bool {
 	return strings.HasPrefix(name, "dra_pod_") || strings.HasPrefix(name, "dra_device_unattributed_")
 }
 
-func TestDenseNodeShowsEveryFamily(t *testing.T) {
+func TestDenseNodeHasEveryFamily(t *testing.T) {
 	d, state := newDense(), NewState(denseConfig())
 	var snapshot Snapshot
 	for range 3 {

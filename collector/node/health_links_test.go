@@ -18,7 +18,7 @@ func adapter(t testing.TB) *scene {
 }
 
 func (s *scene) port(state string) {
-	s.choose("GPU-0", device.NetworkLinks, state, portStates(), "mlx5_0/1")
+	s.setState("GPU-0", device.NetworkLinks, state, portStates(), "mlx5_0/1")
 }
 
 // The driver of a RoCE device takes its interface down when it prepares a
@@ -84,12 +84,12 @@ func TestPortThatStaysDown(t *testing.T) {
 // the time, is not missed.
 func TestLinksThatComeBack(t *testing.T) {
 	links := func(active float64) func(*scene) {
-		return func(s *scene) { s.tell("GPU-0", device.NVLinks, active, "active") }
+		return func(s *scene) { s.setDetail("GPU-0", device.NVLinks, active, "active") }
 	}
 	port := func(state string) func(*scene) {
-		return func(s *scene) { s.choose("GPU-0", device.NetworkLinks, state, portStates(), "1") }
+		return func(s *scene) { s.setState("GPU-0", device.NetworkLinks, state, portStates(), "1") }
 	}
-	quiet := func(is bool) func(*scene) { return func(s *scene) { s.quiet["GPU-0"] = is } }
+	quiet := func(is bool) func(*scene) { return func(s *scene) { s.unreadable["GPU-0"] = is } }
 	type act struct {
 		do      func(*scene)
 		seconds int
@@ -101,19 +101,19 @@ func TestLinksThatComeBack(t *testing.T) {
 		"a port that flaps":                                  {{port("down"), 60}, {port("active"), 1}, {port("down"), 60}, {port("active"), 1}},
 		"a port before and after a gap":                      {{port("down"), 50}, {quiet(true), 30}, {quiet(false), 60}, {port("active"), 1}},
 		"a port that never was active": {{func(s *scene) {
-			s.choose("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2")
+			s.setState("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2")
 		}, 90}},
 		"a port that is not told of any more": {{port("down"), 30}, {func(s *scene) {
-			s.conceal("GPU-0", device.NetworkLinks)
-			s.choose("GPU-0", device.NetworkLinks, "active", portStates(), "renamed")
+			s.unset("GPU-0", device.NetworkLinks)
+			s.setState("GPU-0", device.NetworkLinks, "active", portStates(), "renamed")
 		}, 90}},
 		"a source that counts otherwise": {{func(s *scene) {
 			s.facts.Samples[0].Source = "dcgm"
-			s.tell("GPU-0", device.NVLinks, 12, "active")
+			s.setDetail("GPU-0", device.NVLinks, 12, "active")
 		}, 30}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := wellGPU(t)
+			s := healthyGPU(t)
 			for _, a := range story {
 				a.do(s)
 				for range a.seconds {

@@ -17,7 +17,7 @@ func TestHealthIsUnknown(t *testing.T) {
 	s.set("GPU-0", device.Power, 300)
 	s.run(3)
 	s.expect("nothing testifies", "absent", "", "")
-	s.hear("GPU-0")
+	s.setXIDs("GPU-0")
 	s.run(1)
 	s.expect("somebody listens", "1", "", "")
 	s.facts.Samples[0].XIDs = nil
@@ -26,10 +26,10 @@ func TestHealthIsUnknown(t *testing.T) {
 	s.set("GPU-0", device.Lost, 0)
 	s.run(1)
 	s.expect("it is not lost", "1", "", "")
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.run(11)
 	s.expect("stale", "absent", "", "")
-	s.hear("GPU-0", 79, 1)
+	s.setXIDs("GPU-0", 79, 1)
 	s.run(1)
 	s.expect("an Xid while the reader hangs", "0", "xid_79", "critical")
 	s.run(60)
@@ -38,25 +38,25 @@ func TestHealthIsUnknown(t *testing.T) {
 
 // TestHealthOfALostGPU is the life of a GPU that falls off the bus.
 func TestHealthOfALostGPU(t *testing.T) {
-	s := wellGPU(t)
+	s := healthyGPU(t)
 	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint",
 		`dra_device_xid_errors_total{node="node-a",parent_uuid="",uuid="GPU-0",xid="79"`, "dra_device_xid_last")
 	pages.show("well, and held by a claim")
-	s.hear("GPU-0", 79, 1)
+	s.setXIDs("GPU-0", 79, 1)
 	s.run(1)
 	pages.show("Xid 79")
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.run(30)
 	pages.show("it cannot be read: sick as long as nobody knows better")
-	s.quiet["GPU-0"] = false
+	s.unreadable["GPU-0"] = false
 	s.set("GPU-0", device.Lost, 1)
 	s.run(1)
 	pages.show("read as lost: the same constraint is violated for one more reason, which is no onset")
 	s.set("GPU-0", device.Lost, 0)
-	s.choose("GPU-0", device.RecoveryAction, "node_reboot", recoveryActions())
+	s.setState("GPU-0", device.RecoveryAction, "node_reboot", recoveryActions())
 	s.run(10)
 	pages.show("it asks for a reboot: the hold does not begin")
-	s.choose("GPU-0", device.RecoveryAction, "none", recoveryActions())
+	s.setState("GPU-0", device.RecoveryAction, "none", recoveryActions())
 	s.run(4)
 	pages.show("recovered, but not yet for the hold")
 	s.run(1)
@@ -69,11 +69,11 @@ func TestHealthOfALostGPU(t *testing.T) {
 
 // While the hardware asks for recovery, what caused it is not over.
 func TestHealthWaitsForRecovery(t *testing.T) {
-	s := wellGPU(t)
-	s.hear("GPU-0", 95, 1)
-	s.choose("GPU-0", device.RecoveryAction, "gpu_reset", recoveryActions())
+	s := healthyGPU(t)
+	s.setXIDs("GPU-0", 95, 1)
+	s.setState("GPU-0", device.RecoveryAction, "gpu_reset", recoveryActions())
 	s.run(20)
-	s.choose("GPU-0", device.RecoveryAction, "none", recoveryActions())
+	s.setState("GPU-0", device.RecoveryAction, "none", recoveryActions())
 	s.run(1)
 	if _, there := s.value("dra_device_health_signal_info", "signal", "xid_95"); !there {
 		t.Error("the Xid is over before the GPU was reset")
@@ -87,19 +87,19 @@ func TestHealthWaitsForRecovery(t *testing.T) {
 // error it goes on, with the row pending.
 func TestHealthWaitsForAPendingRemap(t *testing.T) {
 	for _, told := range []bool{false, true} {
-		s := wellGPU(t)
+		s := healthyGPU(t)
 		if !told {
-			s.conceal("GPU-0", device.RecoveryAction)
+			s.unset("GPU-0", device.RecoveryAction)
 		}
-		s.hear("GPU-0", 63, 1, 94, 1)
-		s.tell("GPU-0", device.ECCErrors, 8, "uncorrected")
+		s.setXIDs("GPU-0", 63, 1, 94, 1)
+		s.setDetail("GPU-0", device.ECCErrors, 8, "uncorrected")
 		s.set("GPU-0", device.RowRemapPending, 1)
 		s.run(5)
-		if got := s.word("GPU-0", byHardware); got != "sick" {
+		if got := s.report("GPU-0", byHardware); got != "unhealthy" {
 			t.Errorf("within the hold it is %s", got)
 		}
 		s.run(20)
-		if got, want := s.word("GPU-0", byHardware), map[bool]string{false: "sick", true: "well"}[told]; got != want {
+		if got, want := s.report("GPU-0", byHardware), map[bool]string{false: "unhealthy", true: "healthy"}[told]; got != want {
 			t.Errorf("while the row waits it is %s, want %s", got, want)
 		}
 		if _, there := s.value("dra_device_health_signal_info", "signal", "row_remap_pending", "severity", "warning"); !there {
@@ -113,11 +113,11 @@ func TestHealthWaitsForAPendingRemap(t *testing.T) {
 
 // A sign that comes back within the hold is the same signal, and no onset.
 func TestHealthFlaps(t *testing.T) {
-	s := wellGPU(t)
+	s := healthyGPU(t)
 	for range 6 {
-		s.choose("GPU-0", device.FabricState, "failure", fabricStates())
+		s.setState("GPU-0", device.FabricState, "failure", fabricStates())
 		s.run(1)
-		s.choose("GPU-0", device.FabricState, "success", fabricStates())
+		s.setState("GPU-0", device.FabricState, "success", fabricStates())
 		s.run(3)
 		s.expect("flapping", "0", "fabric_failure", "critical")
 	}
@@ -128,9 +128,9 @@ func TestHealthFlaps(t *testing.T) {
 
 // Zero values of the configuration judge without hysteresis.
 func TestHealthWithoutConfiguration(t *testing.T) {
-	s := wellGPU(t)
+	s := healthyGPU(t)
 	s.state.health.hold, s.state.health.throttleRatio = 0, 0
-	s.hear("GPU-0", 79, 1)
+	s.setXIDs("GPU-0", 79, 1)
 	s.run(1)
 	s.expect("at the onset", "0", "xid_79", "critical")
 	s.run(1)
@@ -138,8 +138,8 @@ func TestHealthWithoutConfiguration(t *testing.T) {
 }
 
 func TestHealthEvents(t *testing.T) {
-	s := wellGPU(t)
-	s.hear("GPU-0", 79, 1, 94, 1)
+	s := healthyGPU(t)
+	s.setXIDs("GPU-0", 79, 1, 94, 1)
 	s.run(1)
 	got := fmt.Sprint(s.events)
 	want := "[{WARN a device has a new health signal [uuid=GPU-0 signal=xid_79 severity=critical claims=ml/train]} " +
@@ -165,12 +165,12 @@ func partitionedGPU(t testing.TB) *scene {
 	first.UUID, first.ParentUUID, first.Profile, first.Placement = "MIG-a", "GPU-0", "3g.40gb", 0
 	second.UUID, second.ParentUUID, second.Profile, second.Placement = "MIG-b", "GPU-0", "3g.40gb", 4
 	s := newScene(t, whole, first, second)
-	s.makeWell("GPU-0")
+	s.setHealthy("GPU-0")
 	for i, partition := range []device.Device{first, second} {
 		published := s.facts.Cluster.Published[0]
 		published.ID, published.UUID, published.ParentUUID = sceneID(partition.UUID), partition.UUID, "GPU-0"
 		s.facts.Cluster.Published = append(s.facts.Cluster.Published, published)
-		s.hear(partition.UUID)
+		s.setXIDs(partition.UUID)
 		s.allocate(fmt.Sprintf("ml/claim-%d", i), partition.UUID).Requests[0].DeviceClass = "class-of-" + partition.UUID
 	}
 	s.run(3)
@@ -181,7 +181,7 @@ func TestHealthOfPartitions(t *testing.T) {
 	s := partitionedGPU(t)
 	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint")
 	pages.show("well: the partitions have their parent's word")
-	s.hear("MIG-a", 95, 1)
+	s.setXIDs("MIG-a", 95, 1)
 	s.run(1)
 	pages.show("an Xid of one partition: the other one and the whole go on")
 	s.run(5)
@@ -196,9 +196,9 @@ func TestHealthOfPartitions(t *testing.T) {
 
 // A device that vanishes keeps its signals, and a partition that was taken
 // away says nothing of itself.
-func TestHealthOfWhatIsGone(t *testing.T) {
+func TestHealthOfAbsentDevices(t *testing.T) {
 	s := partitionedGPU(t)
-	s.hear("GPU-0", 79, 1)
+	s.setXIDs("GPU-0", 79, 1)
 	s.run(1)
 	s.facts.Samples = nil
 	s.run(20)

@@ -11,7 +11,7 @@ import (
 // ailing is the health of a history's devices: Xids of all sorts, from a
 // source that begins anew now and then, memory errors, and rows that cannot
 // be remapped.
-type ailing struct {
+type healthHistory struct {
 	*scene
 	random *rand.Rand
 
@@ -20,18 +20,18 @@ type ailing struct {
 	bad   map[constraint]float64        // how often something could have violated it
 }
 
-func newAiling(s *scene, random *rand.Rand) *ailing {
-	a := &ailing{scene: s, random: random, truth: map[string]map[string]float64{}, told: map[string]map[int]uint64{}, bad: map[constraint]float64{}}
+func newHealthHistory(s *scene, random *rand.Rand) *healthHistory {
+	a := &healthHistory{scene: s, random: random, truth: map[string]map[string]float64{}, told: map[string]map[int]uint64{}, bad: map[constraint]float64{}}
 	for i := range s.facts.Samples {
 		uuid := s.facts.Samples[i].Device.UUID
 		a.truth[uuid], a.told[uuid] = map[string]float64{}, map[int]uint64{}
 		s.facts.Samples[i].XIDs = []device.XID{}
-		s.tell(uuid, device.ECCErrors, 3, "uncorrected")
+		s.setDetail(uuid, device.ECCErrors, 3, "uncorrected")
 	}
 	return a
 }
 
-func (a *ailing) change(uuid string) {
+func (a *healthHistory) change(uuid string) {
 	switch a.random.IntN(6) {
 	case 0, 1:
 		codes := []int{13, 79, 48, 95, 1000, 1001}
@@ -59,7 +59,7 @@ func (a *ailing) change(uuid string) {
 	}
 }
 
-func (a *ailing) publishXIDs(uuid string) {
+func (a *healthHistory) publishXIDs(uuid string) {
 	for i := range a.facts.Samples {
 		if a.facts.Samples[i].Device.UUID == uuid {
 			a.facts.Samples[i].XIDs = xidsIn(a.told[uuid], a.now.Wall.Add(time.Second))
@@ -68,7 +68,7 @@ func (a *ailing) publishXIDs(uuid string) {
 }
 
 // check holds the page against the truth.
-func (a *ailing) check() {
+func (a *healthHistory) check() {
 	a.t.Helper()
 	word, critical := map[string]float64{}, map[string]bool{}
 	for _, row := range a.last.Rows {
@@ -99,7 +99,7 @@ func (a *ailing) check() {
 	}
 }
 
-func (a *ailing) checkViolations(of string, count float64) {
+func (a *healthHistory) checkViolations(of string, count float64) {
 	a.t.Helper()
 	for c := range constraints {
 		if c.String() == of && count > a.bad[c] {

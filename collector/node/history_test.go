@@ -34,8 +34,8 @@ type history struct {
 	staleFor  int
 	slices    []dra.PublishedDevice // what takes turns with the published ones: none, then all
 	silentFor map[string]int
-	ailing    *ailing
-	working   *working
+	health    *healthHistory
+	processes *processHistory
 }
 
 const joulesPerSecond = 100
@@ -50,8 +50,8 @@ func newHistory(t testing.TB, seed uint64) *history {
 		total:  map[string]float64{}, drawn: map[holdKey]float64{}, holding: map[holdKey]bool{}, admin: map[string]bool{},
 		offset: map[string]float64{}, before: map[string]float64{}, silentFor: map[string]int{},
 	}
-	h.ailing = newAiling(h.scene, h.random)
-	h.working = newWorking(h.scene, rand.New(rand.NewPCG(seed, 1)))
+	h.health = newHealthHistory(h.scene, h.random)
+	h.processes = newProcessHistory(h.scene, rand.New(rand.NewPCG(seed, 1)))
 	h.began = h.now.Elapsed
 	h.immutable = true
 	h.facts.Cluster.Enabled = seed%3 > 0
@@ -95,20 +95,20 @@ func (h *history) tick() {
 		}
 	}
 	h.change()
-	h.working.change(uuidsAtWork())
+	h.processes.change(processUUIDs())
 	for uuid, joules := range h.total {
 		h.set(uuid, device.Energy, joules-h.offset[uuid])
 	}
 	h.facts.ListedAt = h.now.Add(pause)
-	h.facts.Listing = h.working.list(h.list())
-	h.working.offer(func() { h.step(pause) })
+	h.facts.Listing = h.processes.list(h.list())
+	h.processes.apply(func() { h.step(pause) })
 	h.check()
 }
 
 func (h *history) change() {
 	for uuid, left := range h.silentFor {
 		h.silentFor[uuid] = left - 1
-		h.quiet[uuid] = left > 0
+		h.unreadable[uuid] = left > 0
 	}
 	h.staleFor--
 	h.facts.Cluster.Fresh = h.staleFor < 0
@@ -133,7 +133,7 @@ func (h *history) change() {
 		h.drop(name)
 		h.take(name, uuid)
 	case choice > 15:
-		h.ailing.change(uuid)
+		h.health.change(uuid)
 	}
 }
 
@@ -165,14 +165,14 @@ func (h *history) take(claim, uuid string) {
 	}
 	ref := c.Ref
 	h.holding[holdKey{ref, uuid}] = true
-	if twin := h.working.share(c, devices[0]); twin != "" {
+	if twin := h.processes.share(c, devices[0]); twin != "" {
 		h.holding[holdKey{dra.ClaimRef{Namespace: ref.Namespace, Name: ref.Name + "-twin"}, uuid}] = true
 	}
 }
 
 func (h *history) drop(claim string) {
 	h.release(claim)
-	h.working.leave(claim)
+	h.processes.remove(claim)
 	delete(h.admin, claim)
 	for key := range h.holding {
 		if key.claim.String() == claim || key.claim.String() == claim+"-twin" {
@@ -214,8 +214,8 @@ func (h *history) check() {
 	}
 	h.checkMonotonic(counters)
 	h.checkSums()
-	h.ailing.check()
-	h.working.check()
+	h.health.check()
+	h.processes.check()
 	h.before = counters
 }
 
@@ -309,7 +309,7 @@ func TestHistories(t *testing.T) {
 			for _, totals := range h.state.ledger.totals {
 				credited += totals.energy.total
 			}
-			for rule, times := range h.working.seen {
+			for rule, times := range h.processes.seen {
 				seen[rule] += times
 			}
 			for _, v := range h.state.health.violations.byClass {
@@ -320,5 +320,5 @@ func TestHistories(t *testing.T) {
 	if credited < 1e5 || math.IsNaN(credited) || violated < 100 {
 		t.Errorf("only %v J were credited to anybody, and %v memory errors: the histories prove nothing", credited, violated)
 	}
-	mustHaveSeen(t, seen)
+	checkCoverage(t, seen)
 }

@@ -17,10 +17,10 @@ func invariantPage(snapshot Snapshot) invariant.Page {
 	return invariant.FromRows(snapshot.Rows, time.Time{}.Add(snapshot.At.Elapsed))
 }
 
-// holdInvariants fails the test where the last page contradicts itself or the
+// checkInvariants fails the test where the last page contradicts itself or the
 // one before that the watch has seen. A state that was made anew is another
 // process.
-func (s *scene) holdInvariants(watch *invariant.Watch) {
+func (s *scene) checkInvariants(watch *invariant.Watch) {
 	s.t.Helper()
 	if s.began {
 		*watch = invariant.Watch{}
@@ -41,7 +41,7 @@ func TestHistoriesKeepInvariants(t *testing.T) {
 			h, watch := newHistory(t, 1000+seed), invariant.Watch{}
 			for range 250 {
 				h.tick()
-				if h.holdInvariants(&watch); t.Failed() {
+				if h.checkInvariants(&watch); t.Failed() {
 					return
 				}
 			}
@@ -80,11 +80,11 @@ func TestCounterparts(t *testing.T) {
 }
 
 // Rows that count something twice are found on the reducer's own pages.
-func TestInvariantsFindWhatIsBroken(t *testing.T) {
+func TestInvariantsFindBrokenPages(t *testing.T) {
 	s := sharedGPU(t)
 	s.set("GPU-0", device.Power, 300)
-	s.works["GPU-0"] = nil
-	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.processLists["GPU-0"] = nil
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
 	s.step(time.Second)
 	before := invariantPage(s.last)
 	s.step(time.Second)

@@ -145,7 +145,7 @@ func TestMatchPartitions(t *testing.T) {
 
 // Those that have a partner are counted when the only one is sought, and keep
 // their partner.
-func TestExclusionCountsThoseThatAreMatched(t *testing.T) {
+func TestExclusionCountsMatchedDevices(t *testing.T) {
 	const three = "3g.40gb"
 	offered, first, second := onDemand(0, three, 4), instance(0, three, 1, 0), instance(0, three, 2, 0)
 	unnamed := migOf("GPU-0", "MIG-a", "", device.Unknown) // nobody tells its profile

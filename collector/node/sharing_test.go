@@ -112,7 +112,7 @@ func TestPastFacts(t *testing.T) {
 	s.allocate("ml/stays", "gpu-0")
 	s.allocate("ml/goes", "gpu-1")
 	s.share("ml/stays", "guest")
-	s.plug("notebook", "GPU-1")
+	s.addPlugin("notebook", "GPU-1")
 	s.run(1)
 	for _, row := range s.last.Rows {
 		if row.Past {

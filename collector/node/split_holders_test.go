@@ -29,9 +29,9 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 			s.facts.Cluster.Pods[1].Containers[1].Uses = []dra.Use{{Claim: "two"}, {Claim: "one", Request: "far"}}
 		}, apart},
 		{"a container uses both", func(s *scene) { grant(&s.facts.Cluster.Pods[1], "none", "one", "two") }, blurred},
-		{"a process of a container that uses neither is nobody's", func(s *scene) { s.own(1, ofPod("both/none")) },
+		{"a process of a container that uses neither is nobody's", func(s *scene) { s.setOwner(1, ofPod("both/none")) },
 			map[string]float64{"one process time": 0, "two process time": 0.2, "other process time": 0.1, "nobody time": 0.3, "pod both time": 0.2, "pod other time": 0.1}},
-		{"a process whose container is not told", func(s *scene) { s.own(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, blurred},
+		{"a process whose container is not told", func(s *scene) { s.setOwner(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, blurred},
 		{"a container that is not created, so far as is known", func(s *scene) { s.facts.Cluster.Pods[1].Containers[0].ID = "" }, blurred},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -48,16 +48,16 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 func TestSplitOfOneClaimOfSeveralPods(t *testing.T) {
 	s := sharedGPU(t)
 	s.share("ml/first", "third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
-	s.work("GPU-0", 3, ofPod("second"), 0.3, 1)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 3, ofPod("second"), 0.3, 1)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
 		"first process time": 0.3, "second process time": 0.3, "nobody time": 0, "pod first time": 0.1, "pod second time": 0.3, "pod third time": 0.2,
 		"first process memory": 15, "second process memory": 1, "nobody memory": 0, "pod first memory": 10, "pod second memory": 1, "pod third memory": 5,
 	})
 	s.release("ml/second")
-	s.own(3, dra.Owner{Gone: true})
+	s.setOwner(3, dra.Owner{Gone: true})
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
 		"first exclusive time": 0.8, "nobody time": 0, "pod first time": 0.1, "pod third time": 0.2,
@@ -67,10 +67,10 @@ func TestSplitOfOneClaimOfSeveralPods(t *testing.T) {
 
 func TestSplitWithDevicePlugins(t *testing.T) {
 	s := sharedGPU(t)
-	s.plug("notebook", "GPU-0")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("notebook"), 0.2, 5)
-	s.work("GPU-0", 3, host(), 0.3, 1)
+	s.addPlugin("notebook", "GPU-0")
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("notebook"), 0.2, 5)
+	s.addProcess("GPU-0", 3, host(), 0.3, 1)
 	s.step(time.Second)
 	// Nobody knows the pod's UID yet: its process may be the one of pod 2.
 	s.expectSplit("GPU-0", map[string]float64{
@@ -87,16 +87,16 @@ func TestSplitWithDevicePlugins(t *testing.T) {
 
 // A claim that nobody has read yet may hold the device or may not: what its
 // pod does is neither others' nor nobody's.
-func TestSplitBesideAClaimInDoubt(t *testing.T) {
+func TestSplitWithAnUncertainClaim(t *testing.T) {
 	s := sharedGPU(t)
 	s.step(time.Second)
 	third := s.allocate("ml/third", "gpu-0")
 	s.facts.Cluster.Unread = []dra.ClaimRef{third.Ref}
 	s.facts.Cluster.Claims = s.facts.Cluster.Claims[:2]
 	s.listClaims("third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
-	s.work("GPU-0", 3, host(), 0.3, 1)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 3, host(), 0.3, 1)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
 		"first process time": 0.1, "second process time": 0, "nobody time": 0.3, "pod first time": 0.1, "pod second time": 0,
@@ -110,8 +110,8 @@ func TestSplitWhileTheWatchIsStale(t *testing.T) {
 	s.step(time.Second)
 	s.facts.Cluster.Fresh = false
 	s.listClaims("first", "second", "third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
 		"first process time": 0.1, "second process time": 0, "third shared time": 0.8, "nobody time": 0, "pod first time": 0.1, "pod second time": 0,
@@ -120,25 +120,25 @@ func TestSplitWhileTheWatchIsStale(t *testing.T) {
 }
 
 // Who uses a device is found anew whatever has changed alone.
-func TestUsersAreFoundAnew(t *testing.T) {
+func TestUsersAreUpdated(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
 	s.set("GPU-0", device.Utilization, 0.8)
 	s.set("GPU-0", device.MemoryUsed, 40)
 	s.allocate("ml/first", "gpu-0")
 	s.allocate("ml/second", "gpu-0")
 	s.immutable = true
-	s.works["GPU-1"] = []device.Process{}
+	s.processLists["GPU-1"] = []device.Process{}
 	s.step(time.Second)
 	s.step(time.Second)
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("notebook"), 0.2, 5)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("notebook"), 0.2, 5)
 	s.step(time.Second)
 	want := map[string]float64{
 		"first process time": 0.1, "second process time": 0, "nobody time": 0.2, "pod first time": 0.1, "pod second time": 0,
 		"first process memory": 10, "second process memory": 0, "nobody memory": 5, "pod first memory": 10, "pod second memory": 0,
 	}
 	s.expectSplit("GPU-0", want) // a first list
-	s.plug("notebook", "GPU-0")
+	s.addPlugin("notebook", "GPU-0")
 	s.step(time.Second)
 	want["nobody time"], want["nobody memory"] = 0, 0
 	s.expectSplit("GPU-0", want) // a pod with a device plugin

@@ -24,13 +24,13 @@ func ofPod(name string) dra.Owner {
 }
 
 // work lets a process of the owner use the device from now on.
-func (s *scene) work(uuid string, pid int, owner dra.Owner, utilization, memory float64) {
-	s.works[uuid] = append(s.works[uuid], device.Process{PID: pid, Utilization: utilization, Memory: memory})
-	s.own(pid, owner)
+func (s *scene) addProcess(uuid string, pid int, owner dra.Owner, utilization, memory float64) {
+	s.processLists[uuid] = append(s.processLists[uuid], device.Process{PID: pid, Utilization: utilization, Memory: memory})
+	s.setOwner(pid, owner)
 }
 
 // own says whose a process is.
-func (s *scene) own(pid int, owner dra.Owner) {
+func (s *scene) setOwner(pid int, owner dra.Owner) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	if owners == nil {
 		owners = map[int]dra.Owner{}
@@ -40,7 +40,7 @@ func (s *scene) own(pid int, owner dra.Owner) {
 }
 
 // forget lets nobody know yet whose the process is.
-func (s *scene) forget(pid int) {
+func (s *scene) removeProcess(pid int) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	delete(owners, pid)
 	s.facts.Processes.Owners = owners
@@ -97,7 +97,7 @@ func sharedGPU(t testing.TB) *scene {
 	s.set("GPU-0", device.MemoryUsed, 40)
 	s.allocate("ml/first", "gpu-0")
 	s.allocate("ml/second", "gpu-0")
-	s.works["GPU-0"] = []device.Process{}
+	s.processLists["GPU-0"] = []device.Process{}
 	return s
 }
 
@@ -129,7 +129,7 @@ func (s *scene) share(claim, pod string) {
 }
 
 // plug lets a pod get a device through a device plugin.
-func (s *scene) plug(pod, uuid string) {
+func (s *scene) addPlugin(pod, uuid string) {
 	ref := dra.PodRef{Namespace: "legacy", Name: pod}
 	s.facts.Listing.Pods = append(s.facts.Listing.Pods, ref)
 	s.facts.Listing.Plugins = append(s.facts.Listing.Plugins, dra.PluginAssignment{Pod: ref, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{uuid + "::0"}})
@@ -164,8 +164,8 @@ func twoClaims(t testing.TB) *scene {
 			{Name: "none", ID: "none-of-both"},
 		},
 	})
-	s.work("GPU-0", 1, ofPod("both/left"), 0.3, 0)
-	s.work("GPU-0", 2, ofPod("both/right"), 0.2, 0)
-	s.work("GPU-0", 3, ofPod("other"), 0.1, 0)
+	s.addProcess("GPU-0", 1, ofPod("both/left"), 0.3, 0)
+	s.addProcess("GPU-0", 2, ofPod("both/right"), 0.2, 0)
+	s.addProcess("GPU-0", 3, ofPod("other"), 0.1, 0)
 	return s
 }

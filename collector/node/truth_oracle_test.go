@@ -103,9 +103,9 @@ func (w *truth) observe() {
 	w.check()
 }
 
-// unsettle notes that a claim takes or leaves a GPU. While the watch is stale
+// markChanged notes that a claim takes or leaves a GPU. While the watch is stale
 // that is not known for certain before some seconds have passed.
-func (w *truth) unsettle(gpu int) {
+func (w *truth) markChanged(gpu int) {
 	if w.stale <= 0 {
 		return
 	}

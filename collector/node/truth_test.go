@@ -262,7 +262,7 @@ func (w *truth) take(pod string, i int) {
 		w.saw("passthrough")
 	}
 	w.claims = append(w.claims, c)
-	w.unsettle(i)
+	w.markChanged(i)
 	w.saw("claim")
 	if w.gone > 0 {
 		w.saw("claim while slices are gone")
@@ -293,7 +293,7 @@ func (w *truth) newName() string {
 func (w *truth) end(c *truthClaim) {
 	w.claims = slices.DeleteFunc(w.claims, func(other *truthClaim) bool { return other == c || other.beside == c })
 	w.ended = append(w.ended, c.name)
-	w.unsettle(c.gpu)
+	w.markChanged(c.gpu)
 	w.saw("end")
 	if len(w.claims) == 0 && !w.anchor {
 		w.saw("last pod ends")
