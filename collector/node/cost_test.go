@@ -14,7 +14,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/price"
 )
 
-// configure begins the scene anew with another configuration.
+// configure begins the scene again with another configuration.
 func (s *scene) configure(change func(*Config)) {
 	config := s.state.config
 	change(&config)
@@ -58,7 +58,7 @@ func TestCostOfASharedDevice(t *testing.T) {
 	pages.show("and by another, of a dearer class, for ten seconds: half of each price")
 	s.release("ml/train")
 	s.run(11)
-	pages.show("the first has let go: the price of its class is remembered as long as its counters")
+	pages.show("the first is released: the price of its class is kept as long as its counters")
 	s.release("web/serve")
 	s.run(302)
 	pages.show("after the grace: the price while free, and totals that outlive claims")
@@ -120,8 +120,8 @@ func TestPricesOfDevices(t *testing.T) {
 			s.facts.Samples = nil
 			s.allocate("a/b", "gpu-0")
 		}, "node-a/gpu.nvidia.com/node-a/gpu-0/gpu.nvidia.com=4"},
-		"a partition, free: nobody can have its parent": {mig, []price.Rule{whole, slice}, func(*scene) {}, "MIG-a/=2"},
-		"a partition, held":                             {mig, []price.Rule{whole, slice}, func(s *scene) { s.allocate("a/b", "gpu-0-mig-3g40gb-9-0") }, "MIG-a/gpu.nvidia.com=2"},
+		"a partition, free: its parent cannot be held": {mig, []price.Rule{whole, slice}, func(*scene) {}, "MIG-a/=2"},
+		"a partition, held":                            {mig, []price.Rule{whole, slice}, func(s *scene) { s.allocate("a/b", "gpu-0-mig-3g40gb-9-0") }, "MIG-a/gpu.nvidia.com=2"},
 		"a partition of unknown profile": {mig, []price.Rule{whole}, func(s *scene) {
 			s.facts.Samples[1].Device.Profile, s.facts.Cluster.Published[1].Profile = "", ""
 		}, ""},

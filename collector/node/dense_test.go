@@ -96,8 +96,8 @@ func (d *dense) plugin() {
 	}
 }
 
-// setUnhealthy lets somebody listen for Xids everywhere, and makes one GPU sick in
-// every voice's word.
+// setUnhealthy watches the Xids of all devices, and makes one GPU unhealthy by
+// every reporter.
 func (d *dense) setUnhealthy() {
 	for i := range d.facts.Samples {
 		d.facts.Samples[i].XIDs, d.facts.Samples[i].XIDSource = []device.XID{}, "simulated"
@@ -123,7 +123,7 @@ func (d *dense) tick() {
 		readings := d.readings[d.turn][i]
 		for at := range readings {
 			switch q := readings[at].Quantity; {
-			case q == device.Throttled && i > 0: // the first, which is sick, is slowed down all the time
+			case q == device.Throttled && i > 0: // the first, which is unhealthy, is slowed down all the time
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()/10
 			case q == device.Throttled:
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()
@@ -165,7 +165,7 @@ func denseReadings(i int) []device.Reading {
 	return readings
 }
 
-// denseValue keeps the devices well: of a state set the first state is
+// denseValue keeps the devices healthy: of a state set the first state is
 // present.
 func denseValue(i int, q device.Quantity, detail [2]string) float64 {
 	switch {
@@ -192,8 +192,8 @@ func denseConfig() Config {
 }
 
 // mustBeComplete fails unless the page has every family of the node role,
-// each with its documented labels; only drops do not happen here, and nobody
-// shares a whole GPU (see crowd).
+// each with its documented labels; only drops do not happen here, and no whole
+// GPU is shared (see sharedNode).
 func mustBeComplete(t testing.TB, rows []metric.Row) {
 	t.Helper()
 	documented := map[string][]string{}
@@ -239,7 +239,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 // BenchmarkStepAfterChange is a step after something has changed at the API
-// server: everything is matched and joined anew.
+// server: everything is matched and joined again.
 func BenchmarkStepAfterChange(b *testing.B) {
 	benchmarkStep(b, func(d *dense) {
 		d.tick()

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// adapter is a scene of a network device that nobody holds, with one port
+// adapter is a scene of a network device that is not held, with one port
 // that is active.
 func adapter(t testing.TB) *scene {
 	s := newScene(t, gpu(0))
@@ -55,7 +55,7 @@ func TestPortThatStaysDown(t *testing.T) {
 	s.run(60)
 	s.expect("a second too early", "1", "", "")
 	s.run(1)
-	s.expect("nobody holds it", "1", "network_link_down", "warning")
+	s.expect("it is not held", "1", "network_link_down", "warning")
 	s.allocate("ml/train", "gpu-0")
 	s.run(1)
 	s.expect("a claim takes it", "1", "network_link_down", "warning")
@@ -80,7 +80,7 @@ func TestPortThatStaysDown(t *testing.T) {
 	s.expect("it is back", "1", "", "")
 }
 
-// What is down for a moment, or of which nobody knows whether it was down all
+// What is down briefly, or of which it is not known whether it was down all
 // the time, is not missed.
 func TestLinksThatComeBack(t *testing.T) {
 	links := func(active float64) func(*scene) {
@@ -103,7 +103,7 @@ func TestLinksThatComeBack(t *testing.T) {
 		"a port that never was active": {{func(s *scene) {
 			s.setState("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2")
 		}, 90}},
-		"a port that is not told of any more": {{port("down"), 30}, {func(s *scene) {
+		"a port that is not reported any more": {{port("down"), 30}, {func(s *scene) {
 			s.unset("GPU-0", device.NetworkLinks)
 			s.setState("GPU-0", device.NetworkLinks, "active", portStates(), "renamed")
 		}, 90}},

@@ -41,13 +41,13 @@ func TestDriverReport(t *testing.T) {
 			s.facts.Cluster.Published[0].Taints = test.taints
 			s.run(1)
 			if got := s.report("GPU-0", byDriver); got != test.want {
-				t.Errorf("the driver's word is %s, want %s", got, test.want)
+				t.Errorf("the driver reports %s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
-// Taints come, change and go with the slice, and what was said without one is
+// Taints come, change and go with the slice, and what was reported without one is
 // not held against the device.
 func TestTaints(t *testing.T) {
 	s := newScene(t, gpu(0))
@@ -63,7 +63,7 @@ func TestTaints(t *testing.T) {
 	published := s.facts.Cluster.Published
 	s.facts.Cluster.Published = nil
 	s.run(2)
-	pages.show("the slices vanished: nobody knows")
+	pages.show("the slices vanished: no report")
 	s.facts.Cluster.Published = published
 	s.facts.Cluster.Published[0].Taints = nil
 	s.run(1)
@@ -71,8 +71,8 @@ func TestTaints(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/health_taints.txt", pages.String())
 }
 
-// While slices are not fresh nobody knows what the driver says now; what it
-// said last is shown, and believed again with the watch.
+// While slices are not fresh the driver's present report is not known; the last
+// one is shown, and used again with the watch.
 func TestDriverReportWhileSlicesAreStale(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.facts.Cluster.Published[0].Taints = []dra.Taint{{Key: "gpu.nvidia.com/xid", Value: "79", Effect: "NoSchedule"}}
@@ -80,7 +80,7 @@ func TestDriverReportWhileSlicesAreStale(t *testing.T) {
 		s.facts.Cluster.SlicesFresh = want != "absent"
 		s.run(2)
 		if got := s.report("GPU-0", byDriver); got != want {
-			t.Errorf("the driver's word is %s, want %s", got, want)
+			t.Errorf("the driver reports %s, want %s", got, want)
 		}
 		if _, there := s.value("dra_device_taint_info", "key", "gpu.nvidia.com/xid"); !there {
 			t.Error("its taint is not shown")
@@ -88,7 +88,7 @@ func TestDriverReportWhileSlicesAreStale(t *testing.T) {
 	}
 }
 
-// A held device without known hardware has its driver's word all the same.
+// A held device without known hardware has its driver's report, too.
 func TestDriverReportOnUnknownHardware(t *testing.T) {
 	s := newScene(t)
 	s.facts.Cluster.Published = []dra.PublishedDevice{{ID: sceneID("gpu-vfio-0"), Node: sceneNode, Taints: []dra.Taint{{Key: "unhealthy", Effect: "NoExecute"}}}}
@@ -96,7 +96,7 @@ func TestDriverReportOnUnknownHardware(t *testing.T) {
 	s.run(2)
 	uuid := unknownUUID(sceneNode, sceneID("gpu-vfio-0"))
 	if driver, hardware := s.report(uuid, byDriver), s.report(uuid, byHardware); driver != "unhealthy" || hardware != "absent" {
-		t.Errorf("the driver's word is %s, the hardware's %s", driver, hardware)
+		t.Errorf("the driver reports %s, the hardware %s", driver, hardware)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestKubeletReport(t *testing.T) {
 		"not by another id than first":  {a, b, []dra.ResourceHealth{says("", "k/c=x", false)}, "absent absent"},
 		"contradictions: the worse":     {a, b, []dra.ResourceHealth{says("", "k/c=a", true), says("", "k/c=a", false), says("", "k/c=a", true)}, "unhealthy absent"},
 		"one id of both":                {common, common, []dra.ResourceHealth{says("", "k/c=common", false)}, "absent absent"},
-		"one id, told by the request":   {common, common, []dra.ResourceHealth{says("left", "k/c=common", false), says("right", "k/c=common", true)}, "unhealthy healthy"},
+		"one id, known by the request":  {common, common, []dra.ResourceHealth{says("left", "k/c=common", false), says("right", "k/c=common", true)}, "unhealthy healthy"},
 		"by name, without CDI devices":  {[]string{}, b, []dra.ResourceHealth{says("", "gpu.nvidia.com/node-a/gpu-0", false)}, "unhealthy absent"},
 		"by name, not listed":           {nil, nil, []dra.ResourceHealth{says("", "gpu.nvidia.com/node-a/gpu-1", false)}, "absent unhealthy"},
 		"not listed: any could be":      {nil, nil, []dra.ResourceHealth{says("", "k/c=a", false)}, "absent absent"},
@@ -150,13 +150,14 @@ func TestKubeletReport(t *testing.T) {
 			s := kubeletScene(t, test.first, test.second, test.health...)
 			s.run(2)
 			if got := s.report("GPU-0", byKubelet) + " " + s.report("GPU-1", byKubelet); got != test.want {
-				t.Errorf("the kubelet's words are %s, want %s", got, test.want)
+				t.Errorf("the kubelet reports %s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
-// The kubelet's word is as good as the pod watch, and ends with the hold.
+// The kubelet's report is used while the pod watch is fresh, and ends with the
+// hold.
 func TestKubeletReportEnds(t *testing.T) {
 	failed := dra.ResourceHealth{PodClaim: "gpu", Request: "left", ResourceID: "k/c=a"}
 	for name, end := range map[string]func(*scene){
@@ -170,7 +171,7 @@ func TestKubeletReportEnds(t *testing.T) {
 			s := kubeletScene(t, []string{"k/c=a"}, []string{"k/c=b"}, failed)
 			s.run(2)
 			if got := s.report("GPU-0", byKubelet); got != "unhealthy" {
-				t.Fatalf("the kubelet's word is %s at first", got)
+				t.Fatalf("the kubelet reports %s at first", got)
 			}
 			end(s)
 			s.run(1)
@@ -181,7 +182,7 @@ func TestKubeletReportEnds(t *testing.T) {
 	}
 }
 
-// Two claims that share a device: the worse word counts, whoever comes first.
+// Of two reports about a shared device the worse one counts, in any order.
 func TestKubeletReportOnASharedDevice(t *testing.T) {
 	s := newScene(t, gpu(0))
 	for i, healthy := range []bool{false, true} {

@@ -13,7 +13,7 @@ func results() []string         { return []string{"pass", "warn", "fail"} }
 func portStates() []string      { return []string{"active", "down"} }
 
 // healthyGPU is a scene of one GPU, held by a claim, of which everything that
-// testifies can be read and is well.
+// reports health can be read and is healthy.
 func healthyGPU(t testing.TB) *scene {
 	s := newScene(t, gpu(0))
 	s.setHealthy("GPU-0")
@@ -139,7 +139,7 @@ func TestHealthSignals(t *testing.T) {
 	}
 }
 
-// expect holds the hardware's word on GPU-0 and the only signal of it against
+// expect compares the hardware's report on GPU-0 and its only signal with
 // what is expected; no signal where it is empty.
 func (s *scene) expect(when, healthy, signal, severity string) {
 	s.t.Helper()

@@ -10,19 +10,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric/metrictest"
 )
 
-// Nothing is known of a device's health before something testifies, and no
+// Nothing is known of a device's health before something reports it, and no
 // more when its readings are stale; a signal stays.
 func TestHealthIsUnknown(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.set("GPU-0", device.Power, 300)
 	s.run(3)
-	s.expect("nothing testifies", "absent", "", "")
+	s.expect("nothing is reported", "absent", "", "")
 	s.setXIDs("GPU-0")
 	s.run(1)
-	s.expect("somebody listens", "1", "", "")
+	s.expect("Xids are watched", "1", "", "")
 	s.facts.Samples[0].XIDs = nil
 	s.run(1)
-	s.expect("nobody listens any more", "absent", "", "")
+	s.expect("Xids are not watched any more", "absent", "", "")
 	s.set("GPU-0", device.Lost, 0)
 	s.run(1)
 	s.expect("it is not lost", "1", "", "")
@@ -33,21 +33,21 @@ func TestHealthIsUnknown(t *testing.T) {
 	s.run(1)
 	s.expect("an Xid while the reader hangs", "0", "xid_79", "critical")
 	s.run(60)
-	s.expect("nobody can tell that it is well", "0", "xid_79", "critical")
+	s.expect("it is not known to be healthy", "0", "xid_79", "critical")
 }
 
-// TestHealthOfALostGPU is the life of a GPU that falls off the bus.
+// TestHealthOfALostGPU follows a GPU that falls off the bus.
 func TestHealthOfALostGPU(t *testing.T) {
 	s := healthyGPU(t)
 	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint",
 		`dra_device_xid_errors_total{node="node-a",parent_uuid="",uuid="GPU-0",xid="79"`, "dra_device_xid_last")
-	pages.show("well, and held by a claim")
+	pages.show("healthy, and held by a claim")
 	s.setXIDs("GPU-0", 79, 1)
 	s.run(1)
 	pages.show("Xid 79")
 	s.unreadable["GPU-0"] = true
 	s.run(30)
-	pages.show("it cannot be read: sick as long as nobody knows better")
+	pages.show("it cannot be read: it stays unhealthy")
 	s.unreadable["GPU-0"] = false
 	s.set("GPU-0", device.Lost, 1)
 	s.run(1)
@@ -55,19 +55,19 @@ func TestHealthOfALostGPU(t *testing.T) {
 	s.set("GPU-0", device.Lost, 0)
 	s.setState("GPU-0", device.RecoveryAction, "node_reboot", recoveryActions())
 	s.run(10)
-	pages.show("it asks for a reboot: the hold does not begin")
+	pages.show("it requests a reboot: the hold does not begin")
 	s.setState("GPU-0", device.RecoveryAction, "none", recoveryActions())
 	s.run(4)
 	pages.show("recovered, but not yet for the hold")
 	s.run(1)
-	pages.show("well")
+	pages.show("healthy")
 	s.release("ml/train")
 	s.run(400)
 	pages.show("long after: the class's violations outlive its claims")
 	metrictest.CompareGolden(t, "testdata/health_lost.txt", pages.String())
 }
 
-// While the hardware asks for recovery, what caused it is not over.
+// While the hardware requests recovery, its cause is not over.
 func TestHealthWaitsForRecovery(t *testing.T) {
 	s := healthyGPU(t)
 	s.setXIDs("GPU-0", 95, 1)
@@ -83,12 +83,12 @@ func TestHealthWaitsForRecovery(t *testing.T) {
 }
 
 // While a remapped row waits for a reset, what caused it is not over, unless
-// the hardware itself says that there is nothing to be done: after a contained
+// the hardware itself requests no action: after a contained
 // error it goes on, with the row pending.
 func TestHealthWaitsForAPendingRemap(t *testing.T) {
-	for _, told := range []bool{false, true} {
+	for _, known := range []bool{false, true} {
 		s := healthyGPU(t)
-		if !told {
+		if !known {
 			s.unset("GPU-0", device.RecoveryAction)
 		}
 		s.setXIDs("GPU-0", 63, 1, 94, 1)
@@ -99,11 +99,11 @@ func TestHealthWaitsForAPendingRemap(t *testing.T) {
 			t.Errorf("within the hold it is %s", got)
 		}
 		s.run(20)
-		if got, want := s.report("GPU-0", byHardware), map[bool]string{false: "unhealthy", true: "healthy"}[told]; got != want {
+		if got, want := s.report("GPU-0", byHardware), map[bool]string{false: "unhealthy", true: "healthy"}[known]; got != want {
 			t.Errorf("while the row waits it is %s, want %s", got, want)
 		}
 		if _, there := s.value("dra_device_health_signal_info", "signal", "row_remap_pending", "severity", "warning"); !there {
-			t.Error("nobody says that a row waits")
+			t.Error("there is no signal that a row waits")
 		}
 		s.set("GPU-0", device.RowRemapPending, 0)
 		s.run(5)
@@ -180,22 +180,22 @@ func partitionedGPU(t testing.TB) *scene {
 func TestHealthOfPartitions(t *testing.T) {
 	s := partitionedGPU(t)
 	pages := s.script("dra_device_healthy", "dra_device_health_signal", "dra_constraint")
-	pages.show("well: the partitions have their parent's word")
+	pages.show("healthy: the partitions have their parent's report")
 	s.setXIDs("MIG-a", 95, 1)
 	s.run(1)
 	pages.show("an Xid of one partition: the other one and the whole go on")
 	s.run(5)
 	s.set("GPU-0", device.RowRemapFailed, 1)
 	s.run(1)
-	pages.show("the whole is sick, and with it both partitions; both classes suffer")
+	pages.show("the whole device is unhealthy, and so are both partitions; both classes have a violation")
 	s.set("GPU-0", device.RowRemapFailed, 0)
 	s.run(5)
-	pages.show("well again, all at once")
+	pages.show("all are healthy again")
 	metrictest.CompareGolden(t, "testdata/health_partitions.txt", pages.String())
 }
 
 // A device that vanishes keeps its signals, and a partition that was taken
-// away says nothing of itself.
+// away reports nothing of its own.
 func TestHealthOfAbsentDevices(t *testing.T) {
 	s := partitionedGPU(t)
 	s.setXIDs("GPU-0", 79, 1)
@@ -211,6 +211,6 @@ func TestHealthOfAbsentDevices(t *testing.T) {
 	s.facts.Samples = s.facts.Samples[:1]
 	s.step(time.Second)
 	if _, there := s.value("dra_device_healthy", "uuid", "MIG-a", "by", "hardware"); there {
-		t.Error("a partition that is gone is well")
+		t.Error("a partition that is gone is healthy")
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// working is who works on a history's GPUs: processes of holders, of the
+// processHistory is the processes of a history's GPUs: processes of holders, of the
 // host, of device plugins' pods, of administrators and of pods long gone; some
 // end, pids are used again, lists and lookups fail for a while, numbers are
-// not told. It says by brute force what each page must show.
+// not reported. It computes by brute force what each page must have.
 type processHistory struct {
 	*scene
 	random *rand.Rand
 
-	owners   map[int]dra.Owner // the truth; facts may lack some for a while
-	unlisted map[string]int    // for how many steps a GPU cannot list processes
-	unknown  map[int]int       // for how many steps nobody knows whose a pid is
-	blindFor int               // steps without procfs
-	force    map[string]reported
-	untold   map[string]bool   // by device and quantity: some process of the last list that had any did not tell it
-	server   map[string]int    // the MPS server of each device
-	plugin   map[string]string // the pod with a device plugin on each GPU
-	seen     map[string]int    // how often each rule was put to the test
+	owners     map[int]dra.Owner // the truth; facts may lack some for a while
+	unlisted   map[string]int    // for how many steps a GPU cannot list processes
+	unknown    map[int]int       // for how many steps the owner of a pid is not known
+	blindFor   int               // steps without procfs
+	force      map[string]reported
+	unreported map[string]bool   // by device and quantity: not reported by some process of the last list that had any
+	server     map[string]int    // the MPS server of each device
+	plugin     map[string]string // the pod with a device plugin on each GPU
+	seen       map[string]int    // how often each rule was put to the test
 
 	read  map[string]time.Duration // when each device was read last
 	began map[useKey]time.Duration // since when a use has gone on under its attribution
@@ -38,7 +38,7 @@ type processHistory struct {
 
 func newProcessHistory(s *scene, random *rand.Rand) *processHistory {
 	w := &processHistory{scene: s, random: random, owners: map[int]dra.Owner{}, unlisted: map[string]int{}, unknown: map[int]int{},
-		force: map[string]reported{}, untold: map[string]bool{}, server: map[string]int{}, plugin: map[string]string{}, seen: map[string]int{},
+		force: map[string]reported{}, unreported: map[string]bool{}, server: map[string]int{}, plugin: map[string]string{}, seen: map[string]int{},
 		read: map[string]time.Duration{}, began: map[useKey]time.Duration{}, busy: map[useKey]float64{}}
 	return w
 }
@@ -152,7 +152,7 @@ func (w *processHistory) addProcess(uuid string, list []device.Process) []device
 	switch pods := w.facts.Cluster.Pods; w.random.IntN(6) {
 	case 0:
 	case 1:
-		owner = ofPod("nobody")
+		owner = ofPod("other")
 	case 2:
 		owner = ofPod("notebook-" + uuid)
 	default:
@@ -212,14 +212,14 @@ func processUUIDs() []string { return []string{"GPU-0", "GPU-0", "GPU-1", "GPU-1
 
 // checkCoverage fails unless every rule was put to the test.
 func checkCoverage(t interface{ Errorf(string, ...any) }, seen map[string]int) {
-	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "MPS server at rest", "nobody to tell", "aside", "nobody", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared"} {
+	for _, rule := range []string{"missed list", "stale list", "old list", "gone", "MPS", "MPS server at rest", "nothing to report", "aside", "unattributed", "by container", "ambiguous", "busy as process", "busy as exclusive", "busy as shared"} {
 		if seen[rule] < 100 {
 			t.Errorf("%s: put to the test %d times, the histories prove nothing", rule, seen[rule])
 		}
 	}
 }
 
-// reported is the list that counts, and whose its processes are.
+// reported is the list that is used, and the owners of its processes.
 type reported struct {
 	at     time.Duration
 	list   []device.Process
@@ -229,44 +229,44 @@ type reported struct {
 // check holds the page against what brute force finds.
 func (w *processHistory) check() {
 	w.t.Helper()
-	said := map[string]map[string]float64{}
+	reported := map[string]map[string]float64{}
 	for i := range w.facts.Samples {
 		sample := &w.facts.Samples[i]
 		uuid := sample.Device.UUID
 		w.updateReported(sample)
-		said[uuid] = w.split(uuid)
+		reported[uuid] = w.split(uuid)
 		want, whole := w.expect(sample)
 		if !whole {
-			for who := range said[uuid] {
-				if strings.Contains(who, "process") || strings.Contains(who, "nobody") || strings.Contains(who, "pod") {
-					w.t.Fatalf("%s says %s", uuid, who)
+			for who := range reported[uuid] {
+				if strings.Contains(who, "process") || strings.Contains(who, "unattributed") || strings.Contains(who, "pod") {
+					w.t.Fatalf("%s has %s", uuid, who)
 				}
 			}
 			continue
 		}
 		w.expectSplit(uuid, want)
-		w.checkSum(uuid, said[uuid])
+		w.checkSum(uuid, reported[uuid])
 		if w.t.Failed() {
 			w.t.Fatalf("at %v; in force: %+v", w.now.Elapsed, w.force[uuid])
 		}
 	}
-	w.checkBusy(said)
+	w.checkBusy(reported)
 }
 
-// checkSum adds up what nobody can have done twice. What is unattributed is a
+// checkSum adds up use, which must not be counted twice. What is unattributed is a
 // part of what a claim has that is alone.
-func (w *processHistory) checkSum(uuid string, said map[string]float64) {
+func (w *processHistory) checkSum(uuid string, reported map[string]float64) {
 	w.t.Helper()
 	for q, quantity := range map[string]device.Quantity{"time": device.Utilization, "memory": device.MemoryUsed} {
-		claims, pods, alone := said["nobody "+q], said["nobody "+q], 0.0
-		for who, value := range said {
+		claims, pods, alone := reported["unattributed "+q], reported["unattributed "+q], 0.0
+		for who, value := range reported {
 			switch {
 			case !strings.HasSuffix(who, q) || strings.Contains(who, " shared "):
 			case strings.HasPrefix(who, "pod "):
 				pods += value
 			case strings.Contains(who, " exclusive "):
 				alone += value
-			case !strings.HasPrefix(who, "nobody"):
+			case !strings.HasPrefix(who, "unattributed"):
 				claims += value
 			}
 		}
@@ -280,7 +280,7 @@ func (w *processHistory) checkSum(uuid string, said map[string]float64) {
 func (w *processHistory) updateReported(sample *device.Sample) {
 	if w.facts.Processes.State != ProcessesOK {
 		clear(w.force)
-		clear(w.untold)
+		clear(w.unreported)
 		clear(w.server)
 		return
 	}
@@ -298,7 +298,7 @@ func (w *processHistory) updateReported(sample *device.Sample) {
 	}
 }
 
-// expect says by brute force what the page must say of a device; false of one
+// expect computes by brute force what the page must have of a device; false of one
 // that processes do not split.
 func (w *processHistory) expect(sample *device.Sample) (want map[string]float64, whole bool) {
 	uuid := sample.Device.UUID
@@ -317,8 +317,8 @@ func (w *processHistory) expect(sample *device.Sample) (want map[string]float64,
 				own = reading.Value
 			}
 		}
-		if sum, told := w.sum(uuid, name, holds); told {
-			sum.tell(want, name, own, holds)
+		if sum, known := w.sum(uuid, name, holds); known {
+			sum.addTo(want, name, own, holds)
 		} else {
 			for _, claim := range holds.claims {
 				want[claim+" "+holds.attribution()+" "+name] = own
@@ -328,16 +328,16 @@ func (w *processHistory) expect(sample *device.Sample) (want map[string]float64,
 	return want, true
 }
 
-// sums is what was told of a quantity, before it is held against the
+// sums is what is reported of a quantity, before it is compared with the
 // device's own.
 type sums struct {
-	all, nobody float64
-	claims      map[string]float64
-	pods        map[string]float64
-	unclear     map[string]bool
+	all, unattributed float64
+	claims            map[string]float64
+	pods              map[string]float64
+	unclear           map[string]bool
 }
 
-func (w *processHistory) sum(uuid, quantity string, h *holdersNow) (s sums, told bool) {
+func (w *processHistory) sum(uuid, quantity string, h *holdersNow) (s sums, known bool) {
 	s = sums{claims: map[string]float64{}, pods: map[string]float64{}, unclear: maps.Clone(h.blurred)}
 	force, there := w.force[uuid]
 	switch {
@@ -349,7 +349,7 @@ func (w *processHistory) sum(uuid, quantity string, h *holdersNow) (s sums, told
 	case force.at < w.now.Elapsed:
 		w.seen["old list"]++
 	}
-	told, alive := true, false
+	known, alive := true, false
 	for _, p := range force.list {
 		owner := force.owners[p.PID]
 		if owner.Gone {
@@ -359,25 +359,25 @@ func (w *processHistory) sum(uuid, quantity string, h *holdersNow) (s sums, told
 		alive = true
 		amount := map[string]float64{"time": p.Utilization, "memory": p.Memory}[quantity]
 		if amount < 0 {
-			told = false
+			known = false
 			continue
 		}
 		s.all += amount
 		w.credit(&s, owner, amount, h)
 	}
-	if !alive && w.untold[uuid+quantity] {
-		w.seen["nobody to tell"]++
+	if !alive && w.unreported[uuid+quantity] {
+		w.seen["nothing to report"]++
 	} else {
-		w.untold[uuid+quantity] = !told
+		w.unreported[uuid+quantity] = !known
 	}
 	served := quantity == "time" && w.served(uuid, force, h)
-	return s, !w.untold[uuid+quantity] && !served
+	return s, !w.unreported[uuid+quantity] && !served
 }
 
-// served reports whether somebody else is told to do the work of MPS clients,
+// served reports whether another process is reported to do the work of MPS clients,
 // now or, as long as it is there, before.
 func (w *processHistory) served(uuid string, force reported, h *holdersNow) bool {
-	clients, busy, server, remembered := false, false, 0, false
+	clients, busy, server, knownServer := false, false, 0, false
 	for _, p := range force.list {
 		switch owner := force.owners[p.PID]; {
 		case owner.Gone:
@@ -385,7 +385,7 @@ func (w *processHistory) served(uuid string, force reported, h *holdersNow) bool
 			clients, busy = true, busy || p.Utilization > 0
 		case h.uses[owner.PodUID] != nil:
 		case p.PID == w.server[uuid]:
-			remembered = true
+			knownServer = true
 			fallthrough
 		default:
 			if p.Utilization > 0 && server == 0 {
@@ -394,7 +394,7 @@ func (w *processHistory) served(uuid string, force reported, h *holdersNow) bool
 		}
 	}
 	switch {
-	case remembered && (server > 0 || !busy):
+	case knownServer && (server > 0 || !busy):
 		w.seen["MPS"]++
 		if server == 0 {
 			w.seen["MPS server at rest"]++
@@ -416,8 +416,8 @@ func (w *processHistory) credit(s *sums, owner dra.Owner, amount float64, h *hol
 		w.seen["aside"]++
 		return
 	case holds == nil:
-		w.seen["nobody"]++
-		s.nobody += amount
+		w.seen["unattributed"]++
+		s.unattributed += amount
 		return
 	}
 	claims, unclear := holds[""], false
@@ -429,7 +429,7 @@ func (w *processHistory) credit(s *sums, owner dra.Owner, amount float64, h *hol
 		claims = used
 	case h.idle[owner.ContainerID]:
 		w.seen["by a container that holds nothing"]++
-		s.nobody += amount
+		s.unattributed += amount
 		return
 	default:
 		unclear = h.mixed[owner.PodUID]
@@ -444,13 +444,13 @@ func (w *processHistory) credit(s *sums, owner dra.Owner, amount float64, h *hol
 	}
 }
 
-// tell writes down what the page must say.
-func (s sums) tell(want map[string]float64, quantity string, own float64, h *holdersNow) {
+// addTo adds what the page must have.
+func (s sums) addTo(want map[string]float64, quantity string, own float64, h *holdersNow) {
 	factor := 1.0
 	if s.all > own {
 		factor = own / s.all
 	}
-	want["nobody "+quantity] = s.nobody * factor
+	want["unattributed "+quantity] = s.unattributed * factor
 	for _, claim := range h.claims {
 		switch {
 		case !h.several:
@@ -479,7 +479,7 @@ type holdersNow struct {
 	pods    map[string]string              // UID → name, of pods that hold it
 	blurred map[string]bool
 	idle    map[string]bool // containers of pods that hold it, which do not
-	mixed   map[string]bool // UIDs of pods whose containers hold different things
+	mixed   map[string]bool // UIDs of pods whose containers have different holds
 	several bool            // holders
 	unnamed bool
 }
@@ -546,14 +546,14 @@ func (h *holdersNow) use(uid, pod, container, claim string) {
 }
 
 type useKey struct {
-	tenure      holdKey
+	hold        holdKey
 	attribution string
 }
 
 // checkBusy accrues, from what pages say, the busy time of every claim: from a
 // read to the next one if they are near enough, as long as the use has gone on
 // under the same attribution.
-func (w *processHistory) checkBusy(said map[string]map[string]float64) {
+func (w *processHistory) checkBusy(reported map[string]map[string]float64) {
 	w.t.Helper()
 	began := map[useKey]time.Duration{}
 	for _, row := range w.last.Rows {
@@ -566,8 +566,8 @@ func (w *processHistory) checkBusy(said map[string]map[string]float64) {
 			since = w.now.Elapsed
 		}
 		began[key] = since
-		last := w.read[key.tenure.uuid]
-		if over := w.now.Elapsed - max(last, since); !w.unreadable[key.tenure.uuid] && w.now.Elapsed-last <= 10*time.Second && over > 0 {
+		last := w.read[key.hold.uuid]
+		if over := w.now.Elapsed - max(last, since); !w.unreadable[key.hold.uuid] && w.now.Elapsed-last <= 10*time.Second && over > 0 {
 			w.busy[key] += row.Value * over.Seconds()
 			if key.attribution != "shared" {
 				w.total += row.Value * over.Seconds()
@@ -576,7 +576,7 @@ func (w *processHistory) checkBusy(said map[string]map[string]float64) {
 		}
 	}
 	w.began = began
-	for uuid := range said {
+	for uuid := range reported {
 		if !w.unreadable[uuid] {
 			w.read[uuid] = w.now.Elapsed
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 // A history is a random life of one node: claims come and go, share, and are
-// made again under their names; devices fall silent, pause and lose their
+// recreated under their names; devices cannot be read, pause and lose their
 // counters, fall ill and recover; slices vanish and the API server goes away,
-// or was never asked. It knows the truth, what each claim really drew and how
+// or was never used. It knows what each claim really drew and how
 // many errors there were, and holds every page against it.
 type history struct {
 	*scene
@@ -151,7 +151,7 @@ func (h *history) take(claim, uuid string) {
 		devices = append(devices, devices[0])
 	}
 	c := h.allocate(claim, devices...)
-	admin := h.random.IntN(4) == 0 && h.facts.Cluster.Enabled // the kubelet alone cannot tell
+	admin := h.random.IntN(4) == 0 && h.facts.Cluster.Enabled // the kubelet does not report it
 	for i := range c.Results {
 		c.Results[i].AdminAccess = admin
 		c.Results[i].ShareID = fmt.Sprint(i)
@@ -297,7 +297,8 @@ func (h *history) checkEnergy(drawn map[holdKey]float64) {
 
 // TestHistories is the property test of the ledger: over random histories no
 // page holds a label set twice, counters are monotonic, nothing is counted
-// twice, and a device is sick exactly while a critical signal says so. TestMutants shows that it can fail.
+// twice, and a device is unhealthy exactly while it has a critical signal. TestMutants
+// shows that it can fail.
 func TestHistories(t *testing.T) {
 	credited, violated, seen := 0.0, 0.0, map[string]int{}
 	for seed := range uint64(60) {

@@ -71,7 +71,7 @@ func TestHardwareFoundWhileTheWatchIsStale(t *testing.T) {
 	}
 }
 
-// A claim that the List told of during an outage is not let go until it has
+// A claim that was listed during an outage is not released until it has
 // been read.
 func TestUnreadClaimStaysHeld(t *testing.T) {
 	s := busyGPU(t)
@@ -85,7 +85,7 @@ func TestUnreadClaimStaysHeld(t *testing.T) {
 	s.facts.Sources = []source.Status{{Name: SourceClaims, Up: true}}
 	s.run(3)
 	if !s.held("train") {
-		t.Error("let go before it was read")
+		t.Error("released before it was read")
 	}
 	s.facts.Cluster.Claims, s.facts.Cluster.Unread = claims, nil
 	s.run(1)
@@ -94,8 +94,8 @@ func TestUnreadClaimStaysHeld(t *testing.T) {
 	}
 }
 
-// A claim that nobody has read yet may have admin access: it holds nothing,
-// but nobody is alone with its devices.
+// A claim that has not been read yet may have admin access: it holds nothing, but
+// its devices are not exclusive.
 func TestUnreadClaimIsUncertain(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
@@ -184,7 +184,7 @@ func TestAPartitionIsPublishedLate(t *testing.T) {
 	}
 }
 
-// Two claims share a device, and each knows something else of it.
+// Two claims share a device, and each has other evidence of it.
 func TestEvidenceOfSeveralClaims(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.facts.Cluster.Published = nil

@@ -18,7 +18,7 @@ func invariantPage(snapshot Snapshot) invariant.Page {
 }
 
 // checkInvariants fails the test where the last page contradicts itself or the
-// one before that the watch has seen. A state that was made anew is another
+// one before that the watch has seen. A new state is another
 // process.
 func (s *scene) checkInvariants(watch *invariant.Watch) {
 	s.t.Helper()

@@ -89,7 +89,7 @@ func TestLedgerOfAGap(t *testing.T) {
 }
 
 // What a counter grew by in a gap in which the device changed hands belongs to
-// both, as long as each held it; the second between them to nobody.
+// both, as long as each held it; the second between them is unattributed.
 func TestLedgerDividesAGap(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/old", "gpu-0")
@@ -232,7 +232,7 @@ func TestOneClaimHoldsADeviceTwice(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/ledger_twice.txt", pages.String())
 }
 
-// A cap drops what is only remembered before what is held.
+// The limit drops rows of what has ended before rows of what is held.
 func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.configure(func(c *Config) { c.MaxSeries = 2 })

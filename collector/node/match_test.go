@@ -119,7 +119,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A matchTest says who is whom, whatever the order of the slices.
+// A matchTest is the expected matches, in any order of the slices.
 type matchTest struct {
 	name     string
 	subjects []subject
@@ -144,7 +144,7 @@ func (test matchTest) run(t *testing.T) {
 	}
 }
 
-// What is remembered of devices that nobody names any more does not end the
+// Known matches of devices that are not named any more do not end the
 // search.
 func TestMatchWithKnownMatches(t *testing.T) {
 	named := []subject{subjectOf("gpu.nvidia.com", "gpu-1", func(s *subject) { s.isPublished = false })}
@@ -154,7 +154,7 @@ func TestMatchWithKnownMatches(t *testing.T) {
 	}
 }
 
-// Who asks why is told what the reducer does, each device by the first rule
+// Matches are those of Step, each device by the first rule
 // that leads to it.
 func TestMatchesHaveRules(t *testing.T) {
 	hardware := func(uuid, address string, minor int) device.Sample {

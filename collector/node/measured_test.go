@@ -81,7 +81,7 @@ func TestLaggingCounters(t *testing.T) {
 	})
 }
 
-// A hold is remembered in bounded space while a counter is not measured.
+// A hold takes limited space while a counter is not measured.
 func TestStretchesAreBounded(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/aa", "gpu-0")

@@ -1,7 +1,7 @@
 package node
 
-// A mutant is the reducer, broken in one place: new stands for old while $ is
-// true, and means the same as old while it is not. The test must fail then.
+// A mutant is the reducer with a fault in one place: new replaces old, and is the
+// same as old while $ is false. While it is true the test must fail.
 type mutant struct {
 	test, name, old, new string
 }
@@ -21,13 +21,13 @@ func trapMutants() []mutant {
 			"if use.Claim == v.ref.Name {", "if use.Claim == v.ref.Name && !($ && container.Name == \"warm\") {"},
 		{"TestTraps/every_device", "every container gets every device",
 			"if use.Covers(d.request) {", "if $ || use.Covers(d.request) {"},
-		{"TestTraps/empty_after_restart", "an empty List is believed",
+		{"TestTraps/empty_after_restart", "an empty List is complete",
 			"listedAt.Since(since) >= absenceSpan", "($ || listedAt.Since(since) >= absenceSpan)"},
 		{"TestTraps/before_preparation", "a pod must be listed",
 			"case known && claim.Allocated && claim.HeldBy(pod.UID):", "case known && claim.Allocated && claim.HeldBy(pod.UID) && !$:"},
 		{"TestTraps/two_shares", "two shares are two claims",
 			"if h.shares[i].claim == claim {", "if !$ && h.shares[i].claim == claim {"},
-		{"TestTraps/driver_dies", "matches are forgotten",
+		{"TestTraps/driver_dies", "matches are not kept",
 			"m.known[id] = uuids[i]", "m.known[id] = uuids[i]\n\t\tif $ {\n\t\t\tdefer delete(m.known, id)\n\t\t}"},
 	}
 }
@@ -39,13 +39,13 @@ func matchMutants() []mutant {
 			"		if !m.open() {", "		if !m.open() || $ && len(m.found) >= len(m.subjects) {"},
 		{"TestHardwareIsReleasedWithItsClaim", "released devices keep their hardware",
 			"return !held[id] })", "return !$ && !held[id] })"},
-		{"TestTwoDriversPublishOneUUID", "a second published device is nobody",
+		{"TestTwoDriversPublishOneUUID", "a second published device is not matched",
 			"			m.twice[s.id] = i\n", "			if !$ {\n				m.twice[s.id] = i\n			}\n"},
-		{"TestTwoDriversPublishOneUUID", "a contradiction is not remembered",
+		{"TestTwoDriversPublishOneUUID", "a conflict is not kept",
 			"return taken[uuid] && !now[id] })", "return taken[uuid] && ($ && pairs.found[id] == 0 && len(pairs.twice) > 0 || !now[id]) })"},
-		{"TestNewClaimWhileSlicesAreGone", "what was published before is forgotten",
+		{"TestNewClaimWhileSlicesAreGone", "what was published before is not kept",
 			"		named[i].before = m.before[named[i].id]\n", "		if !$ {\n			named[i].before = m.before[named[i].id]\n		}\n"},
-		{"TestNewClaimWhileSlicesAreGone", "a device that is published no more is remembered",
+		{"TestNewClaimWhileSlicesAreGone", "a device that is not published any more is kept",
 			"(there[pool{id.Driver, id.Pool}] || again[hardware])", "(!$ && there[pool{id.Driver, id.Pool}] || again[hardware])"},
 		{"TestOneDriverPublishesAUUIDTwice", "twins hide each other",
 			"		case !m.taken[i]:\n			m.found[s.id]", "		case !m.taken[i] && !$:\n			m.found[s.id]"},
@@ -54,7 +54,7 @@ func matchMutants() []mutant {
 	}
 }
 
-// listMutants believe the kubelet's List where it proves nothing.
+// listMutants use the kubelet's List where it proves nothing.
 func listMutants() []mutant {
 	return []mutant{
 		{"TestListOfStaticPodsOnly", "a List of static pods is complete",
@@ -67,9 +67,9 @@ func listMutants() []mutant {
 			"	ofAPI := func(pod dra.PodRef) bool { return ", "	ofAPI := func(pod dra.PodRef) bool { return !$ && "},
 		{"TestCountersDeferredUntilAList", "what waited waits for the next reading",
 			"	g.unread = g.unread || d.newer\n", "	g.unread = !$ && g.unread || d.newer\n"},
-		{"TestTruth", "a hold in doubt keeps its attribution",
+		{"TestTruth", "an uncertain hold keeps its attribution",
 			"	t.broken = t.broken || t.attribution != p.attribution\n", "	if $ {\n		p.attribution = t.attribution\n	}\n	t.broken = t.broken || t.attribution != p.attribution\n"},
-		{"TestProcessesOfARecreatedPod", "processes of the pod before are those of the pod made again",
+		{"TestProcessesOfARecreatedPod", "processes of the pod before are those of the recreated pod",
 			"bool { return joined.recreated[pod] })", "bool { return !$ && joined.recreated[pod] })"},
 		{"TestRecreatedPodWhileTheWatchIsStale", "a pod under the same name is the same pod",
 			"known && !claims[a.Claim] && !unnamed[a.Pod]", "!$ && known && !claims[a.Claim] && !unnamed[a.Pod]"},
@@ -95,7 +95,7 @@ func growthMutants() []mutant {
 			"return between.Seconds() / (g.at.To - g.from.From).Seconds()", "if $ {\n		return between.Seconds() / (g.at.To - g.from.To).Seconds()\n	}\n	return between.Seconds() / (g.at.To - g.from.From).Seconds()"},
 		{"TestLaggingCounters", "a counter that began again is shared out",
 			"	case g.reset:\n		return 0", "	case g.reset && !$:\n		return 0"},
-		{"TestStretchesAreBounded", "all stretches are remembered",
+		{"TestStretchesAreBounded", "all stretches are kept",
 			"max(0, len(t.stretches)-maxStretches)", "0\n	if !$ {\n		past = max(0, len(t.stretches)-maxStretches)\n	}"},
 		{"TestCounterThatFallsSlightly", "every fall is a reset",
 			"case value > g.value*(1-noise):", "case value > g.value*(1-noise) && !$:"},
@@ -129,9 +129,9 @@ func ledgerMutants() []mutant {
 // splitMutants are wrong about who did how much.
 func splitMutants() []mutant {
 	return []mutant{
-		{"TestHistories", "readings of different moments add up to more",
+		{"TestHistories", "readings of different times add up to more",
 			"if s.known[q] && sum[q] > own[q] {", "if !$ && s.known[q] && sum[q] > own[q] {"},
-		{"TestHistories", "nobody's work is somebody's",
+		{"TestHistories", "unattributed use is a holder's",
 			"	if !holds {\n		return nil", "	if !holds && !($ && len(u.pods) > 0) {\n		return nil"},
 		{"TestHistories", "what has ended still counts",
 			"if owner.Gone {", "if !$ && owner.Gone {"},
@@ -139,15 +139,15 @@ func splitMutants() []mutant {
 			"part.uncertain || !certain", "part.uncertain || !$ && !certain"},
 		{"TestHistories", "a container that uses two claims is not noticed",
 			"if len(c.holds) > 1 {", "if !$ && len(c.holds) > 1 {"},
-		{"TestHistories", "a pod that nobody can name is nobody",
+		{"TestHistories", "use by an unknown pod is unattributed",
 			"case by == nil && s.unnamed && owner.PodUID != \"\":", "case !$ && by == nil && s.unnamed && owner.PodUID != \"\":"},
-		{"TestHistories", "an MPS server's word is believed",
+		{"TestHistories", "the use that an MPS server reports is its own",
 			"if s.server = mps.pid(); s.server != 0 {", "if s.server = mps.pid(); !$ && s.server != 0 {"},
 		{"TestIdleDevicesAreNotSplit", "an MPS server that rests is none",
 			"case m.server != 0 && ", "case !$ && m.server != 0 && "},
 		{"TestMPSServerEnds", "an MPS server stays one",
 			"(m.working || !m.busy)", "($ || m.working || !m.busy)"},
-		{"TestIdleDevicesAreNotSplit", "a list of nobody tells",
+		{"TestIdleDevicesAreNotSplit", "an empty list reports",
 			"		if alive {\n", "		if $ || alive {\n"},
 		{"TestUsersAreUpdated", "a plugin pod that gets a UID is not noticed",
 			"spanOf(cluster.PluginPods)", "spanOf(map[bool][]dra.Pod{false: cluster.PluginPods}[$])"},
@@ -165,7 +165,7 @@ func splitMutants() []mutant {
 			"owners[processes[i].PID]\n		if !known {", "owners[processes[i].PID]\n		if !$ && !known {"},
 		{"TestSplitOfAReusedPID", "a list is looked up again",
 			"if at == l.at {", "if !$ && at == l.at {"},
-		{"TestHistories", "one quantity that is not told hides the other",
+		{"TestHistories", "one quantity that is not reported hides the other",
 			"				reported[q] = false\n", "				reported[q] = false\n				if $ {\n					reported = [usages]bool{}\n				}\n"},
 		{"TestHistories", "who is alone is split",
 			"if held != shared || split == nil {", "if held != shared && !$ || split == nil {"},
@@ -177,7 +177,7 @@ func splitMutants() []mutant {
 			"	*u = present\n", "	if $ && u.attribution == shared {\n		present.attribution = shared\n	}\n	*u = present\n"},
 		{"TestHistories", "busy time in the account of what is not split",
 			"	t.pending[use.attribution] += use.busy(g)\n", "	if $ {\n		t.pending[t.attribution] += use.busy(g)\n	} else {\n		t.pending[use.attribution] += use.busy(g)\n	}\n"},
-		{"TestSplitOfTwoClaimsOfOnePod", "containers are not asked",
+		{"TestSplitOfTwoClaimsOfOnePod", "containers do not count",
 			"c.id == container && c.id != \"\"", "!$ && c.id == container && c.id != \"\""},
 		{"TestSplitStopsAtPartitions", "a device that is cut is split",
 			" || h.cut || ", " || !$ && h.cut || "},
@@ -191,17 +191,17 @@ func splitMutants() []mutant {
 // healthMutants misjudge health.
 func healthMutants() []mutant {
 	return []mutant{
-		{"TestXIDCounts", "an Xid retold is counted",
+		{"TestXIDCounts", "a repeated Xid is counted",
 			"case is.Last.After(was.Last):", "case $ || is.Last.After(was.Last):"},
 		{"TestXIDCounts", "a takeover counts all",
 			"case before.IsZero():", "case $ || before.IsZero():"},
-		{"TestOldXID", "old Xids make sick",
+		{"TestOldXID", "old Xids are signals",
 			"now.Wall.Sub(a.last) <= recent", "($ && now.Wall.Sub(a.last) <= 100*recent || now.Wall.Sub(a.last) <= recent)"},
 		{"TestHealthOfALostGPU", "the hold runs while nothing can be read",
 			"waits := !d.fresh || ", "waits := !$ && !d.fresh || "},
 		{"TestHealthOfALostGPU", "the hold ends between reads",
 			"d.at.Since(r.last) < s.hold", "($ && now.Since(r.last) < s.hold || !$ && d.at.Since(r.last) < s.hold)"},
-		{"TestHealthWaitsForRecovery", "the hold runs while recovery is asked for",
+		{"TestHealthWaitsForRecovery", "the hold runs while recovery is requested",
 			"|| h.needsRecovery()", "|| !$ && h.needsRecovery()"},
 		{"TestHealthOfALostGPU", "every signal is an onset",
 			"onsets := begun &^ h.violated", "onsets := begun &^ h.violated\n	if $ {\n		onsets = begun\n	}"},
@@ -209,23 +209,23 @@ func healthMutants() []mutant {
 			"if !r.inherited {", "if $ || !r.inherited {"},
 		{"TestHealthWaitsForAPendingRemap", "a pending remap decides beside a recovery action",
 			"return requested || !known && ", "return requested || ($ || !known) && "},
-		{"TestDriverReportWhileSlicesAreStale", "stale slices are believed",
+		{"TestDriverReportWhileSlicesAreStale", "stale slices are used",
 			"!d.inSlice || !slicesFresh", "!d.inSlice || !$ && !slicesFresh"},
 		{"TestPortsOfPods", "a change of holders is not noticed",
 			"if holders.changed() {", "if !$ && holders.changed() {"},
 		{"TestLinksThatComeBack", "samples far apart are one downtime",
 			"d.last.IsZero() || at.Since(d.last) > limit", "d.last.IsZero() || !$ && at.Since(d.last) > limit"},
-		{"TestXIDCounts", "who sees is taken for who hears",
+		{"TestXIDCounts", "the source of readings is that of Xids",
 			"x.source == d.xidSource", "(!$ && x.source == d.xidSource || $ && x.source == d.source)"},
 		{"TestHealthOfPartitions", "holders of partitions do not count",
 			"on == d || on.device.ParentUUID == d.uuid", "on == d || !$ && on.device.ParentUUID == d.uuid"},
 		{"TestHealthOfPartitions", "partitions are judged first",
 			"[]bool{false, true}", "[]bool{$, !($)}"},
-		{"TestHealthIsUnknown", "well without testimony",
+		{"TestHealthIsUnknown", "healthy without readings",
 			"	if !h.device.fresh {\n", "	if $ {\n		return true\n	}\n	if !h.device.fresh {\n"},
 		{"TestHealthSignals", "the minute never ends",
 			"w.slots[(slot-passed+1)%throttleSlots] = 0", "if !$ {\n			w.slots[(slot-passed+1)%throttleSlots] = 0\n		}"},
-		{"TestKubeletReport", "an ambiguous id is believed",
+		{"TestKubeletReport", "an ambiguous id is used",
 			"	if several {\n", "	if !$ && several {\n"},
 	}
 }

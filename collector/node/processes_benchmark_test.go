@@ -109,7 +109,7 @@ func (c *sharedNode) tick(listed bool) {
 	c.facts.Samples = samples
 }
 
-// The crowd's page has the families that the dense node's lacks.
+// The shared node's page has the families that the dense node's lacks.
 func TestSharedNodeHasProcessRows(t *testing.T) {
 	c := newSharedNode()
 	c.tick(true)

@@ -125,7 +125,7 @@ func without[T any](list []T, drop func(T) bool) []T {
 // set sets what the next sample of a device reads.
 func (s *scene) set(uuid string, q device.Quantity, value float64) { s.sampled[uuid][q] = value }
 
-// tell sets a reading that has details.
+// setDetail sets a reading that has details.
 func (s *scene) setDetail(uuid string, q device.Quantity, value float64, details ...string) {
 	reading := device.Reading{Quantity: q}
 	copy(reading.Details[:], details)
@@ -150,7 +150,7 @@ func (s *scene) setState(uuid string, q device.Quantity, present string, states 
 	}
 }
 
-// hear sets what a listener says of a device, codes and counts in turns; each
+// setXIDs sets what a source reports of a device, codes and counts in turns; each
 // was last reported at the time of the next sample, a second from now.
 func (s *scene) setXIDs(uuid string, counts ...int) {
 	xids := []device.XID{}

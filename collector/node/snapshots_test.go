@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	moments     = "../../test/fixtures/moments"
+	moments      = "../../test/fixtures/moments"
 	snapshotNode = "node-a"
 )
 
@@ -78,7 +78,7 @@ func held(t *testing.T, rows []metric.Row) string {
 	return strings.Join(lines, "")
 }
 
-// A moment is one instant of the captured node.
+// A snapshot is the captured node at one time.
 type snapshot struct {
 	t       *testing.T
 	name    string
@@ -125,7 +125,7 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// facts are what the agent's own clients make of the moment.
+// facts are what the agent's own clients read of the snapshot.
 func (m *snapshot) facts(now clock.Instant) node.Facts {
 	m.t.Helper()
 	known := m.readCluster()
@@ -237,7 +237,7 @@ type truth struct {
 }
 
 // compareWithTruth checks, for every running container, that it was given
-// exactly the devices that the page says it may use.
+// exactly the devices that it may use by the page.
 func (m *snapshot) compareWithTruth(rows []metric.Row) {
 	m.t.Helper()
 	if _, err := os.Stat(m.path("injected-ground-truth.json")); os.IsNotExist(err) {
@@ -278,7 +278,7 @@ func (m *snapshot) runs(given truth) bool {
 }
 
 // devices are named gpu-N where NVIDIA's driver gave /dev/nvidiaN, and
-// DEVICE of CLAIM-UID where an example driver said so in the environment.
+// DEVICE of CLAIM-UID if an example driver set it in the environment.
 func (given truth) devices() []string {
 	variable := regexp.MustCompile(`^(?:GPU|NET)_DEVICE_(.+)_RESOURCE_CLAIM=(.+)$`)
 	devices := []string{}
@@ -297,7 +297,7 @@ func (given truth) devices() []string {
 	return devices
 }
 
-// usable names, in the same way, what the page says of a container.
+// usable names, in the same way, what a container may use by the page.
 func usable(rows []metric.Row, given truth) []string {
 	uid := map[string]string{}
 	devices := []string{}

@@ -38,7 +38,7 @@ func TestSplitIsKeptWithoutAList(t *testing.T) {
 	s.expectSplit("GPU-0", unsplit)
 }
 
-// A pid that is another's by now does not change whose it was in a list that
+// A pid that was reused does not change its owner in a list that
 // was read before.
 func TestSplitOfAReusedPID(t *testing.T) {
 	s := sharedGPU(t)
@@ -61,10 +61,10 @@ func TestLedgerOfASplit(t *testing.T) {
 	pages.show("split for ten seconds: the second claim idles")
 	s.processLists["GPU-0"][0].Utilization = device.Unknown
 	s.run(10)
-	pages.show("utilization is not told any more: shared, the process account is frozen")
+	pages.show("utilization is not reported any more: shared, the process account does not change")
 	s.processLists["GPU-0"][0].Utilization = 0.5
 	s.run(11)
-	pages.show("told again for ten seconds: the account goes on")
+	pages.show("reported again for ten seconds: the account continues")
 	s.release("ml/second")
 	s.run(11)
 	pages.show("alone for ten seconds: exclusive, the host's process with it")
@@ -109,7 +109,7 @@ func TestIdleDevicesAreNotSplit(t *testing.T) {
 		name string
 		turn func(s *scene, busy bool)
 	}{
-		{"an MPS server that is told its clients' work", func(s *scene, busy bool) {
+		{"an MPS server that is reported to do its clients' work", func(s *scene, busy bool) {
 			s.processLists["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Proxied: true}, {PID: 2, Memory: 1, Utilization: 0.8 * one(busy)}}
 		}},
 		{"an MPS server whose clients come and go", func(s *scene, busy bool) {
@@ -118,7 +118,7 @@ func TestIdleDevicesAreNotSplit(t *testing.T) {
 				s.processLists["GPU-0"] = append(s.processLists["GPU-0"], device.Process{PID: 1, Memory: 10, Proxied: true})
 			}
 		}},
-		{"processes that do not tell, and come and go", func(s *scene, busy bool) {
+		{"processes that do not report, and come and go", func(s *scene, busy bool) {
 			s.processLists["GPU-0"] = []device.Process{}
 			if busy {
 				s.processLists["GPU-0"] = []device.Process{{PID: 1, Memory: 10, Utilization: device.Unknown}}
@@ -149,13 +149,13 @@ func TestIdleDevicesAreNotSplit(t *testing.T) {
 	}
 }
 
-// A server that rests while its clients are told to work does not do their
+// A server at rest while its clients are reported to work does not do their
 // work; nor does anybody after the server has ended.
 func TestMPSServerEnds(t *testing.T) {
-	split := map[string]float64{"first process time": 0.5, "second process time": 0, "nobody time": 0, "pod first time": 0.5, "pod second time": 0}
+	split := map[string]float64{"first process time": 0.5, "second process time": 0, "unattributed time": 0, "pod first time": 0.5, "pod second time": 0}
 	for name, list := range map[string][]device.Process{
-		"clients are told to work": {{PID: 1, Utilization: 0.5, Proxied: true}, {PID: 2}},
-		"the server has ended":     {{PID: 1, Utilization: 0.5}},
+		"clients are reported to work": {{PID: 1, Utilization: 0.5, Proxied: true}, {PID: 2}},
+		"the server has ended":         {{PID: 1, Utilization: 0.5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sharedGPU(t)

@@ -29,7 +29,7 @@ func (s *scene) addProcess(uuid string, pid int, owner dra.Owner, utilization, m
 	s.setOwner(pid, owner)
 }
 
-// own says whose a process is.
+// setOwner sets the owner of a process.
 func (s *scene) setOwner(pid int, owner dra.Owner) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	if owners == nil {
@@ -39,17 +39,17 @@ func (s *scene) setOwner(pid int, owner dra.Owner) {
 	s.facts.Processes.Owners = owners
 }
 
-// forget lets nobody know yet whose the process is.
+// removeProcess removes the owner of a process: it has not been looked up.
 func (s *scene) removeProcess(pid int) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	delete(owners, pid)
 	s.facts.Processes.Owners = owners
 }
 
-// split is what a page says of who uses a device: by claim (with its
-// attribution), by pod, and by nobody; what is not there is absent.
+// split is the use of a device by the page: by claim (with its attribution), by
+// pod, and unattributed; what is not there is absent.
 func (s *scene) split(uuid string) map[string]float64 {
-	said := map[string]float64{}
+	reported := map[string]float64{}
 	for _, row := range s.last.Rows {
 		if row.Labels.Get("uuid") != uuid {
 			continue
@@ -57,23 +57,23 @@ func (s *scene) split(uuid string) map[string]float64 {
 		who := row.Labels.Get("resourceclaim") + " " + row.Labels.Get("attribution")
 		switch row.Family.Name {
 		case "dra_claim_utilization_ratio":
-			said[who+" time"] = row.Value
+			reported[who+" time"] = row.Value
 		case "dra_claim_memory_used_bytes":
-			said[who+" memory"] = row.Value
+			reported[who+" memory"] = row.Value
 		case "dra_device_unattributed_utilization_ratio":
-			said["nobody time"] = row.Value
+			reported["unattributed time"] = row.Value
 		case "dra_device_unattributed_memory_bytes":
-			said["nobody memory"] = row.Value
+			reported["unattributed memory"] = row.Value
 		case "dra_pod_utilization_ratio":
-			said["pod "+row.Labels.Get("pod")+" time"] = row.Value
+			reported["pod "+row.Labels.Get("pod")+" time"] = row.Value
 		case "dra_pod_memory_used_bytes":
-			said["pod "+row.Labels.Get("pod")+" memory"] = row.Value
+			reported["pod "+row.Labels.Get("pod")+" memory"] = row.Value
 		}
 	}
-	return said
+	return reported
 }
 
-// expectSplit compares what the page says with what is wanted, within
+// expectSplit compares the page with what is wanted, within
 // rounding.
 func (s *scene) expectSplit(uuid string, want map[string]float64) {
 	s.t.Helper()
@@ -85,7 +85,7 @@ func (s *scene) expectSplit(uuid string, want map[string]float64) {
 	}
 	for who, value := range got {
 		if _, wanted := want[who]; !wanted {
-			s.t.Errorf("%s of %s: %v, which nobody should say", who, uuid, value)
+			s.t.Errorf("%s of %s: %v, which should not be there", who, uuid, value)
 		}
 	}
 }

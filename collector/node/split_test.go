@@ -24,59 +24,59 @@ func TestSplit(t *testing.T) {
 			s.addProcess("GPU-0", 3, ofPod("second"), 0.1, 5)
 			s.addProcess("GPU-0", 4, host(), 0.2, 4)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0.2, "nobody time": 0.2, "pod first time": 0.3, "pod second time": 0.2,
-			"first process memory": 10, "second process memory": 10, "nobody memory": 4, "pod first memory": 10, "pod second memory": 10,
+			"first process time": 0.3, "second process time": 0.2, "unattributed time": 0.2, "pod first time": 0.3, "pod second time": 0.2,
+			"first process memory": 10, "second process memory": 10, "unattributed memory": 4, "pod first memory": 10, "pod second memory": 10,
 		}},
-		{"nobody works", func(*scene) {}, map[string]float64{
-			"first process time": 0, "second process time": 0, "nobody time": 0, "pod first time": 0, "pod second time": 0,
-			"first process memory": 0, "second process memory": 0, "nobody memory": 0, "pod first memory": 0, "pod second memory": 0,
+		{"no process works", func(*scene) {}, map[string]float64{
+			"first process time": 0, "second process time": 0, "unattributed time": 0, "pod first time": 0, "pod second time": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 0, "pod first memory": 0, "pod second memory": 0,
 		}},
 		{"a sum above the device's own is scaled down", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.8, 40)
 			s.addProcess("GPU-0", 2, ofPod("second"), 0.4, 20)
 			s.addProcess("GPU-0", 3, host(), 0.4, 20)
 		}, map[string]float64{
-			"first process time": 0.4, "second process time": 0.2, "nobody time": 0.2, "pod first time": 0.4, "pod second time": 0.2,
-			"first process memory": 20, "second process memory": 10, "nobody memory": 10, "pod first memory": 20, "pod second memory": 10,
+			"first process time": 0.4, "second process time": 0.2, "unattributed time": 0.2, "pod first time": 0.4, "pod second time": 0.2,
+			"first process memory": 20, "second process memory": 10, "unattributed memory": 10, "pod first memory": 20, "pod second memory": 10,
 		}},
 		{"a process that has ended counts nowhere", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
 			s.addProcess("GPU-0", 2, dra.Owner{Gone: true}, 0.9, 40)
 			s.addProcess("GPU-0", 3, dra.Owner{Gone: true}, unknown, unknown)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0, "nobody time": 0, "pod first time": 0.3, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 0, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.3, "second process time": 0, "unattributed time": 0, "pod first time": 0.3, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 0, "pod first memory": 10, "pod second memory": 0,
 		}},
-		{"memory that is not told stays shared", func(s *scene) {
+		{"memory that is not reported stays shared", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.3, unknown)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0, "nobody time": 0, "pod first time": 0.3, "pod second time": 0,
+			"first process time": 0.3, "second process time": 0, "unattributed time": 0, "pod first time": 0.3, "pod second time": 0,
 			"first shared memory": 40, "second shared memory": 40,
 		}},
-		{"utilization that is not told stays shared", func(s *scene) {
+		{"utilization that is not reported stays shared", func(s *scene) {
 			s.addProcess("GPU-0", 1, host(), unknown, 10)
 		}, map[string]float64{
-			"first process memory": 0, "second process memory": 0, "nobody memory": 10, "pod first memory": 0, "pod second memory": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 10, "pod first memory": 0, "pod second memory": 0,
 			"first shared time": 0.8, "second shared time": 0.8,
 		}},
-		{"what is no number is not told", func(s *scene) {
+		{"a value that is no number is not reported", func(s *scene) {
 			s.addProcess("GPU-0", 1, host(), math.NaN(), math.Inf(1))
 		}, unsplit},
-		{"an MPS server that is told to do its clients' work", func(s *scene) {
+		{"an MPS server that is reported to do its clients' work", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0, 10)
 			s.processLists["GPU-0"][0].Proxied = true
 			s.addProcess("GPU-0", 2, host(), 0.8, 1)
 		}, map[string]float64{
-			"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 			"first shared time": 0.8, "second shared time": 0.8,
 		}},
-		{"an MPS server that is told to do nothing", func(s *scene) {
+		{"an MPS server that is reported to do nothing", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
 			s.processLists["GPU-0"][0].Proxied = true
 			s.addProcess("GPU-0", 2, host(), 0, 1)
 		}, map[string]float64{
-			"first process time": 0.5, "second process time": 0, "nobody time": 0, "pod first time": 0.5, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.5, "second process time": 0, "unattributed time": 0, "pod first time": 0.5, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 		}},
 		{"the device's own value is unknown", func(s *scene) {
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
@@ -96,30 +96,30 @@ func TestSplit(t *testing.T) {
 			s.allocate("ml/admin", "gpu-0").Results[0].AdminAccess = true
 			s.addProcess("GPU-0", 1, ofPod("admin"), 0.5, 10)
 		}, map[string]float64{
-			"first process time": 0, "second process time": 0, "nobody time": 0.5, "pod first time": 0, "pod second time": 0,
-			"first process memory": 0, "second process memory": 0, "nobody memory": 10, "pod first memory": 0, "pod second memory": 0,
+			"first process time": 0, "second process time": 0, "unattributed time": 0.5, "pod first time": 0, "pod second time": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 10, "pod first memory": 0, "pod second memory": 0,
 		}},
 		{"a finished pod holds nothing", func(s *scene) {
 			s.facts.Cluster.Pods[1].Terminal = true
 			s.addProcess("GPU-0", 1, ofPod("second"), 0.5, 10)
-		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "nobody time": 0.5, "nobody memory": 10}},
+		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "unattributed time": 0.5, "unattributed memory": 10}},
 		{"who is alone has all of it", func(s *scene) {
 			s.release("ml/second")
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
 			s.addProcess("GPU-0", 2, host(), 0.2, 5)
-		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "nobody time": 0.2, "nobody memory": 5}},
-		{"a device that nobody holds", func(s *scene) {
+		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "unattributed time": 0.2, "unattributed memory": 5}},
+		{"a device that is not held", func(s *scene) {
 			s.release("ml/first")
 			s.release("ml/second")
 			s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
-		}, map[string]float64{"nobody time": 0.1, "nobody memory": 10}},
+		}, map[string]float64{"unattributed time": 0.1, "unattributed memory": 10}},
 		{"a container of this program's own pod", func(s *scene) {
 			s.facts.Cluster.Pods[0].Containers[0].ID = "main-of-first"
 			s.addProcess("GPU-0", 1, dra.Owner{ContainerID: "main-of-first"}, 0.1, 10)
 			s.addProcess("GPU-0", 2, dra.Owner{ContainerID: "another"}, 0.2, 20)
 		}, map[string]float64{
-			"first process time": 0.1, "second process time": 0, "nobody time": 0.2, "pod first time": 0.1, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 20, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.1, "second process time": 0, "unattributed time": 0.2, "pod first time": 0.1, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 20, "pod first memory": 10, "pod second memory": 0,
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What partitions of a device do is not told by processes.
+// Processes do not report which partition they use.
 func TestSplitStopsAtPartitions(t *testing.T) {
 	part := gpu(0)
 	part.UUID, part.ParentUUID, part.Profile, part.Placement, part.GPUInstance, part.ComputeInstance = "MIG-a", "GPU-0", "1g.10gb", 0, 7, 0

@@ -109,8 +109,7 @@ func (s *trapScene) trainClaim(containers ...dra.Container) {
 	s.facts.Cluster.Pods[0].Containers = containers
 }
 
-// showAlone steps an agent that never asked the API server: what the List
-// alone says.
+// showAlone steps an agent without the API server: by the List alone.
 func (s *trapScene) showAlone(heading string) {
 	s.t.Helper()
 	cluster, state := s.facts.Cluster, s.state
@@ -134,7 +133,7 @@ func runEveryDevice(s *trapScene) {
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train", Request: "left"}}}))
 	s.listed(1)
 	s.pages.show("a container uses one request, the kubelet lists both devices for it")
-	s.showAlone("without the API server nobody can tell")
+	s.showAlone("without the API server it is not known")
 }
 
 func runEmptyAfterRestart(s *trapScene) {

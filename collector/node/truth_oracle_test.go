@@ -133,7 +133,7 @@ func (w *truth) named(id dra.DeviceID) bool {
 	return false
 }
 
-// identify says which names are known to be GPUs. A name that a slice reported
+// identify determines which names are known to be GPUs. A name that a slice reported
 // stays known for as long as claims hold it; without a slice gpu-N is GPU N. Of two names that slices have for a GPU,
 // one is known only while the facts name it for a claim: a List that is not
 // complete does not, of claims that no watch has reported.
@@ -384,7 +384,7 @@ func (w *truth) checkHeld(page *truthPage) {
 	}
 }
 
-// checkEnergy: nobody has more of a counter than it counted while he held
+// checkEnergy: no claim has more of a counter than it counted while it held
 // the GPU, and all who had it alone have not more together than it counted.
 func (w *truth) checkEnergy(page *truthPage) {
 	w.t.Helper()

@@ -86,7 +86,7 @@ func TestEarlierPublicationsAreRemoved(t *testing.T) {
 		s.run(1)
 	}
 	if n := len(s.state.matcher.before); n != 1 {
-		t.Errorf("%d publications are remembered, want 1", n)
+		t.Errorf("%d publications are kept, want 1", n)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestTwoDriversPublishOneUUID(t *testing.T) {
 }
 
 // NVIDIA's driver publishes a GPU a second time, for virtual machines. Other
-// twins are told apart by which of them is claimed.
+// twins are distinguished by which of them is claimed.
 func TestOneDriverPublishesAUUIDTwice(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -195,7 +195,7 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 			s.listEach(full, 5)
 			s.listEach(partial, 2)
 			if !s.held("train") {
-				t.Error("the claim let go")
+				t.Error("the claim was released")
 			}
 			s.listEach(full, 4)
 			s.expectHeld("train", 10, 1000)
@@ -254,8 +254,8 @@ func TestListOfStaticPodsOnly(t *testing.T) {
 	})
 }
 
-// What counters grew by while a hold was in doubt is credited in the step in
-// which a List ends the doubt, whether or not that step brings readings.
+// What counters grew by while a hold was uncertain is credited in the step in
+// which a List decides, whether or not that step brings readings.
 func TestCountersDeferredUntilAList(t *testing.T) {
 	s := busyGPU(t)
 	s.facts.Cluster = Cluster{}
@@ -292,7 +292,7 @@ func (s *scene) expectHeld(claim string, seconds, joules float64) {
 	}
 }
 
-// A pod that is made again under its name, while nobody can tell, has the
+// A pod that is recreated under its name, while that is not observed, has the
 // claims that the kubelet lists for it and no others.
 func TestRecreatedPodWhileTheWatchIsStale(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
@@ -310,7 +310,7 @@ func TestRecreatedPodWhileTheWatchIsStale(t *testing.T) {
 }
 
 // Processes that were listed of the pod before are not those of the pod that was
-// made again under its name, whose UID nobody knows.
+// recreated under its name, whose UID is not known.
 func TestProcessesOfARecreatedPod(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.set("GPU-0", device.Utilization, 0.8)
@@ -329,8 +329,8 @@ func TestProcessesOfARecreatedPod(t *testing.T) {
 	s.expectUse("dra_claim_utilization_ratio", "other", "GPU-0", "process", 0.1)
 }
 
-// A claim that is made again under its name on the same device is another one
-// if its CDI entry says so.
+// A claim that is recreated under its name on the same device is another one by
+// its CDI entry.
 func TestRecreatedClaimWhileTheWatchIsStale(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.allocate("ml/train", "gpu-0").UID = "11111111-1111-4111-8111-111111111111"
@@ -344,8 +344,8 @@ func TestRecreatedClaimWhileTheWatchIsStale(t *testing.T) {
 	}
 }
 
-// Without the API server a monitor's claim looks like any other, so nobody
-// knows for how much of a device each of several claims is there.
+// Without the API server a monitor's claim looks like any other, so it is
+// not known how much of a device each of several claims has.
 func TestDeviceSecondsWithoutTheAPIServer(t *testing.T) {
 	s := busyGPU(t)
 	s.facts.Cluster = Cluster{}

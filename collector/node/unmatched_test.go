@@ -11,9 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// logged runs for some seconds and returns what the log was told of strangers.
+// logged runs for some seconds and returns the events about unmatched devices.
 func (s *scene) logged(seconds int) string {
-	var told []string
+	var got []string
 	for range seconds {
 		s.run(1)
 		for _, e := range s.events {
@@ -24,10 +24,10 @@ func (s *scene) logged(seconds int) string {
 			for _, attr := range e.Attrs {
 				line = append(line, attr.String())
 			}
-			told = append(told, strings.Join(line, " "))
+			got = append(got, strings.Join(line, " "))
 		}
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(got, "\n")
 }
 
 // appear puts hardware on the node.
@@ -46,7 +46,7 @@ func (s *scene) publishPlacement(placement int) dra.DeviceID {
 	return id
 }
 
-// A partition that is made for its claim is a stranger for a while, which is
+// A partition that is created for its claim is unmatched for a while, which is
 // nothing to warn of.
 func TestPartitionsCreatedOnDemandAreMatched(t *testing.T) {
 	s := newScene(t, gpu(0))
@@ -54,42 +54,42 @@ func TestPartitionsCreatedOnDemandAreMatched(t *testing.T) {
 	id := s.publishPlacement(0)
 	s.run(5)
 	s.allocate("team/job", id.Name)
-	if told := s.logged(29); told != "" {
-		t.Errorf("before the partition was made: %s", told)
+	if got := s.logged(29); got != "" {
+		t.Errorf("before the partition was made: %s", got)
 	}
 	s.addDevice(migOf("GPU-0", "MIG-a", "1g.10gb", 0))
-	if told := s.logged(60); told != "" {
-		t.Errorf("after it was made: %s", told)
+	if got := s.logged(60); got != "" {
+		t.Errorf("after it was made: %s", got)
 	}
 	if _, held := s.value("dra_claim_held", "uuid", "MIG-a"); !held {
 		t.Error("it is not held")
 	}
 }
 
-// Who stays a stranger is told of once, and once more when it is none.
+// A device that stays unmatched is logged once, and again when it is matched.
 func TestUnmatchedDevicesAreLogged(t *testing.T) {
 	const warning, relief = "WARN device of a claim matches no hardware ", "INFO device of a claim matches hardware now "
 	s := newScene(t, gpu(0))
-	s.immutable = true // so that steps without news do not join anew
+	s.immutable = true // so that steps without changes do not join again
 	first, second := s.publishPlacement(0), s.publishPlacement(3)
 	s.allocate("team/job", first.Name, first.Name).Results[1].Request = "once more"
-	if told := s.logged(30); told != "" {
-		t.Errorf("at once: %s", told)
+	if got := s.logged(30); got != "" {
+		t.Errorf("at once: %s", got)
 	}
 	s.allocate("team/other", second.Name)
-	if told, want := s.logged(30), warning+"claim=team/job device="+first.String(); told != want {
-		t.Errorf("after a while:\n%s\nwant\n%s", told, want)
+	if got, want := s.logged(30), warning+"claim=team/job device="+first.String(); got != want {
+		t.Errorf("after a while:\n%s\nwant\n%s", got, want)
 	}
-	if told, want := s.logged(30), warning+"claim=team/other device="+second.String(); told != want {
-		t.Errorf("of one that came later:\n%s\nwant\n%s", told, want)
+	if got, want := s.logged(30), warning+"claim=team/other device="+second.String(); got != want {
+		t.Errorf("of one that came later:\n%s\nwant\n%s", got, want)
 	}
 	s.release("team/other")
-	if told := s.logged(60); told != "" {
-		t.Errorf("again, or of one that is held no more: %s", told)
+	if got := s.logged(60); got != "" {
+		t.Errorf("again, or of one that is held no more: %s", got)
 	}
 	s.addDevice(migOf("GPU-0", "MIG-a", "1g.10gb", 0))
-	if told, want := s.logged(10), relief+"claim=team/job device="+first.String()+" uuid=MIG-a"; told != want {
-		t.Errorf("when it is known:\n%s\nwant\n%s", told, want)
+	if got, want := s.logged(10), relief+"claim=team/job device="+first.String()+" uuid=MIG-a"; got != want {
+		t.Errorf("when it is known:\n%s\nwant\n%s", got, want)
 	}
 
 	// Another claim of the same name is another one.
@@ -98,11 +98,11 @@ func TestUnmatchedDevicesAreLogged(t *testing.T) {
 	s.logged(31)
 	s.facts.Cluster.Claims = slices.Clone(s.facts.Cluster.Claims)
 	s.facts.Cluster.Claims[0].UID = "uid-of-another"
-	if told := s.logged(29); told != "" {
-		t.Errorf("of a new claim at once: %s", told)
+	if got := s.logged(29); got != "" {
+		t.Errorf("of a new claim at once: %s", got)
 	}
-	if told, want := s.logged(5), warning+"claim=team/other device="+second.String(); told != want {
-		t.Errorf("of a new claim:\n%s\nwant\n%s", told, want)
+	if got, want := s.logged(5), warning+"claim=team/other device="+second.String(); got != want {
+		t.Errorf("of a new claim:\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestAPartnerIsKeptForOne(t *testing.T) {
 	}
 }
 
-// A card of which only the parts are published is not hardware that nobody
-// publishes; its neighbour, of which nothing is said, is.
+// A card of which only the parts are published is not unpublished
+// hardware; its neighbour, of which nothing is published, is.
 func TestADividedCardIsNotUnmatched(t *testing.T) {
 	s := newScene(t)
 	for _, address := range []string{"0000:c1:00.0", "0000:e2:00.0"} {

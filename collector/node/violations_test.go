@@ -9,7 +9,7 @@ import (
 )
 
 // A class counts an onset once, however many of its claims hold the device,
-// and a device that nobody holds concerns no class.
+// and a device that is not held has no class.
 func TestViolationsByClass(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
 	s.setXIDs("GPU-0")
@@ -27,13 +27,13 @@ func TestViolationsByClass(t *testing.T) {
 	s.allocate("ml/late", "gpu-1").Requests[0].DeviceClass = "late"
 	s.run(2)
 	if got, there := s.value("dra_constraint_violations_total", "deviceclass", "late", "constraint", "recovery"); got != 0 || !there {
-		t.Errorf("%v violations of a claim that took a sick device", got)
+		t.Errorf("%v violations of a claim that got an unhealthy device", got)
 	}
 }
 
 // What a device suffered from before anybody looked, at the start of the
 // agent or since long before a quantity could be read, is no onset. What comes
-// after is, and so is an Xid that was heard before the first look.
+// after is, and so is an Xid that was reported before the first sample.
 func TestViolationsBeforeTheFirstSample(t *testing.T) {
 	count := func(s *scene, c constraint) float64 {
 		total, _ := s.value("dra_constraint_violations_total", "constraint", c.String())
@@ -49,8 +49,8 @@ func TestViolationsBeforeTheFirstSample(t *testing.T) {
 			s.run(10)
 			s.state = NewState(s.state.config)
 			s.run(3)
-			if word := map[string]string{"critical": "unhealthy", "warning": "healthy"}[a.severity]; s.report("GPU-0", byHardware) != word {
-				t.Errorf("after the start it is %s, want %s", s.report("GPU-0", byHardware), word)
+			if want := map[string]string{"critical": "unhealthy", "warning": "healthy"}[a.severity]; s.report("GPU-0", byHardware) != want {
+				t.Errorf("after the start it is %s, want %s", s.report("GPU-0", byHardware), want)
 			}
 			for c := range constraints {
 				if got := count(s, c); got != 0 {
@@ -77,7 +77,7 @@ func TestViolationsBeforeTheFirstSample(t *testing.T) {
 		s.run(10)
 		s.setState("GPU-0", device.FabricState, "failure", fabricStates())
 		s.run(1)
-		s.expect("the first that is told", "0", "fabric_failure", "critical")
+		s.expect("the first reported one", "0", "fabric_failure", "critical")
 		if got := count(s, constraintLink); got != 0 {
 			t.Errorf("%v onsets", got)
 		}

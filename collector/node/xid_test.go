@@ -59,7 +59,7 @@ func TestXIDClasses(t *testing.T) {
 	}
 }
 
-// The closed label set is there from the moment that somebody listens.
+// The closed label set is there as soon as the Xids are watched.
 func TestXIDsFromZero(t *testing.T) {
 	s := partitionedGPU(t)
 	for i := range s.facts.Samples {
@@ -68,13 +68,13 @@ func TestXIDsFromZero(t *testing.T) {
 	s.state = NewState(s.state.config)
 	s.run(1)
 	if page := s.page("dra_device_xid"); page != "" {
-		t.Errorf("nobody listens:\n%s", page)
+		t.Errorf("not watched:\n%s", page)
 	}
 	pages := s.script("dra_device_xid")
 	s.setXIDs("GPU-0")
 	s.setXIDs("MIG-a")
 	s.run(1)
-	pages.show("somebody listens for the GPU and one of its partitions")
+	pages.show("the Xids of the GPU and of one of its partitions are watched")
 	metrictest.CompareGolden(t, "testdata/xids_from_zero.txt", pages.String())
 	for _, row := range s.last.Rows {
 		if row.Family.Name == "dra_device_xid_errors_total" && !row.Start.Equal(s.now.Wall) {
@@ -182,11 +182,11 @@ func TestXIDLastTime(t *testing.T) {
 	s.setXIDSample(xidSample{source: "dcgm", counts: []int{48, 1}, ages: []int{40}})
 	s.step(time.Second)
 	if got, _ := s.value("dra_device_xid_last_timestamp_seconds", "xid", "48"); got != float64(first.Unix()) {
-		t.Errorf("after another's telling: last reported at %v, want %v", got, first.Unix())
+		t.Errorf("after another's report: last reported at %v, want %v", got, first.Unix())
 	}
 }
 
-// What a source tells at its start of long ago is counted, and no news.
+// Old errors that a source reports at its start are counted, and no signal.
 func TestOldXID(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.setXIDSample(xidSample{counts: []int{79, 1}, ages: []int{11}})
@@ -201,11 +201,11 @@ func TestOldXID(t *testing.T) {
 	s.expect("nine seconds later", "0", "xid_79", "critical")
 }
 
-// A partition's codes beyond those of channels are there once they are heard.
+// A partition's codes beyond those of channels are there once they are reported.
 func TestXIDOfAPartitionBeyondItsSet(t *testing.T) {
 	s := partitionedGPU(t)
 	if _, there := s.value("dra_device_xid_errors_total", "uuid", "MIG-a", "xid", "119"); there {
-		t.Error("119 is there before it is heard")
+		t.Error("119 is there before it is reported")
 	}
 	s.setXIDs("MIG-a", 119, 2)
 	s.run(1)
@@ -213,7 +213,7 @@ func TestXIDOfAPartitionBeyondItsSet(t *testing.T) {
 		t.Errorf("counted %v times, want 2", got)
 	}
 	if _, there := s.value("dra_device_xid_last_timestamp_seconds", "uuid", "MIG-a", "xid", "119"); !there {
-		t.Error("nobody knows when")
+		t.Error("its time is not known")
 	}
 }
 
