@@ -206,7 +206,11 @@ func TestCostBeginsWithThePrice(t *testing.T) {
 // account of its own: of each step, the price times the part of the device
 // that those have who held it at both ends.
 func TestCostIsThePriceOfHeldTime(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 5))
 		s := newScene(t, gpu(0))
 		s.set("GPU-0", device.Utilization, 0.5)
@@ -285,7 +289,10 @@ func TestCostOfAnHour(t *testing.T) {
 		s.facts.Cluster.Pods[i].Claims[0].Claim += fmt.Sprint(i)
 		s.facts.Cluster.Pods[i].Ref.Name += fmt.Sprint(i)
 	}
-	s.run(3601)
+	s.run(1)
+	for range 720 {
+		s.step(5 * time.Second)
+	}
 	sum := 0.0
 	for _, row := range s.last.Rows {
 		if row.Family.Name == "dra_namespace_cost_total" {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,25 +26,6 @@ func (s *scene) checkInvariants(watch *invariant.Watch) {
 	}
 	for _, v := range watch.Next(invariantPage(s.last)) {
 		s.t.Errorf("%s", v)
-	}
-}
-
-// No page of a random history contradicts itself or the page before.
-func TestHistoriesKeepInvariants(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h, watch := newHistory(t, 1000+seed), invariant.Watch{}
-			for range 250 {
-				h.tick()
-				if h.checkInvariants(&watch); t.Failed() {
-					return
-				}
-			}
-		})
 	}
 }
 

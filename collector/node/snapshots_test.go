@@ -37,12 +37,13 @@ const (
 	snapshotNode = "node-a"
 )
 
-// TestSnapshots plays what was captured on a real node: its objects go through
-// an API server and the agent's client, its PodResources through the decoder.
-// What comes out is compared with golden files, and with the devices that the
-// container runtime really gave to each container. A sequence shares a state.
+// TestSnapshots steps what was captured on a real node: its objects go through an
+// API server and the agent's client, its PodResources through the decoder. The
+// result is compared with golden files, and with the devices that the container
+// runtime really gave to each container. A sequence shares a state. The quick tests
+// run some of the sequences.
 func TestSnapshots(t *testing.T) {
-	for _, sequence := range [][]string{
+	sequences := [][]string{
 		{"00-baseline"}, {"01-round1"},
 		{"02-driver-down-allocated-not-prepared", "03-driver-down-slices-wiped"},
 		{"06a-init-running", "06b-init-done", "06c-pod-succeeded"},
@@ -50,7 +51,11 @@ func TestSnapshots(t *testing.T) {
 		{"09a-taintrule-none"}, {"09b-taintrule-noexecute"},
 		{"10a-before-kubelet-restart", "10b-after-kubelet-restart"},
 		{"13-sixty-pods-one-nic"},
-	} {
+	}
+	if testing.Short() {
+		sequences = sequences[:3]
+	}
+	for _, sequence := range sequences {
 		t.Run(strings.Join(sequence, ","), func(t *testing.T) {
 			t.Parallel()
 			state := node.NewState(node.Config{Node: snapshotNode, Interval: time.Second, Grace: time.Minute})
@@ -67,11 +72,12 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// held is who holds what, as exposition text.
+// held returns the rows about holds, as exposition text.
 func held(t *testing.T, rows []metric.Row) string {
 	var lines []string
+	families := regexp.MustCompile(`^dra_(claim_(held|info|device_info|consumer_info)|exporter_unmatched_devices)\{`)
 	for line := range strings.Lines(metrictest.Text(t, metric.NewPage(rows))) {
-		if regexp.MustCompile(`^dra_(claim_(held|info|device_info|consumer_info)|exporter_unmatched_devices)\{`).MatchString(line) {
+		if families.MatchString(line) {
 			lines = append(lines, line)
 		}
 	}
@@ -145,8 +151,8 @@ func (m *snapshot) facts(now clock.Instant) node.Facts {
 	return facts
 }
 
-// readCluster puts the objects into an API server and reads them as the
-// agent does.
+// readCluster writes the objects to an API server and reads them as the agent
+// does.
 func (m *snapshot) readCluster() apiserver.Facts {
 	m.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())

@@ -28,6 +28,7 @@ func TestTraps(t *testing.T) {
 		"driver_dies":         runDriverDies,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newTrapScene(t)
 			play(s)
 			metrictest.CompareGolden(t, filepath.Join("testdata", "trap_"+name+".txt"), s.pages.String())
@@ -35,7 +36,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// A stage is a scene with a kubelet.
+// A trapScene is a scene with a kubelet.
 type trapScene struct {
 	*scene
 	kubelet *simulated.Kubelet

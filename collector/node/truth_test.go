@@ -502,7 +502,7 @@ func (w *truth) processes(i int, owners map[int]dra.Owner) (list []device.Proces
 	return list, sum
 }
 
-// histories is how many random lives the test looks at.
+// histories is how many random histories a test runs.
 func histories(t *testing.T) uint64 {
 	if text := os.Getenv("DRA_EXPORTER_HISTORIES"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
@@ -512,7 +512,7 @@ func histories(t *testing.T) uint64 {
 		return n
 	}
 	if testing.Short() {
-		return 90
+		return 30
 	}
 	return 300
 }
