@@ -61,6 +61,11 @@ func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
 	return events
 }
 
+// openViolations creates the counters of classes that hold a device.
+func (s *health) openViolations(classes []string, now clock.Instant) {
+	s.violations.open(classes, now.Wall)
+}
+
 // applyKubelet replaces the health, by uuid, that the kubelet reports.
 func (s *health) applyKubelet(reports map[string]report) { s.kubelet = reports }
 
@@ -480,7 +485,7 @@ func newViolations(node string) *violations {
 	return &violations{node: node, byClass: make(map[string]*classViolations)}
 }
 
-// open creates the counters of classes that hold a device.
+// open creates the counters of classes that do not have them yet.
 func (s *violations) open(classes []string, now time.Time) {
 	for _, class := range classes {
 		if s.byClass[class] != nil {

@@ -17,8 +17,8 @@ type holders struct {
 	uncounted [uncountedReasons]*metric.Labels
 }
 
-// joined is what the stages before determine about who holds devices.
-type joined struct {
+// holding is what the stages before determine about who holds devices.
+type holding struct {
 	again     bool // the views were joined again in this step
 	views     []claimView
 	uncertain []uncertainHold     // claims that may hold devices
@@ -81,7 +81,7 @@ func newHolders(node string, devices *devices, f *families) *holders {
 }
 
 // update determines the holders of all devices.
-func (s *holders) update(joined *joined, now clock.Instant) {
+func (s *holders) update(held *holding, now clock.Instant) {
 	for _, d := range s.devices.all() {
 		h := s.byDevice[d]
 		if h == nil {
@@ -90,8 +90,8 @@ func (s *holders) update(joined *joined, now clock.Instant) {
 		}
 		h.reset()
 	}
-	for i := range joined.views {
-		view := &joined.views[i]
+	for i := range held.views {
+		view := &held.views[i]
 		for _, d := range view.devices {
 			if d.admin {
 				continue
@@ -103,8 +103,8 @@ func (s *holders) update(joined *joined, now clock.Instant) {
 			h.inGroup = h.inGroup || view.charge == chargedNowhere
 		}
 	}
-	for i, p := range joined.plugins {
-		if i > 0 && joined.plugins[i-1].uuid == p.uuid && joined.plugins[i-1].pod == p.pod {
+	for i, p := range held.plugins {
+		if i > 0 && held.plugins[i-1].uuid == p.uuid && held.plugins[i-1].pod == p.pod {
 			continue // another container of the pod
 		}
 		if h := s.get(p.uuid); h != nil {
@@ -113,7 +113,7 @@ func (s *holders) update(joined *joined, now clock.Instant) {
 			h.pods = append(h.pods, p.pod)
 		}
 	}
-	for _, u := range joined.uncertain {
+	for _, u := range held.uncertain {
 		if h := s.get(u.uuid); h != nil {
 			h.related++
 		}

@@ -91,7 +91,7 @@ func (l *ledger) updateHold(key holdKey, view *claimView, now clock.Instant) (cl
 		t.weight = 0
 	}
 	_, t.uncounted = h.uncounted()
-	p := present{now: now, device: d, growth: l.counters.of(d), attribution: h.attribution()}
+	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: h.attribution()}
 	for q := range usages {
 		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)
 	}
@@ -352,8 +352,8 @@ type reasonTally struct {
 	labels *metric.Labels
 }
 
-// present is what the stages before determine about a hold in a step.
-type present struct {
+// holdInput is what the stages before determine about a hold in a step.
+type holdInput struct {
 	now         clock.Instant
 	device      *deviceState
 	growth      *deviceGrowth
@@ -365,7 +365,7 @@ type present struct {
 }
 
 // update is for a step in which the claim certainly holds the device.
-func (t *hold) update(p *present) {
+func (t *hold) update(p *holdInput) {
 	began, elapsed, held := !t.held, p.now.Elapsed, time.Duration(0)
 	for q := range usages {
 		t.uses[q].update(p.uses[q], began, elapsed)
@@ -389,7 +389,7 @@ func (t *hold) update(p *present) {
 
 // deferUpdate is for a step in which the hold may have ended: its uses go on,
 // and what it accrues is added when it is known whether it has.
-func (t *hold) deferUpdate(p *present) {
+func (t *hold) deferUpdate(p *holdInput) {
 	t.broken = t.broken || t.attribution != p.attribution
 	t.attribution = p.attribution
 	for q := range usages {
@@ -401,7 +401,7 @@ func (t *hold) deferUpdate(p *present) {
 
 // accrueTime adds the time for which the claim has held the device since it was
 // last seen, to the hold and to the totals of its namespace.
-func (t *hold) accrueTime(held time.Duration, p *present) {
+func (t *hold) accrueTime(held time.Duration, p *holdInput) {
 	now, totals := p.now.Wall, p.totals
 	t.heldSeconds.add(held.Seconds(), now)
 	totals.device.open(now)
@@ -421,7 +421,7 @@ func (t *hold) accrueTime(held time.Duration, p *present) {
 }
 
 // open opens the accounts of what the device is known to count.
-func (t *hold) open(p *present) {
+func (t *hold) open(p *holdInput) {
 	now, account := p.now.Wall, t.account()
 	for m := meterBusy + 1; m < meters; m++ {
 		if p.growth.meters[m].known {
@@ -493,7 +493,7 @@ func (t *hold) trim(g *deviceGrowth) {
 
 // accrueBusy adds the integral of the hold's own utilization, over the same time
 // as the device's, and what was deferred.
-func (t *hold) accrueBusy(p *present) {
+func (t *hold) accrueBusy(p *holdInput) {
 	g, now := &p.growth.meters[meterBusy], p.now.Wall
 	if !g.known {
 		return

@@ -48,7 +48,7 @@ func newSplits(config Config, devices *devices, f *families) *splits {
 }
 
 // update splits the use of all devices again.
-func (s *splits) update(facts Facts, joined *joined, holders *holders, now clock.Instant) {
+func (s *splits) update(facts Facts, held *holding, holders *holders, now clock.Instant) {
 	if facts.Processes.State != ProcessesOK {
 		clear(s.byDevice) // processes cannot be attributed to pods
 		return
@@ -61,7 +61,7 @@ func (s *splits) update(facts Facts, joined *joined, holders *holders, now clock
 			s.add(d).list.apply(d.processes, d.listedAt, facts.Processes.Owners)
 		}
 	}
-	s.updateUsers(facts.Cluster, joined)
+	s.updateUsers(facts.Cluster, held)
 	for d, split := range s.byDevice {
 		s.divide(split, holders.of(d), now)
 	}
@@ -84,9 +84,9 @@ func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
 
 // updateUsers determines the users of each device that has a split again, if
 // anything has changed that they depend on.
-func (s *splits) updateUsers(cluster Cluster, joined *joined) {
-	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(joined.plugins), s.added}
-	if !joined.again && causes == s.causes {
+func (s *splits) updateUsers(cluster Cluster, held *holding) {
+	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), s.added}
+	if !held.again && causes == s.causes {
 		return
 	}
 	s.causes = causes
@@ -95,16 +95,16 @@ func (s *splits) updateUsers(cluster Cluster, joined *joined) {
 		before[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
 	}
 	pods := podsByRef(cluster)
-	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return joined.recreated[pod] })
-	for i := range joined.views {
-		s.addUsers(&joined.views[i], pods)
+	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return held.recreated[pod] })
+	for i := range held.views {
+		s.addUsers(&held.views[i], pods)
 	}
-	for _, c := range joined.plugins {
+	for _, c := range held.plugins {
 		if split := s.get(c.uuid); split != nil {
 			split.pod(c.pod, pods).add(throughPlugin, c.name)
 		}
 	}
-	for _, u := range joined.uncertain {
+	for _, u := range held.uncertain {
 		if split := s.get(u.uuid); split != nil {
 			split.unnamed = true
 		}

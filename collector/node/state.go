@@ -87,8 +87,8 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 	views := s.join.views
 	s.matcher.addHeld(views, now)
 	s.plugins.update(facts, now)
-	joined := joined{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}
-	s.holders.update(&joined, now)
+	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}
+	s.holders.update(&held, now)
 	events := s.counters.update(now)
 	if again {
 		s.holders.markSharing(views)
@@ -96,9 +96,9 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
 	}
 	events = append(events, s.unmatched.overdue(now)...)
-	s.splits.update(facts, &joined, s.holders, now)
+	s.splits.update(facts, &held, s.holders, now)
 	s.prices.update(facts.Prices, views, now)
-	s.health.violations.open(s.ledger.update(views, now), now.Wall)
+	s.health.openViolations(s.ledger.update(views, now), now)
 	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
 	s.evict(now)
 	return s, Snapshot{At: now, Rows: s.allRows(facts)}, events
