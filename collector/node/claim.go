@@ -7,24 +7,24 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// claimView is one claim as it stands on this node now: what was allocated
-// to it and which containers may use it.
+// claimView is a claim that is held on this node: what was allocated to it, and
+// which containers may use it.
 type claimView struct {
 	ref       dra.ClaimRef
 	info      claimInfo
 	devices   []claimDevice   // admin access included
-	facts     []deviceFact    // what there is to say of them
+	facts     []deviceFact    // of the devices
 	consumers []claimConsumer // sorted, no container twice for one device
-	pods      []dra.PodRef    // whose pods hold the claim, with containers that use it or not
+	pods      []dra.PodRef    // that hold the claim, with containers that use it or not
 
-	known      bool     // it is that of an earlier step
-	podUIDs    []string // of those of them that the API server knows
+	earlier    bool     // it is the view of an earlier step
+	podUIDs    []string // of the pods that the API server has
 	listedOnly bool     // only the kubelet's List reports it: admin access is not known
-	missing    bool     // the newest List names none of its pods, and may not be complete
+	missing    bool     // the newest List has none of its pods, and may not be complete
 	charge     charging // whether its device-seconds are counted on this node
 }
 
-// charging says whether device-seconds of a claim are counted on this node.
+// charging is whether device-seconds of a claim are counted on this node.
 type charging uint8
 
 const (
@@ -33,10 +33,16 @@ const (
 	chargedNowhere            // which node counts them is not known: the claim is reserved for a pod group
 )
 
-// claimInfo is what dra_claim_info says of a claim.
+// claimInfo is the labels of dra_claim_info.
 type claimInfo struct {
 	uid, class, template, sharing string
 	admin, extended               bool
+}
+
+// deviceFact is the labels of dra_claim_device_info.
+type deviceFact struct {
+	id                           dra.DeviceID
+	uuid, request, class, shared string
 }
 
 // claimDevice is one device of an allocation.
@@ -50,8 +56,8 @@ type claimDevice struct {
 	consumed map[string]float64
 }
 
-// claimConsumer is a container that may use a device of a claim. Its pod is
-// in the claim's namespace.
+// claimConsumer is a container that may use a device of a claim. Its pod is in the
+// claim's namespace.
 type claimConsumer struct {
 	device                       dra.DeviceID
 	uuid, pod, podUID, container string
@@ -68,30 +74,73 @@ const (
 // classMultiple is the deviceclass label of a claim whose requests differ in class.
 const classMultiple = "multiple"
 
-// describe fills info from the claim's devices and the claim object.
-func describe(claim dra.Claim, template string, devices []claimDevice) claimInfo {
+// resolve returns the uuid of a device that a driver named: that of its hardware,
+// or one of its name if the hardware is not known.
+type resolve func(dra.DeviceID) string
+
+// viewOf returns the view of an allocated claim, without pods.
+func viewOf(claim *dra.Claim, template string) claimView {
+	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
 	info := claimInfo{uid: claim.UID, template: template, sharing: claim.Sharing, extended: claim.ExtendedResource}
-	for i, d := range devices {
+	for i, result := range claim.Results {
+		class := claim.ClassOf(result.Request)
+		view.devices = append(view.devices, claimDevice{
+			id: result.Device, request: result.Request, class: class, shareID: result.ShareID,
+			admin: result.AdminAccess, consumed: result.Consumed,
+		})
 		if i == 0 {
-			info.class = d.class
-		} else if info.class != d.class {
+			info.class = class
+		} else if info.class != class {
 			info.class = classMultiple
 		}
-		info.admin = info.admin || d.admin
-		if info.sharing == "" && d.shareID != "" {
+		info.admin = info.admin || result.AdminAccess
+		if info.sharing == "" && result.ShareID != "" {
 			info.sharing = sharingCapacity
 		}
 	}
-	if info.sharing == "" {
-		info.sharing = sharingNone
-	}
-	return info
+	info.sharing = cmp.Or(info.sharing, sharingNone)
+	view.info = info
+	return view
 }
 
-// addConsumers adds the container for each of the claim's devices that the
-// use covers.
-func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
+// chargingOf returns whether this node counts the device-seconds of a claim. A
+// claim on devices of one node is counted there. Pods on several nodes may share a
+// claim on network-attached devices, and every agent must get the same result
+// without the others: the node counts them on which the first pod runs that the
+// claim is reserved for. That pod stays the first for as long as the claim is
+// reserved for it, so an older version of the claim gives the same result. The
+// members of a pod group are not in the claim.
+func chargingOf(claim *dra.Claim, here []string) charging {
+	if claim.Node != "" || len(claim.ReservedFor) == 0 {
+		return chargedHere
+	}
+	switch first := claim.ReservedFor[0]; {
+	case first.Resource != "pods":
+		return chargedNowhere
+	case slices.Contains(here, first.UID):
+		return chargedHere
+	default:
+		return chargedElsewhere
+	}
+}
+
+// addPod adds a pod that the claim is reserved for, and those of its containers
+// that use devices of the claim.
+func (v *claimView) addPod(pod dra.Pod) {
+	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
 	labels := podLabelsOf(pod)
+	for _, container := range pod.Containers {
+		for _, use := range container.Uses {
+			if use.Claim == v.ref.Name {
+				v.addConsumers(pod, container.Name, use, labels)
+			}
+		}
+	}
+}
+
+// addConsumers adds a container for each of the claim's devices that the use
+// covers.
+func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use, labels podLabels) {
 	for _, d := range v.devices {
 		if use.Covers(d.request) {
 			v.consumers = append(v.consumers, claimConsumer{
@@ -102,26 +151,82 @@ func (v *claimView) addConsumers(pod dra.Pod, container string, use dra.Use) {
 	}
 }
 
-// resolve gives each device its uuid, and sorts: the hardware of some may have
-// been found only now. Slices that the view of an earlier step has, too, are
-// not changed.
+// without returns the view without the pods that are gone, and their containers.
+func (v claimView) without(gone map[dra.PodRef]bool) claimView {
+	if len(gone) == 0 {
+		return v
+	}
+	pods, consumers := v.pods, v.consumers
+	v.pods, v.consumers = nil, nil
+	for _, pod := range pods {
+		if !gone[pod] {
+			v.pods = append(v.pods, pod)
+		}
+	}
+	for _, c := range consumers {
+		if !gone[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
+			v.consumers = append(v.consumers, c)
+		}
+	}
+	return v
+}
+
+// covers reports whether the claim has every device that is listed for it. If
+// not, or if the UIDs differ, the listed one is another claim of the same name.
+func (v claimView) covers(listed claimView) bool {
+	if v.info.uid != "" && listed.info.uid != "" && v.info.uid != listed.info.uid {
+		return false
+	}
+	for _, d := range listed.devices {
+		if !slices.ContainsFunc(v.devices, func(own claimDevice) bool { return own.id == d.id }) {
+			return false
+		}
+	}
+	return len(v.pods) > 0
+}
+
+// with returns the view with the pods and containers that are newly listed for
+// the claim. Containers of pods that it has already stay as the API server has
+// them: the List names each device for each container.
+func (v claimView) with(listed claimView) claimView {
+	known := make(map[dra.PodRef]bool, len(v.pods))
+	for _, pod := range v.pods {
+		known[pod] = true
+	}
+	v.missing = false
+	v.pods, v.consumers = slices.Clone(v.pods), slices.Clone(v.consumers)
+	for _, pod := range listed.pods {
+		if !known[pod] {
+			v.pods = append(v.pods, pod)
+		}
+	}
+	for _, c := range listed.consumers {
+		if !known[dra.PodRef{Namespace: v.ref.Namespace, Name: c.pod}] {
+			v.consumers = append(v.consumers, c)
+		}
+	}
+	return v
+}
+
+// resolve gives each device its uuid, which may have changed, and sorts. It does
+// not change the slices of a view of an earlier step.
 func (v *claimView) resolve(uuid resolve) {
-	if v.known {
+	if v.earlier {
 		v.devices, v.consumers, v.pods = slices.Clone(v.devices), slices.Clone(v.consumers), slices.Clone(v.pods)
 	}
-	v.known = true
+	v.earlier = true
 	for i := range v.devices {
 		v.devices[i].uuid = uuid(v.devices[i].id)
 	}
 	for i := range v.consumers {
 		v.consumers[i].uuid = uuid(v.consumers[i].device)
 	}
-	v.settle()
+	v.sort()
 }
 
-// settle sorts what was gathered and drops what is there twice: a claim can
-// hold one device twice, and several pods can share one claim.
-func (v *claimView) settle() {
+// sort sorts the lists and removes duplicates: a claim can hold one device twice,
+// and several pods can share one claim.
+func (v *claimView) sort() {
 	slices.SortFunc(v.consumers, func(a, b claimConsumer) int {
 		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container), cmp.Compare(a.podUID, b.podUID))
 	})
@@ -142,8 +247,23 @@ func (v *claimView) settle() {
 	v.pods = slices.Compact(v.pods)
 }
 
-func sortClaims(views []claimView) {
-	slices.SortFunc(views, func(a, b claimView) int {
-		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name))
-	})
+// classOn returns the device class through which the claim holds the device.
+func (v *claimView) classOn(uuid string) string {
+	class, found := "", false
+	for _, d := range v.devices {
+		switch {
+		case d.uuid != uuid || d.admin:
+		case !found:
+			class, found = d.class, true
+		case class != d.class:
+			return classMultiple
+		}
+	}
+	return class
+}
+
+// holdsBefore reports whether the claim holds the device by an earlier result
+// as well.
+func (v *claimView) holdsBefore(i int) bool {
+	return slices.ContainsFunc(v.devices[:i], func(d claimDevice) bool { return d.uuid == v.devices[i].uuid && !d.admin })
 }

@@ -51,7 +51,7 @@ func newDense() *dense {
 		d.claim(c)
 	}
 	d.plugin()
-	d.fallIll()
+	d.setUnhealthy()
 	for _, name := range []string{"simulated", "podresources", "pods", "resourceclaims", "resourceslices"} {
 		d.facts.Sources = append(d.facts.Sources, source.Status{Name: name, Up: true, LastSuccess: d.now, Queue: source.Queue{Watched: name == "pods"}})
 	}
@@ -96,9 +96,9 @@ func (d *dense) plugin() {
 	}
 }
 
-// fallIll lets somebody listen for Xids everywhere, and makes one GPU sick in
-// every voice's word.
-func (d *dense) fallIll() {
+// setUnhealthy watches the Xids of all devices, and makes one GPU unhealthy by
+// every reporter.
+func (d *dense) setUnhealthy() {
 	for i := range d.facts.Samples {
 		d.facts.Samples[i].XIDs, d.facts.Samples[i].XIDSource = []device.XID{}, "simulated"
 	}
@@ -123,7 +123,7 @@ func (d *dense) tick() {
 		readings := d.readings[d.turn][i]
 		for at := range readings {
 			switch q := readings[at].Quantity; {
-			case q == device.Throttled && i > 0: // the first, which is sick, is slowed down all the time
+			case q == device.Throttled && i > 0: // the first, which is unhealthy, is slowed down all the time
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()/10
 			case q == device.Throttled:
 				readings[at].Value = 1e6 + d.now.Elapsed.Seconds()
@@ -165,13 +165,13 @@ func denseReadings(i int) []device.Reading {
 	return readings
 }
 
-// denseValue keeps the devices well: of a state set the first state is
+// denseValue keeps the devices healthy: of a state set the first state is
 // present.
 func denseValue(i int, q device.Quantity, detail [2]string) float64 {
 	switch {
 	case slices.Contains([]string{"none", "success", "active"}, detail[0]), slices.Contains([]string{"pass", "active"}, detail[1]):
 		return 1
-	case slices.Contains(testimony(), q), q == device.RowRemapPending:
+	case slices.Contains(healthQuantities(), q), q == device.RowRemapPending:
 		return 0
 	default:
 		return float64(i%3) / 2
@@ -192,8 +192,8 @@ func denseConfig() Config {
 }
 
 // mustBeComplete fails unless the page has every family of the node role,
-// each with its documented labels; only drops do not happen here, and nobody
-// shares a whole GPU (see crowd).
+// each with its documented labels; only drops do not happen here, and no whole
+// GPU is shared (see sharedNode).
 func mustBeComplete(t testing.TB, rows []metric.Row) {
 	t.Helper()
 	documented := map[string][]string{}
@@ -223,7 +223,7 @@ func ofProcesses(name string) bool {
 	return strings.HasPrefix(name, "dra_pod_") || strings.HasPrefix(name, "dra_device_unattributed_")
 }
 
-func TestDenseNodeShowsEveryFamily(t *testing.T) {
+func TestDenseNodeHasEveryFamily(t *testing.T) {
 	d, state := newDense(), NewState(denseConfig())
 	var snapshot Snapshot
 	for range 3 {
@@ -239,7 +239,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 // BenchmarkStepAfterChange is a step after something has changed at the API
-// server: everything is matched and joined anew.
+// server: everything is matched and joined again.
 func BenchmarkStepAfterChange(b *testing.B) {
 	benchmarkStep(b, func(d *dense) {
 		d.tick()

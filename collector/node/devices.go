@@ -2,231 +2,362 @@ package node
 
 import (
 	"cmp"
-	"log/slog"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
-	"github.com/dra-exporter/dra-exporter/collector/vendors"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// matchDevices pairs what drivers named with hardware and returns how to
-// name each device. A match is remembered while a claim holds the device,
-// because slices vanish when a driver is down; held is what claims hold now.
-func (s *State) matchDevices(facts Facts, held map[dra.DeviceID]bool) resolve {
-	maps.DeleteFunc(s.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
-	hardware, uuids := s.hardware()
-	named := subjects(facts, held)
-	for i := range named {
-		named[i].before = s.before[named[i].id]
-	}
-	m := match(named, hardware, s.remembered(facts.Cluster, uuids))
-	s.remember(m, uuids)
-	s.noteBefore(m)
-	s.publish(facts.Cluster, m, uuids)
-	return func(id dra.DeviceID) string {
-		if uuid, known := s.known[id]; known {
-			return uuid
-		}
-		return unknownUUID(s.config.Node, id)
-	}
+// devices is the first stage: it applies samples to the devices of the node.
+// A device is kept for the grace after it was last sampled or held.
+type devices struct {
+	node      string
+	staleness time.Duration
+	byUUID    map[string]*deviceState
+	sorted    []*deviceState // by uuid; nil: a device was added or removed
+
+	changes uint64 // of the hardware so far: added, removed, or other properties
+	listed  bool   // a source has listed the processes of a device
 }
 
-// remember keeps what was found, and forgets who had the hardware before.
-func (s *State) remember(m *matching, uuids []string) {
-	now, taken := make(map[dra.DeviceID]bool, len(m.found)), make(map[string]bool, len(m.found))
-	for _, found := range []map[dra.DeviceID]int{m.found, m.twice} {
-		for id, i := range found {
-			s.known[id] = uuids[i]
-			now[id], taken[uuids[i]] = true, true
-		}
-	}
-	maps.DeleteFunc(s.known, func(id dra.DeviceID, uuid string) bool { return taken[uuid] && !now[id] })
+func newDevices(config Config) *devices {
+	return &devices{node: config.Node, staleness: config.Staleness(), byUUID: make(map[string]*deviceState)}
 }
 
-// noteBefore keeps which hardware each published device is. It forgets what a
-// pool has published before as soon as the pool publishes anything, and the
-// earlier names of hardware that is published again: so there is at most one
-// publication of each device to remember.
-func (s *State) noteBefore(m *matching) {
-	type pool struct{ driver, name string }
-	there, found := make(map[pool]bool), make(map[dra.DeviceID]bool, len(m.subjects))
-	again := make(map[string]bool, len(m.subjects))
-	for i := range m.subjects {
-		sub := &m.subjects[i]
-		if !sub.isPublished {
-			continue
+// apply applies the samples of a step.
+func (s *devices) apply(samples []device.Sample, now clock.Instant) {
+	for _, d := range s.byUUID {
+		d.present, d.wasPresent = false, d.present
+	}
+	for _, sample := range samples {
+		uuid := hardwareUUID(s.node, sample.Device)
+		d := s.byUUID[uuid]
+		if d == nil {
+			d = s.add(&deviceState{uuid: uuid})
 		}
-		there[pool{sub.id.Driver, sub.id.Pool}] = true
-		at, matched := m.found[sub.id]
-		if !matched {
-			continue
+		if !d.wasPresent || !sameHardware(d.device, sample.Device) {
+			s.changes++
 		}
-		hardware := hardwareUUID("", m.hardware[at])
-		found[sub.id], again[hardware] = true, true
-		if sub.before != hardware {
-			s.before[sub.id] = hardware
-		}
+		d.seen = now
+		s.listed = s.listed || !sample.ProcessesAt.IsZero()
+		d.apply(sample)
 	}
-	maps.DeleteFunc(s.before, func(id dra.DeviceID, hardware string) bool {
-		return !found[id] && (there[pool{id.Driver, id.Pool}] || again[hardware])
-	})
-}
-
-// remembered is the hardware of held devices whose slices are gone: nobody
-// else can have it meanwhile.
-func (s *State) remembered(cluster Cluster, uuids []string) map[dra.DeviceID]int {
-	published := make(map[dra.DeviceID]bool, len(cluster.Published))
-	for i := range cluster.Published {
-		published[cluster.Published[i].ID] = true
-	}
-	kept := make(map[dra.DeviceID]int)
-	for id, uuid := range s.known {
-		if i, there := slices.BinarySearch(uuids, uuid); there && !published[id] {
-			kept[id] = i
-		}
-	}
-	return kept
-}
-
-// hardware returns the devices that are there now, in a fixed order, and
-// their uuids.
-func (s *State) hardware() ([]device.Device, []string) {
-	uuids := make([]string, 0, len(s.units))
-	for uuid, u := range s.units {
-		if u.present {
-			uuids = append(uuids, uuid)
-		}
-	}
-	slices.Sort(uuids)
-	devices := make([]device.Device, len(uuids))
-	for i, uuid := range uuids {
-		devices[i] = s.units[uuid].device
-	}
-	return devices, uuids
-}
-
-// publish notes on each unit by which name its driver publishes it.
-func (s *State) publish(cluster Cluster, m *matching, uuids []string) {
-	clear(s.published)
-	for i := range cluster.Published {
-		s.published[cluster.Published[i].ID] = &cluster.Published[i]
-	}
-	for _, u := range s.units {
-		u.isPublished, u.inSlice = false, false
-	}
-	for i := range m.subjects {
-		id := m.subjects[i].id
-		if at, matched := m.found[id]; matched {
-			if u := s.units[uuids[at]]; !u.isPublished || u.published.ID == id {
-				s.name(u, id)
+	for _, d := range s.byUUID {
+		if !d.present {
+			d.newer, d.xids = false, nil
+			if d.wasPresent {
+				s.changes++
 			}
 		}
+		d.fresh = d.present && !d.at.IsZero() && now.Since(d.at) <= s.staleness
 	}
 }
 
-func compareDevices(a, b dra.DeviceID) int {
-	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
+func (s *devices) add(d *deviceState) *deviceState {
+	s.byUUID[d.uuid], s.sorted = d, nil
+	return d
 }
 
-// name notes by which name a driver published the unit. What the slice said
-// of it is kept when the slice has vanished.
-func (s *State) name(u *unit, id dra.DeviceID) {
-	published, inSlice := s.published[id]
-	u.isPublished, u.inSlice = true, inSlice
-	if inSlice {
-		u.published = *published
-	} else if u.published.ID != id {
-		u.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+// get returns the device of a uuid; nil if there is none.
+func (s *devices) get(uuid string) *deviceState { return s.byUUID[uuid] }
+
+// held returns the device of a uuid that is held now. It adds one of unknown
+// hardware if there is none.
+func (s *devices) held(uuid string, now clock.Instant) *deviceState {
+	d := s.byUUID[uuid]
+	if d == nil {
+		d = s.add(&deviceState{uuid: uuid, device: unidentified()})
 	}
-	if !u.hardware {
-		u.device.ParentUUID = u.published.ParentUUID
+	d.seen = now
+	return d
+}
+
+// keep keeps a device that is held now.
+func (s *devices) keep(d *deviceState, now clock.Instant) { d.seen = now }
+
+// all returns the devices, sorted by uuid. The list must not be changed.
+func (s *devices) all() []*deviceState {
+	if s.sorted == nil {
+		s.sorted = slices.SortedFunc(maps.Values(s.byUUID), func(a, b *deviceState) int { return cmp.Compare(a.uuid, b.uuid) })
+	}
+	return s.sorted
+}
+
+// parent returns the device that a partition is part of; nil if it is not
+// known.
+func (s *devices) parent(d *deviceState) *deviceState { return s.byUUID[d.device.ParentUUID] }
+
+// evict removes the devices whose grace has ended, and returns them.
+func (s *devices) evict(now clock.Instant, grace time.Duration) []*deviceState {
+	var evicted []*deviceState
+	for uuid, d := range s.byUUID {
+		if now.Since(d.seen) > grace {
+			delete(s.byUUID, uuid)
+			s.sorted, evicted = nil, append(evicted, d)
+		}
+	}
+	return evicted
+}
+
+// newestSample is when any device was last read; zero: never.
+func (s *devices) newestSample() clock.Instant {
+	var newest clock.Instant
+	for _, d := range s.byUUID {
+		if d.at.Elapsed > newest.Elapsed {
+			newest = d.at
+		}
+	}
+	return newest
+}
+
+// infoRows adds what the devices are. It brings the labels of all devices up
+// to date, which other stages use.
+func (s *devices) infoRows(b *rowBuilder) {
+	f, all := b.families, s.all()
+	for _, d := range all {
+		d.label(f, s.node)
+	}
+	b.In(f.deviceInfo)
+	for _, d := range all {
+		b.addFact(d.labels.info, d.present || !d.hardware)
+	}
+	b.In(f.publishedInfo)
+	for _, d := range all {
+		if d.isPublished {
+			b.Add(d.labels.published, 1)
+		}
+	}
+	b.In(f.partitionInfo)
+	for _, d := range all {
+		if d.labels.place != nil {
+			b.Add(d.labels.place, 1)
+		}
 	}
 }
 
-// subjects gathers every device that a driver named, with the evidence. held is
-// what claims hold, though facts may not name it now.
-func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
-	list := make([]subject, 0, len(facts.Cluster.Published)+8)
-	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
-	add := func(id dra.DeviceID) *subject {
-		i, known := index[id]
-		if !known {
-			i = len(list)
-			index[id] = i
-			list = append(list, subject{id: id, published: dra.PublishedDevice{Placement: dra.PlacementUnknown}})
-		}
-		return &list[i]
-	}
-	for _, p := range facts.Cluster.Published {
-		s := add(p.ID)
-		s.published, s.isPublished = p, true
-	}
-	for _, claim := range facts.Cluster.Claims {
-		for _, result := range claim.Results {
-			add(result.Device).claimed = true
-		}
-		for _, status := range claim.DeviceStatus {
-			s := add(status.Device)
-			s.status.UUID = cmp.Or(s.status.UUID, status.UUID)
-			s.status.PCIAddress = cmp.Or(s.status.PCIAddress, status.PCIAddress)
-		}
-	}
-	addListed(facts, add)
-	var unnamed []dra.DeviceID
-	for id := range held {
-		if i, named := index[id]; named {
-			list[i].claimed = true
-		} else {
-			unnamed = append(unnamed, id)
-		}
-	}
-	slices.SortFunc(unnamed, compareDevices)
-	for _, id := range unnamed {
-		add(id).claimed = true
-	}
-	return list
-}
-
-// addListed adds what the kubelet lists, with the device nodes of each
-// device's own CDI entry.
-func addListed(facts Facts, add func(dra.DeviceID) *subject) {
-	nodes := make(map[string][]string, len(facts.CDI))
-	for _, d := range facts.CDI {
-		nodes[d.Name] = d.Nodes
-	}
-	for _, a := range facts.Listing.Assignments {
-		s := add(a.Device)
-		s.claimed = true
-		for _, name := range a.CDIDevices {
-			for _, path := range nodes[name] {
-				if !slices.Contains(s.nodes, path) {
-					s.nodes = append(s.nodes, path)
+// readingRows adds what the hardware reports. Gauges are left out when they
+// are stale; counters stay.
+func (s *devices) readingRows(b *rowBuilder) {
+	for q, family := range b.families.quantity {
+		b.In(family)
+		spec := &b.families.specs[q]
+		for _, d := range s.all() {
+			if !d.fresh && spec.Kind == device.Gauge {
+				continue
+			}
+			first := d.offsets[q]
+			for i, reading := range d.of(device.Quantity(q)) {
+				labels := d.labels.plain
+				if len(spec.Details) > 0 {
+					labels = d.labels.readings[first+i].Labels
 				}
+				b.Add(labels, reading.Value)
 			}
 		}
 	}
 }
 
-// unitOf returns the unit of a held device, and makes one where the hardware
-// is unknown.
-func (s *State) unitOf(d claimDevice, now clock.Instant) *unit {
-	u, known := s.units[d.uuid]
-	if !known {
-		u = &unit{uuid: d.uuid, device: unidentified()}
-		s.units[d.uuid] = u
-		s.reorder = true
+// sampleRows adds when any device was last read.
+func (s *devices) sampleRows(b *rowBuilder) {
+	b.In(b.families.sampleTime)
+	if newest := s.newestSample(); !newest.IsZero() {
+		b.Add(b.plain, float64(newest.Wall.UnixMilli())/1000)
 	}
-	u.seen = now
-	if !u.isPublished || u.published.ID == d.id {
-		s.name(u, d.id)
-	}
-	return u
 }
 
-// unidentified is hardware of which nothing is known.
+// deviceState is one device: hardware, a partition of it, or a held device whose
+// hardware is not known.
+type deviceState struct {
+	uuid     string
+	hardware bool // false: only its published name is known
+	device   device.Device
+	source   string
+
+	published   dra.PublishedDevice // last known; its ID is empty while unmatched
+	isPublished bool
+	inSlice     bool // the driver publishes it now
+
+	at       clock.Instant              // of the newest readings; zero: never read
+	newer    bool                       // they came in this step
+	fresh    bool                       // at is recent enough for gauges
+	readings []device.Reading           // sorted by quantity
+	offsets  [device.Quantities + 1]int // where each quantity begins in readings
+	size     float64                    // last known memory size, bytes; 0: unknown
+
+	processes []device.Process // as listed last
+	listedAt  clock.Instant    // zero: never
+	xids      []device.XID     // by code; nil: not watched now
+	xidSource string           // of xids; need not be the source of the readings
+
+	seen       clock.Instant // last step in which it was sampled or held
+	present    bool          // it is in the samples of this step
+	wasPresent bool          // and of the step before
+	labels     deviceLabelSets
+}
+
+// apply applies a sample of this step.
+func (d *deviceState) apply(sample device.Sample) {
+	d.device, d.source, d.hardware, d.present = sample.Device, sample.Source, true, true
+	d.processes, d.listedAt = sample.Processes, sample.ProcessesAt
+	d.xids, d.xidSource = sample.XIDs, sample.XIDSource
+	d.newer = !sample.At.IsZero() && sample.At != d.at
+	if !d.newer {
+		return
+	}
+	d.at, d.readings = sample.At, sample.Readings
+	at := 0
+	for q := range d.offsets {
+		for at < len(d.readings) && int(d.readings[at].Quantity) < q {
+			at++
+		}
+		d.offsets[q] = at
+	}
+	if size, ok := d.reading(device.MemorySize); ok {
+		d.size = size
+	}
+}
+
+// publishAs applies the name under which the driver publishes the device, and
+// what the slice has of it; nil if no slice has it now. Then what the last one
+// had is kept.
+func (d *deviceState) publishAs(id dra.DeviceID, published *dra.PublishedDevice) {
+	d.isPublished, d.inSlice = true, published != nil
+	if published != nil {
+		d.published = *published
+	} else if d.published.ID != id {
+		d.published = dra.PublishedDevice{ID: id, Placement: dra.PlacementUnknown}
+	}
+	if !d.hardware {
+		d.device.ParentUUID = d.published.ParentUUID
+	}
+}
+
+// of returns the last readings of a quantity.
+func (d *deviceState) of(q device.Quantity) []device.Reading {
+	return d.readings[d.offsets[q]:d.offsets[q+1]]
+}
+
+// reading returns the last value of a quantity without details.
+func (d *deviceState) reading(q device.Quantity) (float64, bool) {
+	readings := d.of(q)
+	if len(readings) == 0 {
+		return 0, false
+	}
+	return readings[0].Value, true
+}
+
+// gauge returns the value of a quantity if it is recent enough.
+func (d *deviceState) gauge(q device.Quantity) (float64, bool) {
+	if !d.fresh {
+		return 0, false
+	}
+	return d.reading(q)
+}
+
+// measured returns when a reading was measured: when the sample was taken, if the
+// source does not report it.
+func (d *deviceState) measured(r *device.Reading) device.Window {
+	if r.Measured.IsZero() {
+		return device.Window{From: d.at.Elapsed, To: d.at.Elapsed}
+	}
+	return r.Measured
+}
+
+func (d *deviceState) model() string { return cmp.Or(d.device.Model, d.published.Model) }
+
+func (d *deviceState) profile() string { return cmp.Or(d.device.Profile, d.published.Profile) }
+
+// isPartition reports whether the device is a partition, even if its hardware is
+// not known.
+func (d *deviceState) isPartition() bool {
+	return d.device.IsPartition() || !d.hardware && d.published.IsPartition()
+}
+
+// deviceLabelSets are created when the device is first output, and again when what
+// they are about has changed.
+type deviceLabelSets struct {
+	plain, info, published, place *metric.Labels
+
+	parent      string // that all of them have
+	infoOf      deviceIdentity
+	publishedAs dra.DeviceID
+	placedAt    instances
+	readings    []readingLabels // by position
+}
+
+// readingLabels are the labels of a reading; nil if it has no details.
+type readingLabels struct {
+	*metric.Labels
+	of device.Reading
+}
+
+// deviceIdentity is the labels of dra_device_info.
+type deviceIdentity struct {
+	vendor, model, address, profile, version, source string
+}
+
+// instances is the labels of dra_device_partition_info.
+type instances struct{ gpu, compute int }
+
+// label creates the labels of the device that are outdated.
+func (d *deviceState) label(f *families, node string) {
+	l, parent := &d.labels, d.device.ParentUUID
+	labels := func(family *metric.Family, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, d.uuid, parent}, values...)...)
+	}
+	if l.plain == nil || l.parent != parent {
+		*l = deviceLabelSets{parent: parent, plain: labels(f.deviceBusy)}
+	}
+	id := deviceIdentity{d.device.Vendor, d.model(), d.device.PCIBusID, d.profile(), d.device.DriverVersion, d.source}
+	if l.info == nil || id != l.infoOf {
+		l.infoOf, l.info = id, labels(f.deviceInfo, id.vendor, id.model, id.address, id.profile, id.version, id.source)
+	}
+	if as := d.published.ID; d.isPublished && (l.published == nil || as != l.publishedAs) {
+		l.publishedAs, l.published = as, labels(f.publishedInfo, as.Driver, as.Pool, as.Name)
+	}
+	switch at := (instances{d.device.GPUInstance, d.device.ComputeInstance}); {
+	case !placed(d.device):
+		l.place = nil
+	case l.place == nil || at != l.placedAt:
+		l.placedAt, l.place = at, labels(f.partitionInfo, strconv.Itoa(at.gpu), strconv.Itoa(at.compute))
+	}
+	// Readings have a fixed order, so labels change only when a reading appears or
+	// disappears.
+	for i, reading := range d.readings {
+		if i < len(l.readings) && sameReading(l.readings[i].of, reading) {
+			continue
+		}
+		created := readingLabels{of: reading}
+		if details := len(f.specs[reading.Quantity].Details); details > 0 {
+			created.Labels = labels(f.quantity[reading.Quantity], reading.Details[:details]...)
+		}
+		l.readings = append(l.readings[:min(i, len(l.readings))], created)
+	}
+}
+
+// sameReading reports whether two readings have the same labels.
+func sameReading(a, b device.Reading) bool {
+	return a.Quantity == b.Quantity && a.Details == b.Details
+}
+
+// sameHardware compares what matching rules and labels depend on.
+func sameHardware(a, b device.Device) bool {
+	return a.UUID == b.UUID && a.ParentUUID == b.ParentUUID && a.PCIBusID == b.PCIBusID &&
+		a.Vendor == b.Vendor && a.Model == b.Model && a.DriverVersion == b.DriverVersion &&
+		a.Minor == b.Minor && a.RenderMinor == b.RenderMinor &&
+		a.Profile == b.Profile && a.Placement == b.Placement &&
+		a.GPUInstance == b.GPUInstance && a.ComputeInstance == b.ComputeInstance &&
+		slices.Equal(a.Nodes, b.Nodes)
+}
+
+// unidentified returns hardware of which nothing is known.
 func unidentified() device.Device {
 	return device.Device{
 		Minor: device.Unknown, RenderMinor: device.Unknown, Placement: device.Unknown,
@@ -234,50 +365,41 @@ func unidentified() device.Device {
 	}
 }
 
-// countUnmatched counts allocated devices without hardware, and hardware
-// that the vendor's own driver, which publishes here, does not name.
-func (s *State) countUnmatched(facts Facts, events []Event) []Event {
-	before := s.unmatched.conflicting
-	s.unmatched = unmatched{}
-	held, names := make(map[dra.DeviceID]bool), make(map[string]dra.DeviceID)
-	for _, view := range s.views {
-		for _, d := range view.devices {
-			if !held[d.id] && d.uuid == unknownUUID(s.config.Node, d.id) {
-				s.unmatched.published++
-			}
-			held[d.id] = true
-			switch first, named := names[d.uuid]; {
-			case !named:
-				names[d.uuid] = d.id
-			case first != d.id && !s.unmatched.conflicting[d.uuid]:
-				if s.unmatched.conflicting == nil {
-					s.unmatched.conflicting = make(map[string]bool)
-				}
-				s.unmatched.conflicting[d.uuid] = true
-				if !before[d.uuid] {
-					events = append(events, Event{slog.LevelWarn, "claims hold one device under two published names", []slog.Attr{
-						slog.String("uuid", d.uuid), slog.String("device", first.String()), slog.String("other", d.id.String())}})
-				}
-			}
-		}
+// hardwareUUID returns the identity of a piece of hardware: the vendor's UUID, or
+// its address on this node. A partition without a UUID has its place there as
+// well: the ids of its instances, of which two may begin at the same memory slice,
+// or its profile and that slice.
+func hardwareUUID(node string, d device.Device) string {
+	address := node + "/pci-" + d.PCIBusID
+	switch {
+	case d.UUID != "":
+		return d.UUID
+	case !d.IsPartition():
+		return address
+	case placed(d):
+		return fmt.Sprintf("%s/gi%d-ci%d", address, d.GPUInstance, d.ComputeInstance)
+	default:
+		return fmt.Sprintf("%s/%s-%d", address, plainProfile(d.Profile), d.Placement)
 	}
-	drivers, cut := make(map[string]bool), make(map[string]bool)
-	for _, p := range facts.Cluster.Published {
-		drivers[p.ID.Driver] = true
-		if p.ParentPCIAddress != "" {
-			cut[p.ParentPCIAddress] = true // its parts are published, not the card
-		}
-	}
-	parents := make(map[string]bool)
-	for _, u := range s.units {
-		if u.present && u.device.IsPartition() {
-			parents[u.device.ParentUUID] = true
-		}
-	}
-	for uuid, u := range s.units {
-		if u.present && !u.isPublished && !parents[uuid] && !cut[u.device.PCIBusID] && drivers[vendors.DriverOf(u.device.Vendor)] {
-			s.unmatched.hardware++
-		}
-	}
-	return events
+}
+
+// unknownUUID returns the identity of a held device whose hardware is not known.
+func unknownUUID(node string, id dra.DeviceID) string {
+	return node + "/" + id.String()
+}
+
+// plainProfile spells a partition profile the way device names do: without
+// dots, in lower case.
+func plainProfile(profile string) string {
+	return strings.ToLower(strings.ReplaceAll(profile, ".", ""))
+}
+
+// placed reports whether the instances of a partition are known.
+func placed(d device.Device) bool {
+	return d.IsPartition() && d.GPUInstance != device.Unknown && d.ComputeInstance != device.Unknown
+}
+
+// gpuInstance identifies the GPU instance of a partition.
+func gpuInstance(d device.Device) string {
+	return d.ParentUUID + "|" + strconv.Itoa(d.GPUInstance)
 }

@@ -1,37 +1,39 @@
 package node
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/price"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// Facts is everything that the node role knows of the world at one moment.
-// Step only reads it.
+// Facts is everything that the node role is given at one time. Step only reads
+// it.
 type Facts struct {
 	Samples  []device.Sample  // merged: no UUID twice
-	Listing  dra.PodResources // the kubelet's last good answer
-	ListedAt clock.Instant    // when it was given; zero: never
+	Listing  dra.PodResources // the kubelet's last successful List
+	ListedAt clock.Instant    // when it was listed; zero: never
 	Cluster  Cluster
 	CDI      []dra.CDIDevice
 	Sources  []source.Status
 
 	Processes Processes
-	Prices    *price.Prices // in force from now on, in the currency of Config.Prices; nil: those of before
+	Prices    *price.Prices // valid from now on, in the currency of Config.Prices; nil: the prices before stay valid
 }
 
-// Processes is what is known of whose the processes are that samples name.
+// Processes is the owners of the processes in samples.
 type Processes struct {
 	State  ProcessState
 	Owners map[int]dra.Owner // by pid; one that is missing has not been looked up yet
 }
 
-// ProcessState says whether processes can be told apart by pod, and if not, why.
+// ProcessState is whether processes can be attributed to pods, and if not, why.
 type ProcessState uint8
 
 // The states, as dra_exporter_process_attribution names them.
@@ -40,12 +42,24 @@ const (
 	ProcessesDisabled                  // --no-device.processes
 	ProcessesPIDNamespace              // this program cannot see the node's processes
 	ProcessesNoProcfs                  // nor can it read procfs
-	ProcessesNoPods                    // without the API server nobody knows the pods' UIDs
+	ProcessesNoPods                    // without the API server the UIDs of pods are not known
 	ProcessesUnsupported               // no device source here lists processes
 	processStates
 )
 
-// Cluster is what the API server says of this node.
+// String returns the reason label of dra_exporter_process_attribution.
+func (p ProcessState) String() string {
+	return [processStates]string{
+		ProcessesOK:           "ok",
+		ProcessesDisabled:     "disabled",
+		ProcessesPIDNamespace: "pid_namespace",
+		ProcessesNoProcfs:     "no_procfs",
+		ProcessesNoPods:       "no_pods",
+		ProcessesUnsupported:  "unsupported",
+	}[p]
+}
+
+// Cluster is what the API server has of this node.
 type Cluster struct {
 	Enabled     bool // false with --kubernetes.disable
 	Fresh       bool // the pod watch is synced and alive
@@ -53,12 +67,11 @@ type Cluster struct {
 	Pods        []dra.Pod
 	Claims      []dra.Claim
 	PluginPods  []dra.Pod      // that use device plugins and no claims
-	Unread      []dra.ClaimRef // that pods name, and nobody knows yet what they are
+	Unread      []dra.ClaimRef // that pods reference, and that have not been read
 	Published   []dra.PublishedDevice
 }
 
-// claimsDown reports whether claims were asked for and none can be read,
-// though perhaps pods can.
+// claimsDown reports whether the read of claims failed, although pods may be read.
 func (f Facts) claimsDown() bool {
 	for _, status := range f.Sources {
 		if status.Name == SourceClaims {
@@ -74,20 +87,47 @@ const (
 	SourceClaims = "resourceclaims"
 )
 
+// Snapshot is what the node role exports at one time. It is immutable.
+type Snapshot struct {
+	At   clock.Instant
+	Rows []metric.Row
+}
+
+// Event is a change to be logged, once.
+type Event struct {
+	Level   slog.Level
+	Message string
+	Attrs   []slog.Attr
+}
+
 // Config is what does not change while the node role runs.
 type Config struct {
 	Node          string        // the node's name, a label of every row
 	Version       self.Version  // of this binary
 	Interval      time.Duration // between two samples of the fast quantities
-	Grace         time.Duration // how long counters and info rows outlive the hold
-	IdleThreshold float64       // utilization ratio below which a claim idles
-	MaxSeries     int           // per family; 0: no cap
-	HealthHold    time.Duration // for how long a signal must have been gone until a device is well again
+	Grace         time.Duration // for how long counters and info rows are kept after the hold
+	IdleThreshold float64       // utilization ratio below which a claim is idle
+	MaxSeries     int           // per family; 0: no limit
+	HealthHold    time.Duration // for how long a signal must have been gone until the device is healthy again
 	PodLabels     []string      // labels of pods that dra_claim_consumer_info shows, as dra.Pod.Labels has their values
 	Prices        *price.Prices // at the start; nil: none are known, now or later
-	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device sick; 0: none does
+	ThrottleRatio float64       // share of a minute in thermal slowdown, or under the power brake, that makes a device unhealthy; 0: none does
 }
 
-// Staleness is how long readings are believed: three intervals, ten seconds
+// Staleness is until which age readings are used: three intervals, and ten seconds
 // at least.
 func (c Config) Staleness() time.Duration { return device.StaleAfter(c.Interval) }
+
+// span identifies a list by its place in memory. Facts are immutable, so two
+// lists with the same span are the same list.
+type span[T any] struct {
+	first *T
+	n     int
+}
+
+func spanOf[T any](list []T) span[T] {
+	if len(list) == 0 {
+		return span[T]{}
+	}
+	return span[T]{&list[0], len(list)}
+}

@@ -1,19 +1,23 @@
 package node
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/collector/self"
 )
 
-// families is every family of the node role. They are made once and
-// documented in docs/metrics.md, which is generated from them.
+// families are the families of the node role. docs/metrics.md is generated from
+// them.
 type families struct {
 	metric.Table
 	specs    [device.Quantities]device.Spec
-	quantity [device.Quantities]*metric.Family // what the hardware does
+	quantity [device.Quantities]*metric.Family // what the hardware reports
 
 	deviceInfo, publishedInfo, partitionInfo, deviceBusy, deviceHolders *metric.Family
 
@@ -69,7 +73,9 @@ func (f *families) counter(name, unit, help string, labels []string) *metric.Fam
 	return f.Add(metric.Counter, name, unit, help, labels...)
 }
 
-func newFamilies() *families {
+// newFamilies returns the families; dra_claim_consumer_info has a label for each
+// of the pods' labels.
+func newFamilies(podLabels ...string) *families {
 	f := &families{specs: device.Specs()}
 	f.addDevices()
 	f.addProcesses()
@@ -80,6 +86,10 @@ func newFamilies() *families {
 	f.addNamespaces()
 	f.addCost()
 	f.addExporter()
+	f.podLabels = len(podLabels)
+	for _, key := range podLabels {
+		f.claimConsumerInfo.Labels = append(f.claimConsumerInfo.Labels, podLabelName(key))
+	}
 	return f
 }
 
@@ -96,7 +106,7 @@ func (f *families) addDevices() {
 		deviceLabels("kind"))
 }
 
-// addProcesses lists the families of what single processes do, summed up.
+// addProcesses adds the families of use by processes.
 func (f *families) addProcesses() {
 	pod := []string{"node", "namespace", "pod", "uuid"}
 	f.unattributed[usedTime] = f.gauge(metric.DeviceUnattributedUtilizationRatio, "ratio", "Utilization of the device, 0 to 1, by processes that belong to no holder; absent if it is not split by process", deviceLabels())
@@ -120,8 +130,8 @@ func (f *families) addHealth() {
 		[]string{"node", "deviceclass", "constraint"})
 }
 
-// addQuantities lists the families that say what the hardware does, one for
-// each quantity.
+// addQuantities adds the families of what the hardware reports, one for each
+// quantity.
 func (f *families) addQuantities() {
 	table := []struct {
 		quantity         device.Quantity
@@ -218,7 +228,7 @@ func (f *families) addNamespaces() {
 	f.namespaceEnergy = f.counter(metric.NamespaceEnergyJoules, "joules", "Energy drawn for claims by devices that are not shared; kept after the claims end", namespaceLabels())
 }
 
-// addCost lists the families of what devices cost.
+// addCost adds the families of what devices cost.
 func (f *families) addCost() {
 	f.devicePrice = f.gauge(metric.DevicePricePerHour, "", "Price of an hour of the device for each class of its claims; the class is empty without claims; absent without a rule",
 		[]string{"node", "uuid", "deviceclass", "currency"})
@@ -234,4 +244,46 @@ func (f *families) addExporter() {
 	f.uncounted = f.gauge(metric.ExporterUncountedDevices, "", "Held devices whose device-seconds are not counted, because admin access or their pods are unknown", []string{"reason"})
 	f.processes = f.gauge(metric.ExporterProcessAttribution, "", "Whether the use of shared devices is split by process: 1 for ok or the reason why it is not, 0 for the others", []string{"reason"})
 	f.resets = f.counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil)
+}
+
+// CheckPodLabels returns an error unless each label of pods has a metric label of
+// its own.
+func CheckPodLabels(keys []string) error {
+	by := make(map[string]string, len(keys))
+	for _, key := range keys {
+		name := podLabelName(key)
+		switch other, taken := by[name]; {
+		case strings.TrimSpace(key) == "":
+			return fmt.Errorf("show labels of pods: a label without a name")
+		case taken && other == key:
+			return fmt.Errorf("show labels of pods: %s is named twice", key)
+		case taken:
+			return fmt.Errorf("show labels of pods: %s and %s would both be the metric label %s", other, key, name)
+		}
+		by[name] = key
+	}
+	return nil
+}
+
+// podLabelName returns the metric label for a label of pods, with the name that
+// kube-state-metrics gives it (--metric-labels-allowlist), so that queries can join
+// by it: everything but letters, digits and underscores becomes an underscore, and
+// camel case becomes snake case.
+func podLabelName(key string) string {
+	name := regexp.MustCompile(`[^a-zA-Z0-9_]`).ReplaceAllString(key, "_")
+	return "label_" + strings.ToLower(regexp.MustCompile(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "${1}_${2}"))
+}
+
+// podLabels are values of a pod's labels, in one string so that facts that have
+// them can be compared. No label value has a zero byte.
+type podLabels string
+
+func podLabelsOf(pod dra.Pod) podLabels { return podLabels(strings.Join(pod.Labels, "\x00")) }
+
+// values returns count values. Those of a pod that only the kubelet reports are
+// empty.
+func (l podLabels) values(count int) []string {
+	values := make([]string, count)
+	copy(values, strings.Split(string(l), "\x00"))
+	return values
 }

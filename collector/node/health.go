@@ -2,68 +2,286 @@ package node
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// health is what is known of a unit's health. docs/health.md says how it is
-// judged.
+// health determines the health of all devices by the hardware's signals, and
+// collects what the driver and the kubelet report.
 type health struct {
-	watches
+	node          string
+	hold          time.Duration // for how long a signal must have been gone until it is cleared
+	staleness     time.Duration
+	throttleRatio float64
+
+	devices  *devices
+	holders  *holders
+	counters *counters
+	ledger   *ledger
+
+	xidCodes   []xidCode
+	signals    []signal
+	byDevice   map[*deviceState]*deviceHealth
+	kubelet    map[string]report // by uuid
+	violations *violations
+	last       time.Time // of the step before; zero: none
+}
+
+func newHealth(config Config, devices *devices, holders *holders, counters *counters, ledger *ledger) *health {
+	xids := xidTable()
+	return &health{
+		node: config.Node, hold: config.HealthHold, staleness: config.Staleness(), throttleRatio: config.ThrottleRatio,
+		devices: devices, holders: holders, counters: counters, ledger: ledger,
+		xidCodes: xids, signals: signalTable(xids), byDevice: make(map[*deviceState]*deviceHealth),
+		violations: newViolations(config.Node),
+	}
+}
+
+// update determines the health of every device: of whole devices first, because
+// their partitions depend on it. Its events are about signals.
+func (s *health) update(slicesFresh bool, now clock.Instant) []Event {
+	var events []Event
+	for _, partitions := range []bool{false, true} {
+		for _, d := range s.devices.all() {
+			if d.device.IsPartition() == partitions {
+				events = append(events, s.updateDevice(s.add(d), now)...)
+				reports := &s.of(d).reports
+				reports[byDriver], reports[byKubelet] = driverReport(d, slicesFresh), s.kubelet[d.uuid]
+			}
+		}
+	}
+	s.last = now.Wall
+	return events
+}
+
+// openViolations creates the counters of classes that hold a device.
+func (s *health) openViolations(classes []string, now clock.Instant) {
+	s.violations.open(classes, now.Wall)
+}
+
+// applyKubelet replaces the health, by uuid, that the kubelet reports.
+func (s *health) applyKubelet(reports map[string]report) { s.kubelet = reports }
+
+func (s *health) add(d *deviceState) *deviceHealth {
+	h := s.byDevice[d]
+	if h == nil {
+		h = &deviceHealth{device: d}
+		s.byDevice[d] = h
+	}
+	return h
+}
+
+// of returns the health of a device; nil if it is not known.
+func (s *health) of(d *deviceState) *deviceHealth { return s.byDevice[d] }
+
+func (s *health) remove(d *deviceState) { delete(s.byDevice, d) }
+
+func (s *health) updateDevice(h *deviceHealth, now clock.Instant) []Event {
+	d, holders, parent := h.device, s.holders.of(h.device), s.of(s.devices.parent(h.device))
+	h.begin()
+	h.xids.apply(d, s.xidCodes, s.last, now.Wall)
+	if holders.changed() {
+		h.watches.ports.restart()
+	}
+	if d.fresh {
+		h.examine(s.counters.of(d), holders.isHeld(), s.throttleRatio, s.staleness, now)
+	}
+	h.examineXIDs(s.xidCodes, max(s.hold, s.staleness), now)
+	if parent != nil && parent.isUnhealthy() {
+		h.raise(signalParent, true, now)
+	}
+	events := s.clearSignals(h, now)
+	if onsets := h.onsets(s.signals); onsets != 0 {
+		for _, class := range s.classesOn(d) {
+			s.violations.add(class, onsets)
+		}
+	}
+	switch {
+	case h.isUnhealthy():
+		h.reports[byHardware] = unhealthy
+	case h.hasReadings(), d.present && parent != nil && parent.reports[byHardware] == healthy:
+		h.reports[byHardware] = healthy
+	default:
+		h.reports[byHardware] = unreported
+	}
+	return events
+}
+
+// clearSignals removes the signals that had not been raised for the hold when the
+// device was read last. The hold begins again while the device cannot be read or
+// needs recovery. The signal of a partition's parent ends with the parent's own
+// signals, and has no events of its own.
+func (s *health) clearSignals(h *deviceHealth, now clock.Instant) []Event {
+	if len(h.raised) == 0 {
+		return nil
+	}
+	var events []Event
+	d := h.device
+	waits := !d.fresh || h.needsRecovery()
+	kept := h.raised[:0]
+	for _, r := range h.raised {
+		ofParent := r.signal == signalParent
+		if waits && !ofParent {
+			r.last = now
+		}
+		lasts := r.last == now || d.at.Since(r.last) < s.hold && !ofParent
+		if lasts {
+			kept = append(kept, r)
+		} else {
+			h.labels.signals = nil
+		}
+		switch {
+		case ofParent:
+		case r.since == now && r.critical:
+			events = append(events, s.signalEvent(slog.LevelWarn, "a device has a new health signal", d, r))
+		case r.since == now:
+			events = append(events, s.signalEvent(slog.LevelInfo, "a device has a new health signal", d, r))
+		case !lasts:
+			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", d, r))
+		}
+	}
+	h.raised = kept
+	return events
+}
+
+func (s *health) signalEvent(level slog.Level, message string, d *deviceState, r raised) Event {
+	event := Event{Level: level, Message: message, Attrs: []slog.Attr{
+		slog.String("uuid", d.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
+	}}
+	if claims := s.claimsOn(d); len(claims) > 0 {
+		event.Attrs = append(event.Attrs, slog.String("claims", strings.Join(claims, " ")))
+	}
+	return event
+}
+
+// holdersOn returns the holders of a device, and of its partitions.
+func (s *health) holdersOn(d *deviceState) []*deviceHolders {
+	var holders []*deviceHolders
+	for _, on := range s.devices.all() {
+		if on == d || on.device.ParentUUID == d.uuid {
+			holders = append(holders, s.holders.of(on))
+		}
+	}
+	return holders
+}
+
+// classesOn returns the device classes through which claims hold a device or a
+// partition of it, each once.
+func (s *health) classesOn(d *deviceState) []string {
+	var classes []string
+	for _, h := range s.holdersOn(d) {
+		for _, share := range h.shares {
+			if class, held := s.ledger.classOf(share.claim, h.device.uuid); held && !slices.Contains(classes, class) {
+				classes = append(classes, class)
+			}
+		}
+	}
+	return classes
+}
+
+// claimsOn returns the claims that hold a device or a partition of it, sorted,
+// each once.
+func (s *health) claimsOn(d *deviceState) []string {
+	var claims []string
+	for _, h := range s.holdersOn(d) {
+		for _, share := range h.shares {
+			claims = append(claims, share.claim.String())
+		}
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
+}
+
+func (s *health) rows(b *rowBuilder) {
+	f, all := b.families, make([]*deviceHealth, 0, len(s.byDevice))
+	for _, d := range s.devices.all() {
+		h := s.of(d)
+		h.label(f, s.node, s.signals, s.xidCodes)
+		all = append(all, h)
+	}
+	b.In(f.deviceHealthy)
+	for _, h := range all {
+		for by, reported := range h.reports {
+			if reported != unreported {
+				b.Add(h.labels.reporters[by], one(reported == healthy))
+			}
+		}
+	}
+	b.In(f.healthSignal)
+	for _, h := range all {
+		for _, labels := range h.labels.signals {
+			b.Add(labels, 1)
+		}
+	}
+	b.In(f.taintInfo)
+	for _, h := range all {
+		if h.device.inSlice {
+			for _, labels := range h.labels.taints {
+				b.Add(labels, 1)
+			}
+		}
+	}
+	b.In(f.xidErrors)
+	for _, h := range all {
+		for i := range h.xids.counts {
+			b.addTally(h.xids.counts[i].labels, h.xids.counts[i].tally)
+		}
+	}
+	b.In(f.xidLast)
+	for _, h := range all {
+		for i := range h.xids.counts {
+			if x := &h.xids.counts[i]; !x.last.IsZero() {
+				b.Add(x.labels, float64(x.last.UnixMilli())/1000)
+			}
+		}
+	}
+	s.violations.rows(b)
+}
+
+// deviceHealth is the health of one device. docs/health.md describes how it is
+// determined.
+type deviceHealth struct {
+	device   *deviceState
+	source   string // of the samples that watches have observed
+	watches  watches
+	xids     xidCounts
 	raised   []raised // the signals that are present, in the order of their ids
 	violated uint8    // constraints of the signals that were present before, a bit each
-	judged   uint64   // quantities that it has been judged by before, a bit each
-	words    [voices]word
+	examined uint64   // quantities that have been examined before, a bit each
+	reports  [reporters]report
 	labels   healthLabels
 }
 
-// A voice is who speaks of a device's health.
-type voice int
-
-const (
-	byDriver voice = iota
-	byHardware
-	byKubelet
-	voices
-)
-
-func (v voice) String() string {
-	return [voices]string{byDriver: "driver", byHardware: "hardware", byKubelet: "kubelet"}[v]
+// healthLabels are created when the device first has something of the kind, and
+// again when what they are about has changed.
+type healthLabels struct {
+	of        *metric.Labels // the device's labels at that time
+	reporters [reporters]*metric.Labels
+	signals   []*metric.Labels // of the signals that are present
+	taints    []*metric.Labels
+	taintsOf  []dra.Taint // what taints were created for
 }
 
-// A word is what a voice says.
-type word uint8
-
-const (
-	silent word = iota
-	sick
-	well
-)
-
-// verdict is the word of somebody who knows.
-func verdict(healthy bool) word {
-	if healthy {
-		return well
-	}
-	return sick
-}
-
-// raised is a signal that is present: from its onset until it has not been
-// raised for the hold.
+// raised is a signal that is present: from its onset until it has not been raised
+// for the hold.
 type raised struct {
 	signal    signalID
 	critical  bool
-	inherited bool          // it was there when its quantity was first read: nobody saw the onset
+	inherited bool          // it was there when its quantity was first read: the onset was not observed
 	since     clock.Instant // its onset
-	last      clock.Instant // when it was last raised, or could not be judged
+	last      clock.Instant // when it was last raised, or could not be examined
 }
 
-// raise notes a signal in the present step. What it returns is good until the
-// next is raised.
-func (h *health) raise(id signalID, critical bool, now clock.Instant) *raised {
+// raise raises a signal in this step. The result is valid until the next one is
+// raised.
+func (h *deviceHealth) raise(id signalID, critical bool, now clock.Instant) *raised {
 	at, present := slices.BinarySearchFunc(h.raised, raised{signal: id, critical: critical}, raised.compare)
 	if !present {
 		h.raised = slices.Insert(h.raised, at, raised{signal: id, critical: critical, since: now})
@@ -81,146 +299,228 @@ func (r raised) compare(other raised) int {
 	return compareFlags(r.critical, other.critical)
 }
 
-// isSick reports whether a critical signal is present.
-func (h *health) isSick() bool {
+// isUnhealthy reports whether a critical signal is present.
+func (h *deviceHealth) isUnhealthy() bool {
 	return slices.ContainsFunc(h.raised, func(r raised) bool { return r.critical })
 }
 
-// judge brings every unit's health up to date: whole devices first, because
-// their partitions are as sick as they are.
-func (s *State) judge(cluster Cluster, now clock.Instant, events []Event) []Event {
-	s.arrange()
-	for _, partitions := range []bool{false, true} {
-		for _, u := range s.order.units {
-			if u.device.IsPartition() == partitions {
-				events = s.judgeUnit(u, now, events)
-				u.health.words[byDriver] = u.driverWord(cluster)
+// begin begins a step. What was observed of samples of another source does not
+// apply to this one's.
+func (h *deviceHealth) begin() {
+	if h.source != h.device.source {
+		h.source, h.watches = h.device.source, watches{}
+	}
+}
+
+// examine raises the signals that the readings give: of a state for as long as it
+// lasts, and of what grew or has been down for a while.
+func (h *deviceHealth) examine(growth *deviceGrowth, held bool, throttleRatio float64, limit time.Duration, now clock.Instant) {
+	h.examineStates(now)
+	w, at := &h.watches, h.device.at
+	raise := func(id signalID, critical, present bool) {
+		if present {
+			h.raise(id, critical, now)
+		}
+	}
+	if h.device.newer {
+		raise(signalECC, true, w.ecc.grew(h.uncorrected()))
+		w.observeLinks(h.device, limit)
+		w.observeThrottling(growth, limit)
+	}
+	raise(signalNVLink, true, w.links.missed(at))
+	raise(signalNetworkLink, held, w.ports.missed(at))
+	if throttleRatio > 0 {
+		raise(signalThermal, true, w.thermal.share() > throttleRatio)
+		raise(signalPowerBrake, true, w.brake.share() > throttleRatio)
+	}
+}
+
+// examineStates raises the signals that a single sample gives.
+func (h *deviceHealth) examineStates(now clock.Instant) {
+	raise := func(q device.Quantity, id signalID, critical, present bool) {
+		if present {
+			r := h.raise(id, critical, now)
+			r.inherited = r.inherited || h.examined&(1<<q) == 0
+		}
+	}
+	requested, _ := h.recovery()
+	raise(device.Lost, signalLost, true, h.positive(device.Lost))
+	raise(device.RecoveryAction, signalRecoveryAction, true, requested)
+	raise(device.RowRemapFailed, signalRemapFailed, true, h.positive(device.RowRemapFailed))
+	raise(device.RowRemapPending, signalRemapPending, false, h.positive(device.RowRemapPending))
+	raise(device.FabricState, signalFabric, true, h.fabricFailed())
+	for _, reading := range h.device.of(device.HealthCheck) {
+		result := reading.Details[1]
+		raise(device.HealthCheck, dcgmSignal(reading.Details[0]), result == "fail", reading.Value > 0 && (result == "fail" || result == "warn"))
+	}
+	for _, reading := range h.device.readings {
+		h.examined |= 1 << reading.Quantity
+	}
+}
+
+// examineXIDs raises the signals of the Xids that were counted in this step,
+// unless they are older than a signal lasts: the first report of a source may be
+// about errors of long before.
+func (h *deviceHealth) examineXIDs(table []xidCode, recent time.Duration, now clock.Instant) {
+	for i := range h.xids.counts[:max(0, len(h.xids.counts)-1)] {
+		a, x := &h.xids.counts[i], &table[i]
+		if a.grew && x.constraint != noConstraint && now.Wall.Sub(a.last) <= recent {
+			h.raise(firstXIDSignal+signalID(i), x.class.critical(), now)
+		}
+	}
+}
+
+// onsets returns the constraints, a bit each, of which a violation began in this
+// step, however many signals have it. A state that was there when it was first
+// read began at a time that is not known, and is no onset.
+func (h *deviceHealth) onsets(signals []signal) uint8 {
+	violated, begun := uint8(0), uint8(0)
+	for _, r := range h.raised {
+		c := signals[r.signal].constraint
+		if c == noConstraint {
+			continue
+		}
+		violated |= 1 << c
+		if !r.inherited {
+			begun |= 1 << c
+		}
+	}
+	onsets := begun &^ h.violated
+	h.violated = violated
+	return onsets
+}
+
+// hasReadings reports whether anything that is known now is about the device's
+// health.
+func (h *deviceHealth) hasReadings() bool {
+	if !h.device.fresh {
+		return false
+	}
+	return h.xids.watched || slices.ContainsFunc(healthQuantities(), func(q device.Quantity) bool { return len(h.device.of(q)) > 0 })
+}
+
+func (h *deviceHealth) positive(q device.Quantity) bool {
+	value, known := h.device.reading(q)
+	return known && value > 0
+}
+
+// recovery reports whether the hardware requests a recovery action, and whether
+// that is known.
+func (h *deviceHealth) recovery() (requested, known bool) {
+	for _, r := range h.device.of(device.RecoveryAction) {
+		if r.Value > 0 {
+			return r.Details[0] != "none", true
+		}
+	}
+	return false, false
+}
+
+// needsRecovery reports whether the hardware needs a reset, or more, before a
+// problem is over. If it does not report a recovery action, a remapped row that
+// is pending until a reset means the same.
+func (h *deviceHealth) needsRecovery() bool {
+	requested, known := h.recovery()
+	return requested || !known && h.positive(device.RowRemapPending)
+}
+
+func (h *deviceHealth) fabricFailed() bool {
+	return slices.ContainsFunc(h.device.of(device.FabricState), func(r device.Reading) bool { return r.Value > 0 && r.Details[0] == "failure" })
+}
+
+// uncorrected is the number of uncorrected memory errors.
+func (h *deviceHealth) uncorrected() (count float64, known bool) {
+	for _, reading := range h.device.of(device.ECCErrors) {
+		if reading.Details[0] == "uncorrected" {
+			return reading.Value, true
+		}
+	}
+	return 0, false
+}
+
+// label creates the labels of the device's health that are outdated.
+func (h *deviceHealth) label(f *families, node string, signals []signal, xids []xidCode) {
+	d := h.device
+	if h.labels.of != d.labels.plain {
+		h.labels = healthLabels{of: d.labels.plain}
+		h.xids.removeLabels()
+	}
+	parent, l := d.device.ParentUUID, &h.labels
+	h.xids.label(f, xids, node, d.uuid, parent)
+	for by, reported := range h.reports {
+		if reported != unreported && l.reporters[by] == nil {
+			l.reporters[by] = metric.NewLabels(f.deviceHealthy.Labels, node, d.uuid, parent, reporter(by).String())
+		}
+	}
+	if len(l.signals) != len(h.raised) {
+		l.signals = nil
+		for _, r := range h.raised {
+			l.signals = append(l.signals, metric.NewLabels(f.healthSignal.Labels, node, d.uuid, parent, signals[r.signal].name, severity(r.critical)))
+		}
+	}
+	if taints := d.published.Taints; d.inSlice && !slices.Equal(l.taintsOf, taints) {
+		l.taintsOf, l.taints = taints, nil
+		for i, t := range taints {
+			if !slices.Contains(taints[:i], t) { // a taint may be in the slice twice
+				l.taints = append(l.taints, metric.NewLabels(f.taintInfo.Labels, node, d.uuid, parent, t.Key, t.Value, t.Effect))
 			}
 		}
 	}
-	return events
 }
 
-func (s *State) judgeUnit(u *unit, now clock.Instant, events []Event) []Event {
-	h, parent := &u.health, s.units[u.device.ParentUUID]
-	if u.holders.haveChanged() {
-		h.ports.restart()
-	}
-	if u.fresh {
-		u.examine(s.config, now)
-	}
-	s.raiseXIDs(u, now)
-	if parent != nil && parent.health.isSick() {
-		h.raise(signalParent, true, now)
-	}
-	events = s.settleSignals(u, now, events)
-	s.countViolations(u)
-	switch {
-	case h.isSick():
-		h.words[byHardware] = sick
-	case u.testifies(), u.present && parent != nil && parent.health.words[byHardware] == well:
-		h.words[byHardware] = well
-	default:
-		h.words[byHardware] = silent
-	}
-	return events
+// violations counts the violations that began while a claim held the device or a
+// partition of it, by device class. They are never removed while the process
+// lives.
+type violations struct {
+	node    string
+	byClass map[string]*classViolations
+	sorted  []string // classes; nil: outdated
 }
 
-// testifies reports whether anything that is known now speaks of the unit's
-// health.
-func (u *unit) testifies() bool {
-	if !u.fresh {
-		return false
-	}
-	return u.xids.listening || slices.ContainsFunc(testimony(), func(q device.Quantity) bool { return len(u.of(q)) > 0 })
+type classViolations struct {
+	tallies [constraints]tally
+	labels  [constraints]*metric.Labels
 }
 
-// raiseXIDs raises the signals of the Xids that were counted in this step,
-// unless they are older than a signal lasts: a source may tell at first what
-// happened long before.
-func (s *State) raiseXIDs(u *unit, now clock.Instant) {
-	recent := max(s.config.HealthHold, s.config.Staleness())
-	for i := range u.xids.accounts[:max(0, len(u.xids.accounts)-1)] {
-		a, x := &u.xids.accounts[i], &s.xidCodes[i]
-		if a.grown == s.step && x.constraint != noConstraint && now.Wall.Sub(a.last) <= recent {
-			u.health.raise(firstXIDSignal+signalID(i), x.class.critical(), now)
+func newViolations(node string) *violations {
+	return &violations{node: node, byClass: make(map[string]*classViolations)}
+}
+
+// open creates the counters of classes that do not have them yet.
+func (s *violations) open(classes []string, now time.Time) {
+	for _, class := range classes {
+		if s.byClass[class] != nil {
+			continue
+		}
+		v := &classViolations{}
+		for c := range v.tallies {
+			v.tallies[c].open(now)
+		}
+		s.byClass[class], s.sorted = v, nil
+	}
+}
+
+// add counts a violation of each of the constraints, a bit each.
+func (s *violations) add(class string, violated uint8) {
+	for c := range constraints {
+		if violated&(1<<c) != 0 {
+			s.byClass[class].tallies[c].total++
 		}
 	}
 }
 
-// settleSignals tells of signals that are new, and forgets those that had not
-// been raised for the hold when the device was read last. The hold begins anew
-// while the device cannot be read or waits for recovery. What a partition has of
-// its parent ends with the parent's sickness; the parent's lines tell of it.
-func (s *State) settleSignals(u *unit, now clock.Instant, events []Event) []Event {
-	h := &u.health
-	if len(h.raised) == 0 {
-		return events
+func (s *violations) rows(b *rowBuilder) {
+	family := b.families.violations
+	b.In(family)
+	if s.sorted == nil {
+		s.sorted = slices.Sorted(maps.Keys(s.byClass))
 	}
-	waits := !u.fresh || u.waitsForRecovery()
-	kept := h.raised[:0]
-	for _, r := range h.raised {
-		ofParent, hold := r.signal == signalParent, s.config.HealthHold
-		if waits && !ofParent {
-			r.last = now
-		}
-		lasts := r.last == now || u.at.Since(r.last) < hold && !ofParent
-		if lasts {
-			kept = append(kept, r)
-		} else {
-			h.labels.signals = nil
-		}
-		switch {
-		case ofParent:
-		case r.since == now:
-			events = append(events, s.signalEvent(onsetLevel(r), "a device has a new health signal", u, r))
-		case !lasts:
-			events = append(events, s.signalEvent(slog.LevelInfo, "a health signal of a device has cleared", u, r))
+	for _, class := range s.sorted {
+		v := s.byClass[class]
+		for c := range v.tallies {
+			if v.labels[c] == nil {
+				v.labels[c] = metric.NewLabels(family.Labels, s.node, class, constraint(c).String())
+			}
+			b.addTally(v.labels[c], v.tallies[c])
 		}
 	}
-	h.raised = kept
-	return events
-}
-
-func (s *State) signalEvent(level slog.Level, message string, u *unit, r raised) Event {
-	event := Event{Level: level, Message: message, Attrs: []slog.Attr{
-		slog.String("uuid", u.uuid), slog.String("signal", s.signals[r.signal].name), slog.String("severity", severity(r.critical)),
-	}}
-	if claims := s.claimsOn(u); len(claims) > 0 {
-		event.Attrs = append(event.Attrs, slog.String("claims", strings.Join(claims, " ")))
-	}
-	return event
-}
-
-func onsetLevel(r raised) slog.Level {
-	if r.critical {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
-}
-
-func severity(critical bool) string {
-	if critical {
-		return "critical"
-	}
-	return "warning"
-}
-
-// driverWord is what the driver's taints say, as long as a slice has the
-// device and slices are as new as can be. A driver that calls the device
-// unmonitored says nothing of it.
-func (u *unit) driverWord(cluster Cluster) word {
-	if !u.inSlice || !cluster.SlicesFresh {
-		return silent
-	}
-	said := well
-	for _, taint := range u.published.Taints {
-		switch {
-		case taint.Effect == "NoSchedule" || taint.Effect == "NoExecute":
-			return sick
-		case strings.HasSuffix(taint.Key, "/unmonitored"):
-			said = silent
-		}
-	}
-	return said
 }

@@ -1,14 +1,16 @@
 package node
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// adapter is a scene of a network device that nobody holds, with one port
+// adapter is a scene of a network device that is not held, with one port
 // that is active.
 func adapter(t testing.TB) *scene {
 	s := newScene(t, gpu(0))
@@ -18,14 +20,14 @@ func adapter(t testing.TB) *scene {
 }
 
 func (s *scene) port(state string) {
-	s.choose("GPU-0", device.NetworkLinks, state, portStates(), "mlx5_0/1")
+	s.setState("GPU-0", device.NetworkLinks, state, portStates(), "mlx5_0/1")
 }
 
 // The driver of a RoCE device takes its interface down when it prepares a
 // claim, moves it into the pod and takes it up there, and likewise back.
 func TestPortsOfPods(t *testing.T) {
 	s := adapter(t)
-	s.state.config.HealthHold = 5 * time.Minute
+	s.state.health.hold = 5 * time.Minute
 	for range 3 {
 		s.allocate("ml/train", "gpu-0")
 		s.run(1)
@@ -55,7 +57,7 @@ func TestPortThatStaysDown(t *testing.T) {
 	s.run(60)
 	s.expect("a second too early", "1", "", "")
 	s.run(1)
-	s.expect("nobody holds it", "1", "network_link_down", "warning")
+	s.expect("it is not held", "1", "network_link_down", "warning")
 	s.allocate("ml/train", "gpu-0")
 	s.run(1)
 	s.expect("a claim takes it", "1", "network_link_down", "warning")
@@ -80,16 +82,16 @@ func TestPortThatStaysDown(t *testing.T) {
 	s.expect("it is back", "1", "", "")
 }
 
-// What is down for a moment, or of which nobody knows whether it was down all
+// What is down briefly, or of which it is not known whether it was down all
 // the time, is not missed.
 func TestLinksThatComeBack(t *testing.T) {
 	links := func(active float64) func(*scene) {
-		return func(s *scene) { s.tell("GPU-0", device.NVLinks, active, "active") }
+		return func(s *scene) { s.setDetail("GPU-0", device.NVLinks, active, "active") }
 	}
 	port := func(state string) func(*scene) {
-		return func(s *scene) { s.choose("GPU-0", device.NetworkLinks, state, portStates(), "1") }
+		return func(s *scene) { s.setState("GPU-0", device.NetworkLinks, state, portStates(), "1") }
 	}
-	quiet := func(is bool) func(*scene) { return func(s *scene) { s.quiet["GPU-0"] = is } }
+	quiet := func(is bool) func(*scene) { return func(s *scene) { s.unreadable["GPU-0"] = is } }
 	type act struct {
 		do      func(*scene)
 		seconds int
@@ -101,25 +103,25 @@ func TestLinksThatComeBack(t *testing.T) {
 		"a port that flaps":                                  {{port("down"), 60}, {port("active"), 1}, {port("down"), 60}, {port("active"), 1}},
 		"a port before and after a gap":                      {{port("down"), 50}, {quiet(true), 30}, {quiet(false), 60}, {port("active"), 1}},
 		"a port that never was active": {{func(s *scene) {
-			s.choose("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2")
+			s.setState("GPU-0", device.NetworkLinks, "init", []string{"init", "down"}, "2")
 		}, 90}},
-		"a port that is not told of any more": {{port("down"), 30}, {func(s *scene) {
-			s.conceal("GPU-0", device.NetworkLinks)
-			s.choose("GPU-0", device.NetworkLinks, "active", portStates(), "renamed")
+		"a port that is not reported any more": {{port("down"), 30}, {func(s *scene) {
+			s.unset("GPU-0", device.NetworkLinks)
+			s.setState("GPU-0", device.NetworkLinks, "active", portStates(), "renamed")
 		}, 90}},
 		"a source that counts otherwise": {{func(s *scene) {
 			s.facts.Samples[0].Source = "dcgm"
-			s.tell("GPU-0", device.NVLinks, 12, "active")
+			s.setDetail("GPU-0", device.NVLinks, 12, "active")
 		}, 30}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := wellGPU(t)
+			s := healthyGPU(t)
 			for _, a := range story {
 				a.do(s)
 				for range a.seconds {
 					s.run(1)
-					if page := s.page("dra_device_health_signal"); page != "" {
-						t.Fatalf("at %s:\n%s", s.now.Wall.Format(time.TimeOnly), page)
+					if slices.ContainsFunc(s.last.Rows, func(r metric.Row) bool { return r.Family.Name == "dra_device_health_signal_info" }) {
+						t.Fatalf("at %s:\n%s", s.now.Wall.Format(time.TimeOnly), s.page("dra_device_health_signal"))
 					}
 				}
 			}

@@ -12,39 +12,39 @@ func fabricStates() []string    { return []string{"success", "in_progress", "fai
 func results() []string         { return []string{"pass", "warn", "fail"} }
 func portStates() []string      { return []string{"active", "down"} }
 
-// wellGPU is a scene of one GPU, held by a claim, of which everything that
-// testifies can be read and is well.
-func wellGPU(t testing.TB) *scene {
+// healthyGPU is a scene of one GPU, held by a claim, of which everything that
+// reports health can be read and is healthy.
+func healthyGPU(t testing.TB) *scene {
 	s := newScene(t, gpu(0))
-	s.makeWell("GPU-0")
+	s.setHealthy("GPU-0")
 	s.allocate("ml/train", "gpu-0")
 	s.run(3)
 	return s
 }
 
-func (s *scene) makeWell(uuid string) {
+func (s *scene) setHealthy(uuid string) {
 	for _, q := range []device.Quantity{device.Lost, device.RowRemapFailed, device.RowRemapPending} {
 		s.set(uuid, q, 0)
 	}
-	s.tell(uuid, device.ECCErrors, 7, "uncorrected")
-	s.tell(uuid, device.ECCErrors, 100, "corrected")
-	s.tell(uuid, device.NVLinks, 16, "active")
-	s.tell(uuid, device.NVLinks, 2, "inactive")
+	s.setDetail(uuid, device.ECCErrors, 7, "uncorrected")
+	s.setDetail(uuid, device.ECCErrors, 100, "corrected")
+	s.setDetail(uuid, device.NVLinks, 16, "active")
+	s.setDetail(uuid, device.NVLinks, 2, "inactive")
 	for _, reason := range []string{"hw_thermal", "thermal", "hw_power_brake", "power_cap"} {
-		s.tell(uuid, device.Throttled, 50, reason)
+		s.setDetail(uuid, device.Throttled, 50, reason)
 	}
-	s.choose(uuid, device.RecoveryAction, "none", recoveryActions())
-	s.choose(uuid, device.FabricState, "success", fabricStates())
+	s.setState(uuid, device.RecoveryAction, "none", recoveryActions())
+	s.setState(uuid, device.FabricState, "success", fabricStates())
 	for _, system := range []string{"memory", "nvlink", "pcie", "thermal", "power", "sm"} {
-		s.choose(uuid, device.HealthCheck, "pass", results(), system)
+		s.setState(uuid, device.HealthCheck, "pass", results(), system)
 	}
-	s.choose(uuid, device.NetworkLinks, "active", portStates(), "1")
-	s.choose(uuid, device.NetworkLinks, "down", portStates(), "2")
-	s.hear(uuid)
+	s.setState(uuid, device.NetworkLinks, "active", portStates(), "1")
+	s.setState(uuid, device.NetworkLinks, "down", portStates(), "2")
+	s.setXIDs(uuid)
 }
 
-// ailment is one row of the table of signals: how it shows and how it ends.
-type ailment struct {
+// healthProblem is one row of the table of signals: how it shows and how it ends.
+type healthProblem struct {
 	signal, severity, constraint string
 	begin                        func(*scene)
 	onset                        int          // seconds until the signal shows
@@ -52,15 +52,15 @@ type ailment struct {
 	lasts                        int          // seconds that the sign goes on after its end
 }
 
-func ailments() []ailment {
+func healthProblems() []healthProblem {
 	set := func(q device.Quantity, value float64) func(*scene) {
 		return func(s *scene) { s.set("GPU-0", q, value) }
 	}
 	tell := func(q device.Quantity, value float64, details ...string) func(*scene) {
-		return func(s *scene) { s.tell("GPU-0", q, value, details...) }
+		return func(s *scene) { s.setDetail("GPU-0", q, value, details...) }
 	}
 	choose := func(q device.Quantity, present string, states []string, first ...string) func(*scene) {
-		return func(s *scene) { s.choose("GPU-0", q, present, states, first...) }
+		return func(s *scene) { s.setState("GPU-0", q, present, states, first...) }
 	}
 	throttle := func(reason string) func(*scene) {
 		return func(s *scene) {
@@ -71,7 +71,7 @@ func ailments() []ailment {
 		}
 	}
 	nothing := func(*scene) {}
-	list := []ailment{
+	list := []healthProblem{
 		{"lost", "critical", "recovery", set(device.Lost, 1), 1, set(device.Lost, 0), 0},
 		{"recovery_action", "critical", "recovery", choose(device.RecoveryAction, "gpu_reset", recoveryActions()), 1, choose(device.RecoveryAction, "none", recoveryActions()), 0},
 		{"ecc_uncorrected", "critical", "memory_error", tell(device.ECCErrors, 8, "uncorrected"), 1, nothing, 0},
@@ -83,8 +83,8 @@ func ailments() []ailment {
 		{"fabric_failure", "critical", "link", choose(device.FabricState, "failure", fabricStates()), 1, choose(device.FabricState, "success", fabricStates()), 0},
 		{"thermal_throttling", "critical", "temperature", throttle("hw_thermal"), 0, nothing, 25},
 		{"power_brake", "critical", "power", throttle("hw_power_brake"), 0, nothing, 25},
-		{"xid_79", "critical", "recovery", func(s *scene) { s.hear("GPU-0", 79, 1) }, 1, nothing, 0},
-		{"xid_94", "warning", "memory_error", func(s *scene) { s.hear("GPU-0", 94, 1) }, 1, nothing, 0},
+		{"xid_79", "critical", "recovery", func(s *scene) { s.setXIDs("GPU-0", 79, 1) }, 1, nothing, 0},
+		{"xid_94", "warning", "memory_error", func(s *scene) { s.setXIDs("GPU-0", 94, 1) }, 1, nothing, 0},
 	}
 	for _, dcgm := range []struct{ system, signal, constraint string }{
 		{"memory", "dcgm_memory", "memory_error"}, {"nvlink", "dcgm_link", "link"}, {"pcie", "dcgm_link", "link"},
@@ -92,20 +92,20 @@ func ailments() []ailment {
 	} {
 		pass := choose(device.HealthCheck, "pass", results(), dcgm.system)
 		list = append(list,
-			ailment{dcgm.signal, "critical", dcgm.constraint, choose(device.HealthCheck, "fail", results(), dcgm.system), 1, pass, 0},
-			ailment{dcgm.signal, "warning", dcgm.constraint, choose(device.HealthCheck, "warn", results(), dcgm.system), 1, pass, 0})
+			healthProblem{dcgm.signal, "critical", dcgm.constraint, choose(device.HealthCheck, "fail", results(), dcgm.system), 1, pass, 0},
+			healthProblem{dcgm.signal, "warning", dcgm.constraint, choose(device.HealthCheck, "warn", results(), dcgm.system), 1, pass, 0})
 	}
 	return list
 }
 
-// TestAilments proves every row of the table of signals: the onset, what it
+// TestHealthSignals proves every row of the table of signals: the onset, what it
 // means for the verdict and for the claim's class, and the end.
-func TestAilments(t *testing.T) {
+func TestHealthSignals(t *testing.T) {
 	proven := map[string]bool{"parent": true} // by TestHealthOfPartitions
-	for _, a := range ailments() {
+	for _, a := range healthProblems() {
 		proven[a.signal] = true
 		t.Run(a.signal+" "+a.severity, func(t *testing.T) {
-			s := wellGPU(t)
+			s := healthyGPU(t)
 			s.expect("before", "1", "", "")
 			a.begin(s)
 			if a.onset > 1 {
@@ -139,7 +139,7 @@ func TestAilments(t *testing.T) {
 	}
 }
 
-// expect holds the hardware's word on GPU-0 and the only signal of it against
+// expect compares the hardware's report on GPU-0 and its only signal with
 // what is expected; no signal where it is empty.
 func (s *scene) expect(when, healthy, signal, severity string) {
 	s.t.Helper()
@@ -159,19 +159,19 @@ func (s *scene) expect(when, healthy, signal, severity string) {
 }
 
 // What is how a device works, or was so before anybody looked, is no signal.
-func TestNoAilment(t *testing.T) {
+func TestNoHealthSignal(t *testing.T) {
 	for name, begin := range map[string]func(*scene){
-		"corrected errors":           func(s *scene) { s.tell("GPU-0", device.ECCErrors, 5000, "corrected") },
-		"the fabric is being set up": func(s *scene) { s.choose("GPU-0", device.FabricState, "in_progress", fabricStates()) },
-		"an error counter cleared":   func(s *scene) { s.tell("GPU-0", device.ECCErrors, 0, "uncorrected") },
-		"an application's Xid":       func(s *scene) { s.hear("GPU-0", 13, 1) },
+		"corrected errors":           func(s *scene) { s.setDetail("GPU-0", device.ECCErrors, 5000, "corrected") },
+		"the fabric is being set up": func(s *scene) { s.setState("GPU-0", device.FabricState, "in_progress", fabricStates()) },
+		"an error counter cleared":   func(s *scene) { s.setDetail("GPU-0", device.ECCErrors, 0, "uncorrected") },
+		"an application's Xid":       func(s *scene) { s.setXIDs("GPU-0", 13, 1) },
 		"an Xid that is not in the table": func(s *scene) {
-			s.hear("GPU-0", 9999, 1)
+			s.setXIDs("GPU-0", 9999, 1)
 		},
 		"another source counts otherwise": func(s *scene) {
 			s.facts.Samples[0].Source = "dcgm"
-			s.tell("GPU-0", device.ECCErrors, 9, "uncorrected")
-			s.tell("GPU-0", device.NVLinks, 12, "active")
+			s.setDetail("GPU-0", device.ECCErrors, 9, "uncorrected")
+			s.setDetail("GPU-0", device.NVLinks, 12, "active")
 		},
 		"the power limit": func(s *scene) {
 			for range 90 {
@@ -187,18 +187,18 @@ func TestNoAilment(t *testing.T) {
 			}
 		},
 		"throttled in a gap": func(s *scene) {
-			s.quiet["GPU-0"] = true
+			s.unreadable["GPU-0"] = true
 			s.run(100)
-			s.quiet["GPU-0"] = false
-			s.tell("GPU-0", device.Throttled, 150, "hw_thermal")
+			s.unreadable["GPU-0"] = false
+			s.setDetail("GPU-0", device.Throttled, 150, "hw_thermal")
 		},
 		"no ratio is set": func(s *scene) {
-			s.state.config.ThrottleRatio = 0
-			s.tell("GPU-0", device.Throttled, 53, "hw_thermal")
+			s.state.health.throttleRatio = 0
+			s.setDetail("GPU-0", device.Throttled, 53, "hw_thermal")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := wellGPU(t)
+			s := healthyGPU(t)
 			begin(s)
 			s.run(3)
 			s.expect("all the time", "1", "", "")

@@ -8,30 +8,30 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// ailing is the health of a history's devices: Xids of all sorts, from a
-// source that begins anew now and then, memory errors, and rows that cannot
+// healthHistory is the health of a history's devices: Xids of all sorts, from a
+// source that begins again now and then, memory errors, and rows that cannot
 // be remapped.
-type ailing struct {
+type healthHistory struct {
 	*scene
 	random *rand.Rand
 
-	truth map[string]map[string]float64 // errors of each device, by label
-	told  map[string]map[int]uint64     // what its source says
-	bad   map[constraint]float64        // how often something could have violated it
+	truth    map[string]map[string]float64 // errors of each device, by label
+	reported map[string]map[int]uint64     // what its source reports
+	bad      map[constraint]float64        // how often something could have violated it
 }
 
-func newAiling(s *scene, random *rand.Rand) *ailing {
-	a := &ailing{scene: s, random: random, truth: map[string]map[string]float64{}, told: map[string]map[int]uint64{}, bad: map[constraint]float64{}}
+func newHealthHistory(s *scene, random *rand.Rand) *healthHistory {
+	a := &healthHistory{scene: s, random: random, truth: map[string]map[string]float64{}, reported: map[string]map[int]uint64{}, bad: map[constraint]float64{}}
 	for i := range s.facts.Samples {
 		uuid := s.facts.Samples[i].Device.UUID
-		a.truth[uuid], a.told[uuid] = map[string]float64{}, map[int]uint64{}
+		a.truth[uuid], a.reported[uuid] = map[string]float64{}, map[int]uint64{}
 		s.facts.Samples[i].XIDs = []device.XID{}
-		s.tell(uuid, device.ECCErrors, 3, "uncorrected")
+		s.setDetail(uuid, device.ECCErrors, 3, "uncorrected")
 	}
 	return a
 }
 
-func (a *ailing) change(uuid string) {
+func (a *healthHistory) change(uuid string) {
 	switch a.random.IntN(6) {
 	case 0, 1:
 		codes := []int{13, 79, 48, 95, 1000, 1001}
@@ -41,12 +41,12 @@ func (a *ailing) change(uuid string) {
 			label = xidOther
 		}
 		a.truth[uuid][label]++
-		a.told[uuid][code]++
+		a.reported[uuid][code]++
 		a.bad[constraintRecovery]++
 		a.bad[constraintMemory]++
 		a.publishXIDs(uuid)
 	case 2:
-		clear(a.told[uuid])
+		clear(a.reported[uuid])
 		a.publishXIDs(uuid)
 	case 3:
 		a.details[uuid][device.Reading{Quantity: device.ECCErrors, Details: [2]string{"uncorrected"}}]++
@@ -59,18 +59,18 @@ func (a *ailing) change(uuid string) {
 	}
 }
 
-func (a *ailing) publishXIDs(uuid string) {
+func (a *healthHistory) publishXIDs(uuid string) {
 	for i := range a.facts.Samples {
 		if a.facts.Samples[i].Device.UUID == uuid {
-			a.facts.Samples[i].XIDs = xidsIn(a.told[uuid], a.now.Wall.Add(time.Second))
+			a.facts.Samples[i].XIDs = xidsIn(a.reported[uuid], a.now.Wall.Add(time.Second))
 		}
 	}
 }
 
 // check holds the page against the truth.
-func (a *ailing) check() {
+func (a *healthHistory) check() {
 	a.t.Helper()
-	word, critical := map[string]float64{}, map[string]bool{}
+	values, critical := map[string]float64{}, map[string]bool{}
 	for _, row := range a.last.Rows {
 		uuid := row.Labels.Get("uuid")
 		switch row.Family.Name {
@@ -80,7 +80,7 @@ func (a *ailing) check() {
 			}
 		case "dra_device_healthy":
 			if row.Labels.Get("by") == "hardware" {
-				word[uuid] = row.Value
+				values[uuid] = row.Value
 			}
 		case "dra_device_health_signal_info":
 			critical[uuid] = critical[uuid] || row.Labels.Get("severity") == "critical"
@@ -89,17 +89,17 @@ func (a *ailing) check() {
 		}
 	}
 	for _, uuid := range []string{"GPU-0", "GPU-1", "GPU-2", "MIG-a", "MIG-b"} {
-		healthy, known := word[uuid]
+		healthy, known := values[uuid]
 		if isSick := known && healthy == 0; isSick != critical[uuid] {
 			a.t.Fatalf("%s: healthy is %v, with a critical signal: %v", uuid, healthy, critical[uuid])
 		}
-		if word["GPU-2"] == 0 && critical["GPU-2"] && uuid[:3] == "MIG" && !critical[uuid] {
-			a.t.Fatalf("%s is well though its parent is sick", uuid)
+		if values["GPU-2"] == 0 && critical["GPU-2"] && uuid[:3] == "MIG" && !critical[uuid] {
+			a.t.Fatalf("%s is healthy though its parent is unhealthy", uuid)
 		}
 	}
 }
 
-func (a *ailing) checkViolations(of string, count float64) {
+func (a *healthHistory) checkViolations(of string, count float64) {
 	a.t.Helper()
 	for c := range constraints {
 		if c.String() == of && count > a.bad[c] {

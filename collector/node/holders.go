@@ -1,85 +1,61 @@
 package node
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// countHolders notes on each unit who holds it. Units of held devices whose
-// hardware is unknown are made here.
-func (s *State) countHolders(now clock.Instant) {
-	for _, u := range s.units {
-		u.holders = holders{shares: u.holders.shares[:0], pods: u.holders.before[:0], before: u.holders.pods}
-	}
-	for i := range s.views {
-		for _, d := range s.views[i].devices {
-			u := s.unitOf(d, now)
-			if !d.admin {
-				u.holdBy(s.views[i].ref, d.consumed)
-				u.holders.missing = u.holders.missing || s.views[i].missing
-				u.holders.listedOnly = u.holders.listedOnly || s.views[i].listedOnly
-				u.holders.inGroup = u.holders.inGroup || s.views[i].charge == chargedNowhere
-			}
-		}
-	}
-	pods := make(map[pluginConsumer]bool)
-	for _, p := range s.plugins.consumers {
-		holder := pluginConsumer{uuid: p.uuid, pod: p.pod}
-		if u, known := s.units[p.uuid]; known && !pods[holder] {
-			pods[holder] = true
-			u.seen = now
-			u.holders.plugins++
-			u.holders.pods = append(u.holders.pods, p.pod)
-		}
-	}
-	for _, d := range s.doubtful {
-		if u, known := s.units[d.uuid]; known {
-			u.holders.related++
-		}
-	}
-	s.relate()
+// holders determines who holds each device.
+type holders struct {
+	node      string
+	devices   *devices
+	byDevice  map[*deviceState]*deviceHolders
+	uncounted [uncountedReasons]*metric.Labels
 }
 
-// holdBy counts a claim once, however often it holds the device, and adds up
-// what it consumes of it.
-func (u *unit) holdBy(claim dra.ClaimRef, consumed map[string]float64) {
-	for i := range u.holders.shares {
-		if u.holders.shares[i].claim == claim {
-			u.holders.shares[i].consumed = added(u.holders.shares[i].consumed, consumed)
-			return
-		}
-	}
-	u.holders.claims++
-	u.holders.shares = append(u.holders.shares, consumption{claim, consumed})
+// holding is what the stages before determine about who holds devices.
+type holding struct {
+	again     bool // the views were joined again in this step
+	views     []claimView
+	uncertain []uncertainHold     // claims that may hold devices
+	recreated map[dra.PodRef]bool // see join
+	plugins   []pluginConsumer    // sorted
 }
 
-// haveChanged reports whether the present holders are others than those of
-// the step before.
-func (h *holders) haveChanged() bool { return h.changed || !slices.Equal(h.pods, h.before) }
+// deviceHolders is who holds a device in the present step.
+type deviceHolders struct {
+	device   *deviceState
+	claims   int  // distinct claims, admin access not counted
+	plugins  int  // distinct pods with device plugins
+	related  int  // holders of the parent, or of any partition; claims that may be holders
+	siblings int  // holders of other compute instances of its GPU instance
+	cut      bool // it is divided into partitions, or will be: one is held
+	missing  bool // the pods of a claim that holds it may have ended, see claimView
 
-func added(a, b map[string]float64) map[string]float64 {
-	sum := make(map[string]float64, len(a))
-	for name, value := range a {
-		sum[name] = value
-	}
-	for name, value := range b {
-		sum[name] += value
-	}
-	return sum
+	shares       []consumption // of each claim
+	sharesBefore []consumption // in the step before
+	listedOnly   bool          // a claim that only the kubelet's List reports: it may have admin access
+	inGroup      bool          // a claim whose device-seconds no node counts, see charging
+	pods         []dra.PodRef  // with device plugins, sorted
+	podsBefore   []dra.PodRef
+
+	labels holderLabels
 }
 
-// uncounted says why device-seconds of a unit are not known.
-func (h *holders) uncounted() (because uncountedReason, is bool) {
-	switch {
-	case h.listedOnly && h.claims > 1:
-		return uncountedNoAPIServer, true
-	case h.inGroup:
-		return uncountedPodGroup, true
-	default:
-		return 0, false
-	}
+// holderLabels are the labels of the counts of holders.
+type holderLabels struct {
+	of              *metric.Labels // the device's labels at that time
+	claims, plugins *metric.Labels
+}
+
+// consumption is what one claim consumes of a device that several may share.
+type consumption struct {
+	claim    dra.ClaimRef
+	consumed map[string]float64
 }
 
 // uncountedReason is why the device-seconds of a held device are not counted.
@@ -91,51 +67,284 @@ const (
 	uncountedReasons
 )
 
-// String is the reason as dra_exporter_uncounted_devices names it.
+// String returns the reason label of dra_exporter_uncounted_devices.
 func (r uncountedReason) String() string {
 	return [uncountedReasons]string{uncountedNoAPIServer: "no_api_server", uncountedPodGroup: "pod_group"}[r]
 }
 
-// relate makes holders of partitions and of their parent know each other: the
-// parent's quantities contain the partitions'. The compute instances of one GPU
-// instance have its memory together, and each its own utilization.
-func (s *State) relate() {
+func newHolders(node string, devices *devices, f *families) *holders {
+	s := &holders{node: node, devices: devices, byDevice: make(map[*deviceState]*deviceHolders)}
+	for because := range uncountedReasons {
+		s.uncounted[because] = metric.NewLabels(f.uncounted.Labels, because.String())
+	}
+	return s
+}
+
+// update determines the holders of all devices.
+func (s *holders) update(held *holding, now clock.Instant) {
+	for _, d := range s.devices.all() {
+		h := s.byDevice[d]
+		if h == nil {
+			h = &deviceHolders{device: d}
+			s.byDevice[d] = h
+		}
+		h.reset()
+	}
+	for i := range held.views {
+		view := &held.views[i]
+		for _, d := range view.devices {
+			if d.admin {
+				continue
+			}
+			h := s.get(d.uuid)
+			h.add(view.ref, d.consumed)
+			h.missing = h.missing || view.missing
+			h.listedOnly = h.listedOnly || view.listedOnly
+			h.inGroup = h.inGroup || view.charge == chargedNowhere
+		}
+	}
+	for i, p := range held.plugins {
+		if i > 0 && held.plugins[i-1].uuid == p.uuid && held.plugins[i-1].pod == p.pod {
+			continue // another container of the pod
+		}
+		if h := s.get(p.uuid); h != nil {
+			s.devices.keep(h.device, now)
+			h.plugins++
+			h.pods = append(h.pods, p.pod)
+		}
+	}
+	for _, u := range held.uncertain {
+		if h := s.get(u.uuid); h != nil {
+			h.related++
+		}
+	}
 	s.relateInstances()
-	for _, u := range s.units {
-		if !u.device.IsPartition() {
+	s.relatePartitions()
+}
+
+// of returns the holders of a device.
+func (s *holders) of(d *deviceState) *deviceHolders { return s.byDevice[d] }
+
+// get returns the holders of the device of a uuid; nil if there is none.
+func (s *holders) get(uuid string) *deviceHolders { return s.byDevice[s.devices.get(uuid)] }
+
+func (s *holders) remove(d *deviceState) { delete(s.byDevice, d) }
+
+// relatePartitions adds the holders of partitions to those of their parent, and
+// the other way round: the parent's quantities contain the partitions'.
+func (s *holders) relatePartitions() {
+	for _, d := range s.devices.all() {
+		if !d.device.IsPartition() {
 			continue
 		}
-		parent, known := s.units[u.device.ParentUUID]
-		if !known {
+		h, parent := s.of(d), s.of(s.devices.parent(d))
+		if parent == nil {
 			continue
 		}
-		parent.holders.cut = parent.holders.cut || u.present || u.isHeld()
-		parent.holders.related += u.holders.claims + u.holders.plugins
-		u.holders.related += parent.holders.claims + parent.holders.plugins
+		parent.cut = parent.cut || d.present || h.isHeld()
+		parent.related += h.claims + h.plugins
+		h.related += parent.claims + parent.plugins
 	}
 }
 
-// relateInstances makes the holders of compute instances of one GPU instance
-// know each other. Mostly a GPU instance is one compute instance, number 0.
-func (s *State) relateInstances() {
-	var divided map[string]int // holders by GPU instance
-	for _, u := range s.units {
-		if placed(u.device) && u.device.ComputeInstance > 0 && u.isHeld() {
-			divided = make(map[string]int)
-			break
-		}
-	}
-	if divided == nil {
+// relateInstances counts the holders of the other compute instances of a GPU
+// instance: they have its memory in common, and a utilization each. Mostly a
+// GPU instance is one compute instance, number 0.
+func (s *holders) relateInstances() {
+	all := s.devices.all()
+	if !slices.ContainsFunc(all, func(d *deviceState) bool {
+		return placed(d.device) && d.device.ComputeInstance > 0 && s.of(d).isHeld()
+	}) {
 		return
 	}
-	for _, u := range s.units {
-		if placed(u.device) {
-			divided[gpuInstance(u.device)] += u.holders.claims + u.holders.plugins
+	count := make(map[string]int) // by GPU instance
+	for _, d := range all {
+		if placed(d.device) {
+			count[gpuInstance(d.device)] += s.of(d).count()
 		}
 	}
-	for _, u := range s.units {
-		if placed(u.device) {
-			u.holders.siblings = divided[gpuInstance(u.device)] - u.holders.claims - u.holders.plugins
+	for _, d := range all {
+		if placed(d.device) {
+			s.of(d).siblings = count[gpuInstance(d.device)] - s.of(d).count()
 		}
 	}
+}
+
+// markSharing sets the sharing of claims that hold a device that its driver
+// lets several claims hold, and that another one does.
+func (s *holders) markSharing(views []claimView) {
+	for i := range views {
+		view := &views[i]
+		if view.info.sharing == sharingNone && slices.ContainsFunc(view.devices, func(d claimDevice) bool {
+			h := s.get(d.uuid)
+			return h != nil && !d.admin && h.device.published.MultipleAllocations && h.claims > 1
+		}) {
+			view.info.sharing = sharingCapacity
+		}
+	}
+}
+
+// rows adds the number of holders of each device.
+func (s *holders) rows(b *rowBuilder) {
+	family := b.families.deviceHolders
+	b.In(family)
+	for _, d := range s.devices.all() {
+		h := s.of(d)
+		if h.labels.of != d.labels.plain {
+			h.labels = holderLabels{
+				of:      d.labels.plain,
+				claims:  metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "claim"),
+				plugins: metric.NewLabels(family.Labels, s.node, d.uuid, d.device.ParentUUID, "device_plugin"),
+			}
+		}
+		b.Add(h.labels.claims, float64(h.claims))
+		b.Add(h.labels.plugins, float64(h.plugins))
+	}
+}
+
+// uncountedRows adds the number of devices whose device-seconds are not counted.
+func (s *holders) uncountedRows(b *rowBuilder) {
+	uncounted := [uncountedReasons]int{}
+	for _, h := range s.byDevice {
+		if because, is := h.uncounted(); is {
+			uncounted[because]++
+		}
+	}
+	b.In(b.families.uncounted)
+	for because := range uncountedReasons {
+		b.Add(s.uncounted[because], float64(uncounted[because]))
+	}
+}
+
+// reset begins a step.
+func (h *deviceHolders) reset() {
+	*h = deviceHolders{
+		device: h.device, labels: h.labels,
+		shares: h.sharesBefore[:0], sharesBefore: h.shares,
+		pods: h.podsBefore[:0], podsBefore: h.pods,
+	}
+}
+
+// add counts a claim once, however often it holds the device, and adds up what
+// it consumes of it.
+func (h *deviceHolders) add(claim dra.ClaimRef, consumed map[string]float64) {
+	for i := range h.shares {
+		if h.shares[i].claim == claim {
+			h.shares[i].consumed = added(h.shares[i].consumed, consumed)
+			return
+		}
+	}
+	h.claims++
+	h.shares = append(h.shares, consumption{claim, consumed})
+}
+
+func added(a, b map[string]float64) map[string]float64 {
+	sum := maps.Clone(a)
+	if sum == nil {
+		sum = make(map[string]float64, len(b))
+	}
+	for name, value := range b {
+		sum[name] += value
+	}
+	return sum
+}
+
+func (h *deviceHolders) count() int { return h.claims + h.plugins }
+
+// isHeld reports whether a claim or a pod with a device plugin holds the device.
+func (h *deviceHolders) isHeld() bool { return h.count() > 0 }
+
+// changed reports whether the holders are others than those of the step before.
+func (h *deviceHolders) changed() bool {
+	sameClaim := func(a, b consumption) bool { return a.claim == b.claim }
+	return !slices.EqualFunc(h.shares, h.sharesBefore, sameClaim) || !slices.Equal(h.pods, h.podsBefore)
+}
+
+// uncounted returns why device-seconds of the device are not known; false if
+// they are.
+func (h *deviceHolders) uncounted() (because uncountedReason, is bool) {
+	switch {
+	case h.listedOnly && h.claims > 1:
+		return uncountedNoAPIServer, true
+	case h.inGroup:
+		return uncountedPodGroup, true
+	default:
+		return 0, false
+	}
+}
+
+// attribution is how a holder's numbers relate to the device's own.
+func (h *deviceHolders) attribution() attribution {
+	switch {
+	case h.count() > 1 || h.related > 0:
+		return shared
+	case h.device.isPartition():
+		return partition
+	default:
+		return exclusive
+	}
+}
+
+// allocated is the memory of the device that a claim was given, bytes: what it
+// consumes, else all of it; 0: unknown.
+func (h *deviceHolders) allocated(claim dra.ClaimRef) float64 {
+	for _, share := range h.shares {
+		if memory, consumes := share.consumed["memory"]; consumes && share.claim == claim {
+			return memory
+		}
+	}
+	if h.device.size > 0 {
+		return h.device.size
+	}
+	return h.device.published.Capacity["memory"]
+}
+
+// weight is the share of the device's time that a claim is charged for: its
+// part of one capacity that all holders consume, else an equal part.
+func (h *deviceHolders) weight(claim dra.ClaimRef) float64 {
+	capacity := h.sharedCapacity()
+	if capacity == "" {
+		return 1 / float64(max(1, h.count()))
+	}
+	own, all := 0.0, 0.0
+	for _, share := range h.shares {
+		all += share.consumed[capacity]
+		if share.claim == claim {
+			own = share.consumed[capacity]
+		}
+	}
+	// After a driver publishes less than before, more may be consumed than there
+	// is; the device is still there once.
+	return own / max(all, h.device.published.Capacity[capacity])
+}
+
+// sharedCapacity is the one capacity by which the device is divided: memory if
+// every holder consumes it, else the alphabetically first that all consume;
+// empty if there is none.
+func (h *deviceHolders) sharedCapacity() string {
+	if h.plugins > 0 {
+		return ""
+	}
+	if h.allConsume("memory") {
+		return "memory"
+	}
+	first := ""
+	for name := range h.device.published.Capacity {
+		if (first == "" || name < first) && h.allConsume(name) {
+			first = name
+		}
+	}
+	return first
+}
+
+func (h *deviceHolders) allConsume(capacity string) bool {
+	if h.device.published.Capacity[capacity] <= 0 {
+		return false
+	}
+	for _, share := range h.shares {
+		if _, consumes := share.consumed[capacity]; !consumes {
+			return false
+		}
+	}
+	return len(h.shares) > 0
 }

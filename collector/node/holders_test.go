@@ -19,7 +19,7 @@ func (s *scene) legacyPod() dra.PodResources {
 
 // The kubelet's empty answer after its restart does not free what a device
 // plugin gave: the claim beside it is not alone with the device.
-func TestAnEmptyListFreesNoPlugin(t *testing.T) {
+func TestEmptyListKeepsPlugins(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
 	s.facts.Listing, s.facts.ListedAt = s.legacyPod(), s.now
@@ -39,7 +39,7 @@ func TestAnEmptyListFreesNoPlugin(t *testing.T) {
 
 // While the own driver is down, another driver that names the same hardware
 // does not get it.
-func TestNobodyTakesARememberedMatch(t *testing.T) {
+func TestKeptMatchIsExclusive(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
 	other := s.facts.Cluster.Published[0]
@@ -71,9 +71,9 @@ func TestHardwareFoundWhileTheWatchIsStale(t *testing.T) {
 	}
 }
 
-// A claim that the List told of during an outage is not let go until it has
+// A claim that was listed during an outage is not released until it has
 // been read.
-func TestAClaimIsNotLetGoBeforeItIsRead(t *testing.T) {
+func TestUnreadClaimStaysHeld(t *testing.T) {
 	s := busyGPU(t)
 	s.facts.Cluster.Fresh = false
 	s.list("ml/train", "gpu-0")
@@ -85,7 +85,7 @@ func TestAClaimIsNotLetGoBeforeItIsRead(t *testing.T) {
 	s.facts.Sources = []source.Status{{Name: SourceClaims, Up: true}}
 	s.run(3)
 	if !s.held("train") {
-		t.Error("let go before it was read")
+		t.Error("released before it was read")
 	}
 	s.facts.Cluster.Claims, s.facts.Cluster.Unread = claims, nil
 	s.run(1)
@@ -94,9 +94,9 @@ func TestAClaimIsNotLetGoBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// A claim that nobody has read yet may have admin access: it holds nothing,
-// but nobody is alone with its devices.
-func TestAnUnreadClaimIsInDoubt(t *testing.T) {
+// A claim that has not been read yet may have admin access: it holds nothing, but
+// its devices are not exclusive.
+func TestUnreadClaimIsUncertain(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/train", "gpu-0")
 	s.list("ml/monitor", "gpu-0")
@@ -124,7 +124,7 @@ func TestAnUnreadClaimIsInDoubt(t *testing.T) {
 }
 
 // Facts to join on live as long as the counters that they are joined with.
-func TestInfoRowsLiveThroughTheGrace(t *testing.T) {
+func TestInfoRowsAreKeptForTheGrace(t *testing.T) {
 	t.Run("of a pod that left a shared claim", func(t *testing.T) {
 		s := busyGPU(t)
 		claim := s.allocate("ml/train", "gpu-0")
@@ -135,7 +135,7 @@ func TestInfoRowsLiveThroughTheGrace(t *testing.T) {
 		s.facts.Cluster.Pods = both
 		s.run(2)
 		s.facts.Cluster.Pods = both[:1]
-		s.graceOf("dra_claim_consumer_info", `pod="two"`)
+		s.keptFor("dra_claim_consumer_info", `pod="two"`)
 	})
 	t.Run("of a device of the claim before", func(t *testing.T) {
 		s := newScene(t, gpu(0), gpu(1))
@@ -143,19 +143,19 @@ func TestInfoRowsLiveThroughTheGrace(t *testing.T) {
 		s.run(2)
 		s.release("ml/train")
 		s.allocate("ml/train", "gpu-1").UID = "another-uid"
-		s.graceOf("dra_claim_device_info", `uuid="GPU-0"`)
+		s.keptFor("dra_claim_device_info", `uuid="GPU-0"`)
 	})
 	t.Run("of a device plugin's pod", func(t *testing.T) {
 		s := busyGPU(t)
 		s.facts.Listing, s.facts.ListedAt = s.legacyPod(), s.now
 		s.run(2)
 		s.facts.Listing = dra.PodResources{Pods: []dra.PodRef{{Namespace: "x", Name: "y"}}}
-		s.graceOf("dra_device_plugin_consumer_info", `pod="legacy"`)
+		s.keptFor("dra_device_plugin_consumer_info", `pod="legacy"`)
 	})
 }
 
-// graceOf expects a row to live through the grace, and no longer.
-func (s *scene) graceOf(family, label string) {
+// keptFor expects a row to live through the grace, and no longer.
+func (s *scene) keptFor(family, label string) {
 	s.t.Helper()
 	s.run(200)
 	if !strings.Contains(s.page(family), label) {
@@ -184,8 +184,8 @@ func TestAPartitionIsPublishedLate(t *testing.T) {
 	}
 }
 
-// Two claims share a device, and each knows something else of it.
-func TestEvidenceOfSeveralClaimsAddsUp(t *testing.T) {
+// Two claims share a device, and each has other evidence of it.
+func TestEvidenceOfSeveralClaims(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.facts.Cluster.Published = nil
 	id := dra.DeviceID{Driver: "dra.net", Pool: "pool", Name: "nic"}

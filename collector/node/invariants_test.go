@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,35 +16,16 @@ func invariantPage(snapshot Snapshot) invariant.Page {
 	return invariant.FromRows(snapshot.Rows, time.Time{}.Add(snapshot.At.Elapsed))
 }
 
-// holdInvariants fails the test where the last page contradicts itself or the
-// one before that the watch has seen. A state that was made anew is another
+// checkInvariants fails the test where the last page contradicts itself or the
+// one before that the watch has seen. A new state is another
 // process.
-func (s *scene) holdInvariants(watch *invariant.Watch) {
+func (s *scene) checkInvariants(watch *invariant.Watch) {
 	s.t.Helper()
-	if s.state.step == 1 {
+	if s.began {
 		*watch = invariant.Watch{}
 	}
 	for _, v := range watch.Next(invariantPage(s.last)) {
 		s.t.Errorf("%s", v)
-	}
-}
-
-// No page of a random history contradicts itself or the page before.
-func TestHistoriesKeepInvariants(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h, watch := newHistory(t, 1000+seed), invariant.Watch{}
-			for range 250 {
-				h.tick()
-				if h.holdInvariants(&watch); t.Failed() {
-					return
-				}
-			}
-		})
 	}
 }
 
@@ -80,11 +60,11 @@ func TestCounterparts(t *testing.T) {
 }
 
 // Rows that count something twice are found on the reducer's own pages.
-func TestInvariantsFindWhatIsBroken(t *testing.T) {
+func TestInvariantsFindBrokenPages(t *testing.T) {
 	s := sharedGPU(t)
 	s.set("GPU-0", device.Power, 300)
-	s.works["GPU-0"] = nil
-	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.processLists["GPU-0"] = nil
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
 	s.step(time.Second)
 	before := invariantPage(s.last)
 	s.step(time.Second)

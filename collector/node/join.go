@@ -1,19 +1,156 @@
 package node
 
 import (
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 )
 
-// resolve gives each device that a driver named its uuid: the hardware's, or
-// one made of the names.
-type resolve func(dra.DeviceID) string
+// join determines which claims are held on the node, and by which pods.
+type join struct {
+	node      string
+	views     []claimView // sorted by claim
+	absent    absences
+	recreated map[dra.PodRef]bool // pods that are others than the stale watch has under their names
+	uncertain []uncertainHold
 
-// joinCluster says who holds what while the pod watch is synced: a claim
-// that is allocated and reserved for a pod that is bound here and not
-// finished, whether the kubelet lists it or not. The fallback answers for
-// claims that have not been read. Devices have no uuids yet.
+	causes causes // of the views
+	valid  bool   // the views follow from the causes alone
+}
+
+// uncertainHold is a device that a claim may hold. The claim has not been read,
+// and may have admin access.
+type uncertainHold struct {
+	device dra.DeviceID
+	uuid   string
+}
+
+// causes is everything that matching and joining depend on while the facts of
+// the API server decide. Most steps bring new readings alone.
+type causes struct {
+	pods        span[dra.Pod]
+	claims      span[dra.Claim]
+	published   span[dra.PublishedDevice]
+	assignments span[dra.Assignment]
+	cdi         span[dra.CDIDevice]
+	hardware    uint64 // changes of the hardware so far
+}
+
+func newJoin(node string) *join {
+	return &join{node: node, absent: make(absences), recreated: make(map[dra.PodRef]bool)}
+}
+
+// update joins the facts again where anything has changed that the views depend
+// on, and reports whether it did. The views that it leaves are to be resolved.
+func (j *join) update(facts Facts, hardwareChanges uint64) bool {
+	causes := causes{
+		pods:        spanOf(facts.Cluster.Pods),
+		claims:      spanOf(facts.Cluster.Claims),
+		published:   spanOf(facts.Cluster.Published),
+		assignments: spanOf(facts.Listing.Assignments),
+		cdi:         spanOf(facts.CDI),
+		hardware:    hardwareChanges,
+	}
+	// Otherwise the views depend on time, or on the views before.
+	fromCauses := facts.Cluster.Enabled && facts.Cluster.Fresh && len(facts.Cluster.Unread) == 0
+	if fromCauses && j.valid && causes == j.causes {
+		return false
+	}
+	j.uncertain = nil
+	j.views = j.joinClaims(facts)
+	j.causes, j.valid = causes, fromCauses
+	return true
+}
+
+// held returns the devices of the views.
+func (j *join) held() map[dra.DeviceID]bool {
+	held := make(map[dra.DeviceID]bool)
+	for i := range j.views {
+		for _, d := range j.views[i].devices {
+			held[d.id] = true
+		}
+	}
+	return held
+}
+
+// resolve gives each device its uuid, and sorts the views.
+func (j *join) resolve(uuid resolve) {
+	for i := range j.views {
+		j.views[i].resolve(uuid)
+	}
+	for i := range j.uncertain {
+		j.uncertain[i].uuid = uuid(j.uncertain[i].device)
+	}
+	slices.SortFunc(j.views, func(a, b claimView) int { return compareClaims(a.ref, b.ref) })
+}
+
+// joinClaims joins by the facts that decide at the moment: those of the API
+// server while the pod watch is fresh, else those of the kubelet and the views
+// before.
+func (j *join) joinClaims(facts Facts) []claimView {
+	switch {
+	case facts.Cluster.Enabled && facts.Cluster.Fresh:
+		clear(j.absent)
+		clear(j.recreated)
+		return joinCluster(j.node, facts.Cluster, j.unreadClaims(facts))
+	case facts.ListedAt.IsZero():
+		return slices.Clone(j.views)
+	case !facts.Cluster.Enabled && complete(facts.Listing, j.node):
+		clear(j.absent)
+		return joinListing(nil, nil, nil, facts.Listing)
+	default:
+		missing, gone := j.absent.observe(podsOf(j.views), facts.Listing, facts.ListedAt)
+		addRecreated(gone, j.recreated, j.views, facts.Cluster.Pods, facts.Listing)
+		return joinListing(j.views, missing, gone, facts.Listing)
+	}
+}
+
+// unreadClaims returns the views of claims that pods reference and that have
+// not been read yet: the view before, if the claim was held; else, if no claim
+// can be read at all (for want of permission, say), the devices of the
+// kubelet's List, with an unknown class. A claim that only the List has, while
+// others can be read, is uncertain: it may have admin access. It does not hold
+// its devices yet, but no other holder of them is exclusive.
+func (j *join) unreadClaims(facts Facts) func(dra.ClaimRef) (claimView, bool) {
+	if len(facts.Cluster.Unread) == 0 {
+		return func(dra.ClaimRef) (claimView, bool) { return claimView{}, false }
+	}
+	unread := make(map[dra.ClaimRef]bool, len(facts.Cluster.Unread))
+	for _, ref := range facts.Cluster.Unread {
+		unread[ref] = true
+	}
+	before := make(map[dra.ClaimRef]claimView, len(j.views))
+	for _, view := range j.views {
+		view.missing = false
+		before[view.ref] = view
+	}
+	for ref, view := range listedClaims(facts.Listing) {
+		_, known := before[ref]
+		switch {
+		case known || !unread[ref]:
+		case facts.claimsDown():
+			before[ref] = view
+		default:
+			for _, d := range view.devices {
+				j.uncertain = append(j.uncertain, uncertainHold{device: d.id})
+			}
+		}
+	}
+	return func(ref dra.ClaimRef) (claimView, bool) {
+		view, known := before[ref]
+		delete(before, ref) // once, however many pods reference it
+		return view, known && unread[ref]
+	}
+}
+
+// joinCluster returns the claims that are held while the pod watch is synced: a
+// claim is held that is allocated and reserved for a pod that is bound to the
+// node and not finished, whether the kubelet lists it or not. fallback returns
+// the view of a claim that has not been read. Devices have no uuids yet.
 func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (claimView, bool)) []claimView {
 	claims := make(map[dra.ClaimRef]*dra.Claim, len(cluster.Claims))
 	for i := range cluster.Claims {
@@ -37,7 +174,7 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (clai
 					index[ref] = at
 					views = append(views, viewOf(claim, named.Template))
 				}
-				views[at].join(pod)
+				views[at].addPod(pod)
 			case !known:
 				if view, ok := fallback(ref); ok {
 					views = append(views, view)
@@ -53,49 +190,150 @@ func joinCluster(node string, cluster Cluster, fallback func(dra.ClaimRef) (clai
 	return views
 }
 
-func viewOf(claim *dra.Claim, template string) claimView {
-	view := claimView{ref: claim.Ref, devices: make([]claimDevice, 0, len(claim.Results))}
-	for _, result := range claim.Results {
-		view.devices = append(view.devices, claimDevice{
-			id: result.Device, request: result.Request,
-			class: claim.ClassOf(result.Request), shareID: result.ShareID,
-			admin: result.AdminAccess, consumed: result.Consumed,
-		})
-	}
-	view.info = describe(*claim, template, view.devices)
-	return view
+// absenceSpan is how far apart two Lists must be that both miss a pod for the pod
+// to count as gone, if Lists may not be complete.
+const absenceSpan = 5 * time.Second
+
+// complete reports whether a List has all pods of the node that hold devices. A
+// kubelet that has just restarted lists nothing for about a second, then perhaps
+// the static pods alone, and after that all pods of the API server at once. So one
+// assignment to a pod of the API server proves that the List is complete. The
+// kubelet names static pods <name>-<node>; they cannot have claims.
+func complete(listing dra.PodResources, node string) bool {
+	ofAPI := func(pod dra.PodRef) bool { return !strings.HasSuffix(pod.Name, "-"+node) }
+	return slices.ContainsFunc(listing.Assignments, func(a dra.Assignment) bool { return ofAPI(a.Pod) }) ||
+		slices.ContainsFunc(listing.Plugins, func(a dra.PluginAssignment) bool { return ofAPI(a.Pod) })
 }
 
-// join adds a pod that the claim is reserved for, and those of its
-// containers that use the claim.
-func (v *claimView) join(pod dra.Pod) {
-	v.pods, v.podUIDs = append(v.pods, pod.Ref), append(v.podUIDs, pod.UID)
-	for _, container := range pod.Containers {
-		for _, use := range container.Uses {
-			if use.Claim == v.ref.Name {
-				v.addConsumers(pod, container.Name, use)
-			}
+// absences is since which List each pod has been missing.
+type absences map[dra.PodRef]clock.Instant
+
+// observe applies one more List that may not be complete, and returns which of
+// the pods are missing from it, and which of those are gone. The List may be the
+// same as before.
+func (a absences) observe(pods []dra.PodRef, listing dra.PodResources, listedAt clock.Instant) (missing, gone map[dra.PodRef]bool) {
+	listed := make(map[dra.PodRef]bool, len(listing.Pods))
+	for _, pod := range listing.Pods {
+		listed[pod] = true
+	}
+	missing, gone = make(map[dra.PodRef]bool), make(map[dra.PodRef]bool)
+	for _, pod := range pods {
+		if listed[pod] {
+			continue
+		}
+		missing[pod] = true
+		since, before := a[pod]
+		switch {
+		case !before:
+			a[pod] = listedAt
+		case listedAt.Since(since) >= absenceSpan:
+			gone[pod] = true
+		}
+	}
+	maps.DeleteFunc(a, func(pod dra.PodRef, _ clock.Instant) bool { return !missing[pod] || gone[pod] })
+	return missing, gone
+}
+
+// podsOf returns the pods of all views.
+func podsOf(views []claimView) []dra.PodRef {
+	var pods []dra.PodRef
+	for _, view := range views {
+		pods = append(pods, view.pods...)
+	}
+	return pods
+}
+
+// joinListing returns the claims that are held by the kubelet's List alone, or by
+// it and the views before: a known claim stays until its pods are gone, and a claim
+// that is newly listed has an unknown class. Devices that are new have no uuids
+// yet.
+func joinListing(known []claimView, missing, gone map[dra.PodRef]bool, listing dra.PodResources) []claimView {
+	listed := listedClaims(listing)
+	views := make([]claimView, 0, len(known)+len(listed))
+	for _, view := range known {
+		now, isListed := listed[view.ref]
+		delete(listed, view.ref)
+		view = view.without(gone)
+		switch {
+		case isListed && !view.covers(now):
+			views = append(views, now)
+		case isListed:
+			views = append(views, view.with(now))
+		case len(view.pods) > 0:
+			view.missing = !slices.ContainsFunc(view.pods, func(pod dra.PodRef) bool { return !missing[pod] })
+			views = append(views, view)
+		}
+	}
+	for _, view := range listed {
+		views = append(views, view)
+	}
+	return views
+}
+
+// addRecreated adds to the pods that are gone those that were recreated by the
+// List: they have a claim that the pod before did not reference, and a pod's claims
+// never change. The new pod has what the List has of it. It counts as recreated
+// until the watch has its UID.
+func addRecreated(gone, recreated map[dra.PodRef]bool, known []claimView, pods []dra.Pod, listing dra.PodResources) {
+	named := make(map[dra.PodRef]map[dra.ClaimRef]bool)
+	name := func(pod dra.PodRef, claim dra.ClaimRef) {
+		if named[pod] == nil {
+			named[pod] = make(map[dra.ClaimRef]bool)
+		}
+		named[pod][claim] = true
+	}
+	for i := range known {
+		for _, pod := range known[i].pods {
+			name(pod, known[i].ref)
+		}
+	}
+	unnamed := make(map[dra.PodRef]bool) // some of its claims had not been created yet
+	for i := range pods {
+		for _, claim := range pods[i].Claims {
+			name(pods[i].Ref, dra.ClaimRef{Namespace: pods[i].Ref.Namespace, Name: claim.Claim})
+			unnamed[pods[i].Ref] = unnamed[pods[i].Ref] || claim.Claim == ""
+		}
+	}
+	for _, a := range listing.Assignments {
+		if claims, known := named[a.Pod]; known && !claims[a.Claim] && !unnamed[a.Pod] {
+			gone[a.Pod], recreated[a.Pod] = true, true
 		}
 	}
 }
 
-// chargingOf says whether this node counts the device-seconds of a claim. A
-// claim on devices of one node is counted there. Pods on several nodes may
-// share a claim on network-attached devices, and every agent must come to the
-// same answer without asking the others: the node counts them on which the
-// first pod runs that the claim is reserved for. That pod stays the first for
-// as long as the claim is reserved for it, so an agent that has read the claim
-// long ago is not wrong. The members of a pod group are not in the claim.
-func chargingOf(claim *dra.Claim, here []string) charging {
-	if claim.Node != "" || len(claim.ReservedFor) == 0 {
-		return chargedHere
+// listedClaims returns the claims of a List. A claim that is listed without devices
+// is not prepared yet, and holds nothing that is known.
+func listedClaims(listing dra.PodResources) map[dra.ClaimRef]claimView {
+	views := make(map[dra.ClaimRef]claimView)
+	for _, a := range listing.Assignments {
+		view, seen := views[a.Claim]
+		if !seen {
+			view = claimView{ref: a.Claim, info: claimInfo{sharing: sharingNone}, listedOnly: true}
+		}
+		view.devices = append(view.devices, claimDevice{id: a.Device, shareID: a.ShareID})
+		view.consumers = append(view.consumers, claimConsumer{device: a.Device, pod: a.Pod.Name, container: a.Container})
+		view.pods = append(view.pods, a.Pod)
+		if a.ShareID != "" {
+			view.info.sharing = sharingCapacity
+		}
+		if view.info.uid == "" {
+			view.info.uid = claimUID(a)
+		}
+		views[a.Claim] = view
 	}
-	switch first := claim.ReservedFor[0]; {
-	case first.Resource != "pods":
-		return chargedNowhere
-	case slices.Contains(here, first.UID):
-		return chargedHere
-	default:
-		return chargedElsewhere
+	return views
+}
+
+// claimUID finds the claim's UID in a CDI id such as
+// k8s.gpu.nvidia.com/claim=<claim UID>-<device>, which is how several drivers
+// name them.
+func claimUID(a dra.Assignment) string {
+	const length = len("00000000-0000-0000-0000-000000000000")
+	for _, name := range a.CDIDevices {
+		_, local, _ := strings.Cut(name, "=")
+		if uid, ok := strings.CutSuffix(local, "-"+a.Device.Name); ok && len(uid) == length && strings.Count(uid, "-") == 4 {
+			return uid
+		}
 	}
+	return ""
 }

@@ -59,7 +59,7 @@ func TestAdminAccessHoldsNothing(t *testing.T) {
 func TestHoldingNeedsAReservationOfAPodHere(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"not allocated":           func(s *scene) { s.facts.Cluster.Claims[0].Allocated = false },
-		"reserved for nobody":     func(s *scene) { s.facts.Cluster.Claims[0].ReservedFor = nil },
+		"not reserved":            func(s *scene) { s.facts.Cluster.Claims[0].ReservedFor = nil },
 		"reserved for another":    func(s *scene) { s.facts.Cluster.Claims[0].ReservedFor[0].UID = "x" },
 		"the pod is finished":     func(s *scene) { s.facts.Cluster.Pods[0].Terminal = true },
 		"the pod is not bound":    func(s *scene) { s.facts.Cluster.Pods[0].Node = "" },
@@ -136,14 +136,14 @@ func TestHoldersWhileThePodWatchIsStale(t *testing.T) {
 	s.facts.Cluster.Fresh, s.facts.Cluster.Pods = false, nil
 	s.run(30)
 	if !s.held("train") {
-		t.Fatal("a claim let go because the API server is away")
+		t.Fatal("a claim was released because the API server is away")
 	}
 	listing := s.facts.Listing
 	s.facts.Listing = dra.PodResources{}
 	s.listed(1)
 	s.listed(4)
 	if !s.held("train") {
-		t.Fatal("a claim let go because the kubelet restarted")
+		t.Fatal("a claim was released because the kubelet restarted")
 	}
 	s.facts.Listing = listing
 	s.listed(1)
@@ -158,7 +158,7 @@ func TestHoldersWhileThePodWatchIsStale(t *testing.T) {
 	s.facts.Listing = dra.PodResources{Pods: []dra.PodRef{{Namespace: "ml", Name: "fresh"}}}
 	s.listed(1)
 	if !s.held("train") {
-		t.Error("a pod missing from one List let go")
+		t.Error("a pod missing from one List was released")
 	}
 	s.listed(6)
 	if s.held("train") || !s.held("fresh") {

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,31 +13,309 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// tenureKey names what accounts are kept for: one device of one claim, by
-// name, so that a claim re-created under its name goes on.
-type tenureKey struct {
+// ledger keeps what each claim got of each device that it holds, and the totals
+// of each namespace.
+type ledger struct {
+	node          string
+	grace         time.Duration
+	idleThreshold float64 // utilization ratio
+
+	devices  *devices
+	holders  *holders
+	counters *counters
+	splits   *splits
+	prices   *prices
+
+	holds  map[holdKey]*hold
+	totals map[namespaceKey]*namespaceTotals
+
+	sortedHolds  []*hold            // held ones first; nil: outdated
+	sortedTotals []*namespaceTotals // nil: outdated
+}
+
+func newLedger(config Config, devices *devices, holders *holders, counters *counters, splits *splits, prices *prices) *ledger {
+	return &ledger{
+		node: config.Node, grace: config.Grace, idleThreshold: config.IdleThreshold,
+		devices: devices, holders: holders, counters: counters, splits: splits, prices: prices,
+		holds: make(map[holdKey]*hold), totals: make(map[namespaceKey]*namespaceTotals),
+	}
+}
+
+// update adds what every hold got since the last step. It returns the classes of
+// the holds that began or have another class now.
+func (l *ledger) update(views []claimView, now clock.Instant) (begun []string) {
+	held := make(map[holdKey]bool, len(l.holds))
+	for i := range views {
+		view := &views[i]
+		for _, d := range view.devices {
+			key := holdKey{view.ref, d.uuid}
+			if d.admin || held[key] {
+				continue
+			}
+			held[key] = true
+			if class, began := l.updateHold(key, view, now); began {
+				begun = append(begun, class)
+			}
+		}
+	}
+	for key, t := range l.holds {
+		if held[key] {
+			continue
+		}
+		if t.held {
+			t.release(now)
+			l.sortedHolds = nil
+		}
+		if d := l.devices.get(key.uuid); d != nil && len(t.stretches) > 0 {
+			t.settle(l.counters.of(d), now.Wall, l.totalsOf(t))
+		}
+	}
+	return begun
+}
+
+func (l *ledger) updateHold(key holdKey, view *claimView, now clock.Instant) (class string, began bool) {
+	t, known := l.holds[key]
+	if !known {
+		t = &hold{key: key}
+		l.holds[key] = t
+	}
+	d, h := l.devices.get(key.uuid), l.holders.get(key.uuid)
+	class = view.classOn(key.uuid)
+	began = !t.held || t.class != class
+	if began {
+		l.sortedHolds = nil
+	}
+	t.class, t.model = class, d.model()
+	t.weight, t.allocated = h.weight(key.claim), h.allocated(key.claim)
+	if view.charge == chargedElsewhere {
+		t.weight = 0
+	}
+	_, t.uncounted = h.uncounted()
+	p := holdInput{now: now, device: d, growth: l.counters.of(d), attribution: h.attribution()}
+	for q := range usages {
+		p.uses[q] = l.splits.use(h, key.claim, q, p.attribution)
+	}
+	if t.held && view.missing {
+		t.deferUpdate(&p)
+	} else {
+		p.perHour, p.priced = l.prices.perHour(d, class)
+		p.totals = l.totalsOf(t)
+		t.update(&p)
+	}
+	t.updateIdle(d.fresh, l.idleThreshold, now.Wall)
+	return class, began
+}
+
+// totalsOf returns the totals to which a hold is added.
+func (l *ledger) totalsOf(t *hold) *namespaceTotals {
+	key := namespaceKey{t.key.claim.Namespace, t.class, t.model}
+	totals, known := l.totals[key]
+	if !known {
+		totals = &namespaceTotals{key: key}
+		l.totals[key] = totals
+		l.sortedTotals = nil
+	}
+	return totals
+}
+
+// evict removes the holds whose grace has ended.
+func (l *ledger) evict(now clock.Instant) {
+	for key, t := range l.holds {
+		if !t.held && now.Since(t.released) > l.grace {
+			delete(l.holds, key)
+			l.sortedHolds = nil
+		}
+	}
+}
+
+// classOf returns the device class through which the claim holds the device;
+// false if it does not.
+func (l *ledger) classOf(claim dra.ClaimRef, uuid string) (string, bool) {
+	t, known := l.holds[holdKey{claim, uuid}]
+	if !known || !t.held {
+		return "", false
+	}
+	return t.class, true
+}
+
+// all returns the holds in the order of their rows: held ones come first, as the
+// limit of series drops the last rows.
+func (l *ledger) all() []*hold {
+	if l.sortedHolds == nil {
+		l.sortedHolds = slices.SortedFunc(maps.Values(l.holds), func(a, b *hold) int {
+			return cmp.Or(compareFlags(a.held, b.held), compareClaims(a.key.claim, b.key.claim), cmp.Compare(a.key.uuid, b.key.uuid))
+		})
+	}
+	return l.sortedHolds
+}
+
+func (l *ledger) allTotals() []*namespaceTotals {
+	if l.sortedTotals == nil {
+		l.sortedTotals = slices.SortedFunc(maps.Values(l.totals), func(a, b *namespaceTotals) int {
+			return cmp.Or(cmp.Compare(a.key.namespace, b.key.namespace), cmp.Compare(a.key.class, b.key.class), cmp.Compare(a.key.model, b.key.model))
+		})
+	}
+	return l.sortedTotals
+}
+
+// claimRows adds what claims hold, use and accrued.
+func (l *ledger) claimRows(b *rowBuilder) {
+	f, holds := b.families, l.all()
+	for _, t := range holds {
+		var engines []device.Reading
+		if t.held {
+			engines = l.devices.get(t.key.uuid).of(device.EngineActive)
+		}
+		t.label(f, l.node, engines)
+	}
+	b.In(f.claimHeld)
+	for _, t := range holds {
+		if t.held {
+			b.Add(t.labels, 1)
+		}
+	}
+	b.In(f.claimHeldSeconds)
+	for _, t := range holds {
+		b.addTally(t.labels, t.heldSeconds)
+	}
+	b.In(f.claimDeviceSeconds)
+	for _, t := range holds {
+		if !t.uncounted {
+			b.addTally(t.labels, t.deviceSeconds)
+		}
+	}
+	b.In(f.claimAllocated)
+	for _, t := range holds {
+		if t.held && t.allocated > 0 {
+			b.Add(t.labels, t.allocated)
+		}
+	}
+	l.gaugeRows(b, holds)
+	l.counterRows(b, holds)
+}
+
+// gaugeRows adds what each claim uses at present.
+func (l *ledger) gaugeRows(b *rowBuilder, holds []*hold) {
+	f := b.families
+	for q := range usages {
+		b.In([usages]*metric.Family{usedTime: f.claimUtilization, usedMemory: f.claimMemory}[q])
+		for _, t := range holds {
+			if use := &t.uses[q]; t.held && use.known && l.devices.get(t.key.uuid).fresh {
+				b.Add(t.accounts[use.attribution].labels, use.value)
+			}
+		}
+	}
+	b.In(f.claimPower)
+	for _, t := range holds {
+		if !t.held {
+			continue
+		}
+		if value, known := l.devices.get(t.key.uuid).gauge(device.Power); known {
+			b.Add(t.account().labels, value)
+		}
+	}
+	b.In(f.claimEngine)
+	for _, t := range holds {
+		if !t.held {
+			continue
+		}
+		if d := l.devices.get(t.key.uuid); d.fresh {
+			for i, reading := range d.of(device.EngineActive) {
+				b.Add(t.account().engines[i], reading.Value)
+			}
+		}
+	}
+	b.In(f.claimIdle)
+	for _, t := range holds {
+		if t.idling {
+			b.Add(t.accounts[t.uses[usedTime].attribution].labels, float64(t.idleSince.UnixMilli())/1000)
+		}
+	}
+}
+
+// counterRows adds what each hold accrued, under every attribution that it ever
+// had.
+func (l *ledger) counterRows(b *rowBuilder, holds []*hold) {
+	f := b.families
+	for m := range f.claimMeter {
+		b.In(f.claimMeter[m])
+		for _, t := range holds {
+			for a := range t.accounts {
+				b.addTally(t.accounts[a].labels, t.accounts[a].tallies[m])
+			}
+		}
+	}
+	b.In(f.claimThrottled)
+	for _, t := range holds {
+		for a := range t.accounts {
+			for i := range t.accounts[a].throttled {
+				b.addTally(t.accounts[a].throttled[i].labels, t.accounts[a].throttled[i].tally)
+			}
+		}
+	}
+}
+
+// namespaceRows adds the totals of namespaces.
+func (l *ledger) namespaceRows(b *rowBuilder) {
+	f, all := b.families, l.allTotals()
+	for _, n := range all {
+		if n.labels == nil {
+			n.labels = metric.NewLabels(f.namespaceDevice.Labels, l.node, n.key.namespace, n.key.class, n.key.model)
+		}
+	}
+	for _, row := range []struct {
+		family *metric.Family
+		of     func(*namespaceTotals) tally
+	}{
+		{f.namespaceDevice, func(n *namespaceTotals) tally { return n.device }},
+		{f.namespaceShared, func(n *namespaceTotals) tally { return n.sharedDevice }},
+		{f.namespaceBusy, func(n *namespaceTotals) tally { return n.busy }},
+		{f.namespaceEnergy, func(n *namespaceTotals) tally { return n.energy }},
+	} {
+		b.In(row.family)
+		for _, n := range all {
+			b.addTally(n.labels, row.of(n))
+		}
+	}
+}
+
+// costRows adds what the device-seconds of namespaces cost.
+func (l *ledger) costRows(b *rowBuilder) {
+	family := b.families.namespaceCost
+	b.In(family)
+	for _, n := range l.allTotals() {
+		if n.cost.isOpen() && n.costLabels == nil {
+			n.costLabels = metric.NewLabels(family.Labels, l.node, n.key.namespace, n.key.class, n.key.model, l.prices.currency())
+		}
+		b.addTally(n.costLabels, n.cost)
+	}
+}
+
+// holdKey identifies a hold: one device of one claim, by name, so that a claim
+// that is recreated under its name goes on.
+type holdKey struct {
 	claim dra.ClaimRef
 	uuid  string
 }
 
-// A tenure is a claim's hold of a device, and all that it accrued. It lives
-// while the claim holds the device, and the grace beyond.
-type tenure struct {
-	key      tenureKey
+// hold is a claim's hold of a device, and everything that it accrued. It is kept
+// while the claim holds the device, and for the grace after that.
+type hold struct {
+	key      holdKey
 	class    string
 	model    string
 	held     bool
-	released clock.Instant // when it let go; meaningless while held
+	released clock.Instant // meaningless while held
 
 	seen        time.Duration // elapsed time of the last step in which it certainly held the device
 	broken      bool          // the attribution has changed since
-	stretches   []stretch     // the newest last, of which it is not known yet what grew in them
+	stretches   []stretch     // the newest last, for which growth is not complete yet
 	attribution attribution
-	uses        [usages]use           // of what processes may split, each with its own attribution
-	pending     [attributions]float64 // busy seconds of a hold that may have ended, since seen
+	uses        [usages]use           // what processes may split, each with its own attribution
+	pending     [attributions]float64 // busy seconds since seen, of a hold that may have ended
 	weight      float64
 	allocated   float64   // memory, bytes; 0: unknown
-	idling      bool      // it does nothing at present
+	idling      bool      // it does not use the device at present
 	idleSince   time.Time // since when; zero: it was busy when last seen
 
 	heldSeconds   tally // elapsed seconds
@@ -44,26 +325,25 @@ type tenure struct {
 	labels        *metric.Labels
 }
 
-// A stretch is a time, in elapsed time, through which a claim held a device
-// under one attribution. What happened between two stretches is not known.
+// stretch is a span of elapsed time through which a claim held a device under
+// one attribution. What happened between two stretches is not known.
 type stretch struct {
 	from, to    time.Duration
 	attribution attribution
 }
 
-// mostStretches bounds what is remembered of a hold while a quantity of its
-// device is not measured. What grew in stretches that are forgotten is
-// unattributed.
-const mostStretches = 32
+// maxStretches limits what is kept of a hold while a quantity of its device is
+// not measured. Growth in stretches that were removed is unattributed.
+const maxStretches = 32
 
-// An account is what accrued under one attribution. While another
-// attribution is in force it is frozen, never moved.
+// account is what accrued under one attribution. While another attribution
+// applies it does not change, and is never added to another account.
 type account struct {
 	tallies   [meters]tally
 	throttled []reasonTally
 	labels    *metric.Labels
 	engines   []*metric.Labels
-	slotted   []device.Reading
+	slotted   []device.Reading // that engines were made for
 }
 
 type reasonTally struct {
@@ -72,111 +352,130 @@ type reasonTally struct {
 	labels *metric.Labels
 }
 
-// hold notes that the claim holds the device in this step, and how long it has
-// done so since it was last seen.
-func (t *tenure) hold(u *unit, now time.Duration) (held time.Duration) {
-	present := u.attribution()
+// holdInput is what the stages before determine about a hold in a step.
+type holdInput struct {
+	now         clock.Instant
+	device      *deviceState
+	growth      *deviceGrowth
+	attribution attribution
+	uses        [usages]use
+	perHour     float64
+	priced      bool // perHour is known
+	totals      *namespaceTotals
+}
+
+// update is for a step in which the claim certainly holds the device.
+func (t *hold) update(p *holdInput) {
+	began, elapsed, held := !t.held, p.now.Elapsed, time.Duration(0)
 	for q := range usages {
-		t.uses[q].take(u.use(t.key.claim, q, present), !t.held, now)
+		t.uses[q].update(p.uses[q], began, elapsed)
 	}
-	if !t.held {
+	if began {
 		t.idleSince, t.pending = time.Time{}, [attributions]float64{}
 	} else {
-		held = now - t.seen
+		held = elapsed - t.seen
 	}
-	if last := len(t.stretches) - 1; t.held && !t.broken && t.attribution == present {
-		t.stretches[last].to = now
+	if last := len(t.stretches) - 1; !began && !t.broken && t.attribution == p.attribution {
+		t.stretches[last].to = elapsed
 	} else {
-		t.stretches = append(t.stretches, stretch{now, now, present})
+		t.stretches = append(t.stretches, stretch{elapsed, elapsed, p.attribution})
 	}
-	t.held, t.broken, t.attribution, t.seen = true, false, present, now
-	return held
+	t.held, t.broken, t.attribution, t.seen = true, false, p.attribution, elapsed
+	t.accrueTime(held, p)
+	t.open(p)
+	t.settle(p.growth, p.now.Wall, p.totals)
+	t.accrueBusy(p)
 }
 
-// doubt is for a step in which the hold may have ended: its uses go on, and
-// what it accrues waits.
-func (t *tenure) doubt(u *unit, now time.Duration) {
-	present := u.attribution()
-	t.broken = t.broken || t.attribution != present
-	t.attribution = present
+// deferUpdate is for a step in which the hold may have ended: its uses go on,
+// and what it accrues is added when it is known whether it has.
+func (t *hold) deferUpdate(p *holdInput) {
+	t.broken = t.broken || t.attribution != p.attribution
+	t.attribution = p.attribution
 	for q := range usages {
-		t.uses[q].take(u.use(t.key.claim, q, present), false, now)
+		t.uses[q].update(p.uses[q], false, p.now.Elapsed)
 	}
 	use := &t.uses[usedTime]
-	t.pending[use.attribution] += use.busy(&u.growth[meterBusy])
+	t.pending[use.attribution] += use.busy(&p.growth.meters[meterBusy])
 }
 
-// accrue credits the tenure with the time that it has held the device since
-// it was last seen. The totals of its namespace rise with it.
-func (t *tenure) accrue(u *unit, held time.Duration, now time.Time, totals *namespaceTotals) {
+// accrueTime adds the time for which the claim has held the device since it was
+// last seen, to the hold and to the totals of its namespace.
+func (t *hold) accrueTime(held time.Duration, p *holdInput) {
+	now, totals := p.now.Wall, p.totals
 	t.heldSeconds.add(held.Seconds(), now)
 	totals.device.open(now)
 	totals.sharedDevice.open(now)
-	totals.charge(u, t.class, 0, now)
-	if t.uncounted {
-		return
-	}
-	weighted := t.weight * held.Seconds()
-	t.deviceSeconds.add(weighted, now)
-	totals.device.total += weighted
-	totals.charge(u, t.class, weighted, now)
-	if t.uses[usedTime].attribution == shared {
-		totals.sharedDevice.total += weighted
-	}
-}
-
-// open begins the accounts of what the device is known to count.
-func (t *tenure) open(u *unit, now time.Time, totals *namespaceTotals) {
-	current := &t.accounts[t.attribution]
-	for m := meterBusy + 1; m < meters; m++ {
-		if u.growth[m].known {
-			current.tallies[m].open(now)
+	weighted := 0.0
+	if !t.uncounted {
+		weighted = t.weight * held.Seconds()
+		t.deviceSeconds.add(weighted, now)
+		totals.device.total += weighted
+		if t.uses[usedTime].attribution == shared {
+			totals.sharedDevice.total += weighted
 		}
 	}
-	for i := range u.reason {
-		current.reason(u.reason[i].reason).open(now)
-	}
-	if u.growth[meterEnergy].known && t.attribution != shared {
-		totals.energy.open(now)
+	if p.priced {
+		totals.charge(p.perHour, weighted, now)
 	}
 }
 
-// settle credits the tenure with its share of what the device's counters have
-// grown by since they were measured before: a hold that has ended, too, for a
+// open opens the accounts of what the device is known to count.
+func (t *hold) open(p *holdInput) {
+	now, account := p.now.Wall, t.account()
+	for m := meterBusy + 1; m < meters; m++ {
+		if p.growth.meters[m].known {
+			account.tallies[m].open(now)
+		}
+	}
+	for i := range p.growth.throttled {
+		account.reason(p.growth.throttled[i].reason).open(now)
+	}
+	if p.growth.meters[meterEnergy].known && t.attribution != shared {
+		p.totals.energy.open(now)
+	}
+}
+
+// settle adds the hold's part of what the device's counters have grown by since
+// they were measured before. It is also called after the hold has ended, as a
 // counter may be measured after that.
-func (t *tenure) settle(u *unit, now time.Time, totals *namespaceTotals) {
+func (t *hold) settle(g *deviceGrowth, now time.Time, totals *namespaceTotals) {
 	for m := meterBusy + 1; m < meters; m++ {
-		g := &u.growth[m]
-		if !g.grew || g.amount == 0 {
-			continue
-		}
-		for i := range t.stretches {
-			s := &t.stretches[i]
-			if part := g.amount * g.share(s.from, s.to); part > 0 {
-				t.accounts[s.attribution].tallies[m].add(part, now)
-				if m == meterEnergy && s.attribution != shared {
-					totals.energy.add(part, now)
-				}
+		for of, part := range t.parts(&g.meters[m]) {
+			t.accounts[of].tallies[m].add(part, now)
+			if m == meterEnergy && of != shared {
+				totals.energy.add(part, now)
 			}
 		}
 	}
-	for i := range u.reason {
-		g := &u.reason[i]
-		if !g.grew || g.amount == 0 {
-			continue
-		}
-		for i := range t.stretches {
-			s := &t.stretches[i]
-			if part := g.amount * g.share(s.from, s.to); part > 0 {
-				t.accounts[s.attribution].reason(g.reason).add(part, now)
-			}
+	for i := range g.throttled {
+		reason := &g.throttled[i]
+		for of, part := range t.parts(&reason.growth) {
+			t.accounts[of].reason(reason.reason).add(part, now)
 		}
 	}
-	t.forget(u)
+	t.trim(g)
 }
 
-// forget drops the stretches that no counter's next growth can reach.
-func (t *tenure) forget(u *unit) {
+// parts returns the parts of a growth that fall into the stretches of the hold,
+// with their attributions.
+func (t *hold) parts(g *growth) iter.Seq2[attribution, float64] {
+	return func(yield func(attribution, float64) bool) {
+		if !g.grew || g.amount == 0 {
+			return
+		}
+		for i := range t.stretches {
+			s := &t.stretches[i]
+			if part := g.amount * g.share(s.from, s.to); part > 0 && !yield(s.attribution, part) {
+				return
+			}
+		}
+	}
+}
+
+// trim removes the stretches before the oldest measurement since which
+// something is still to grow.
+func (t *hold) trim(g *deviceGrowth) {
 	last := len(t.stretches)
 	if t.held {
 		last--
@@ -184,17 +483,18 @@ func (t *tenure) forget(u *unit) {
 	if last <= 0 {
 		return
 	}
-	oldest := u.oldest()
-	past := max(0, len(t.stretches)-mostStretches)
+	oldest := g.oldest()
+	past := max(0, len(t.stretches)-maxStretches)
 	for past < last && t.stretches[past].to <= oldest {
 		past++
 	}
 	t.stretches = slices.Delete(t.stretches, 0, past)
 }
 
-// accrueBusy credits the tenure with the integral of its own utilization, over
-// the same time as the device's, and with what waited while it was in doubt.
-func (t *tenure) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
+// accrueBusy adds the integral of the hold's own utilization, over the same time
+// as the device's, and what was deferred.
+func (t *hold) accrueBusy(p *holdInput) {
+	g, now := &p.growth.meters[meterBusy], p.now.Wall
 	if !g.known {
 		return
 	}
@@ -202,34 +502,24 @@ func (t *tenure) accrueBusy(g *growth, now time.Time, totals *namespaceTotals) {
 	t.pending[use.attribution] += use.busy(g)
 	t.accounts[use.attribution].tallies[meterBusy].open(now)
 	if use.attribution != shared {
-		totals.busy.open(now)
+		p.totals.busy.open(now)
 	}
 	for a, busy := range t.pending {
 		if busy > 0 {
 			t.accounts[a].tallies[meterBusy].add(busy, now)
 			if attribution(a) != shared {
-				totals.busy.add(busy, now)
+				p.totals.busy.add(busy, now)
 			}
 			t.pending[a] = 0
 		}
 	}
 }
 
-func (a *account) reason(name string) *reasonTally {
-	for i := range a.throttled {
-		if a.throttled[i].reason == name {
-			return &a.throttled[i]
-		}
-	}
-	a.throttled = append(a.throttled, reasonTally{reason: name})
-	return &a.throttled[len(a.throttled)-1]
-}
-
-// idle keeps since when the device has done nothing for the claim. A gap in
-// reading hides it and forgets nothing.
-func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
+// updateIdle keeps since when the claim has not used the device. A gap in the
+// readings hides it and does not end it.
+func (t *hold) updateIdle(fresh bool, threshold float64, now time.Time) {
 	use := &t.uses[usedTime]
-	known := use.known && u.fresh
+	known := use.known && fresh
 	t.idling = known && use.value < threshold
 	switch {
 	case !known:
@@ -240,69 +530,78 @@ func (t *tenure) idle(u *unit, threshold float64, now time.Time) {
 	}
 }
 
-// release notes that the claim let go.
-func (t *tenure) release(now clock.Instant) {
+// release ends the hold.
+func (t *hold) release(now clock.Instant) {
 	t.held, t.idling, t.released, t.idleSince, t.uncounted = false, false, now, time.Time{}, false
 }
 
-// namespaceKey is the labels of the totals that outlive claims.
+// account is the one to which the present growth is added, unless processes
+// split it.
+func (t *hold) account() *account { return &t.accounts[t.attribution] }
+
+// label creates the labels of the hold and of its present accounts, or keeps
+// them. engines are the readings of the device's engines.
+func (t *hold) label(f *families, node string, engines []device.Reading) {
+	claim := t.key.claim
+	if t.labels == nil {
+		t.labels = metric.NewLabels(f.claimHeld.Labels, node, claim.Namespace, claim.Name, t.key.uuid)
+	}
+	labels := func(family *metric.Family, of attribution, values ...string) *metric.Labels {
+		return metric.NewLabels(family.Labels, append([]string{node, claim.Namespace, claim.Name, t.key.uuid, of.String()}, values...)...)
+	}
+	for of := range attributions {
+		account := &t.accounts[of]
+		used := of == t.attribution || of == t.uses[usedTime].attribution || of == t.uses[usedMemory].attribution
+		if used && account.labels == nil {
+			account.labels = labels(f.claimUtilization, of)
+		}
+		for i := range account.throttled {
+			if account.throttled[i].labels == nil {
+				account.throttled[i].labels = labels(f.claimThrottled, of, account.throttled[i].reason)
+			}
+		}
+	}
+	if !t.held {
+		return
+	}
+	a := t.account()
+	for i, reading := range engines {
+		if i < len(a.engines) && sameReading(a.slotted[i], reading) {
+			continue
+		}
+		a.engines, a.slotted = a.engines[:min(i, len(a.engines))], a.slotted[:min(i, len(a.slotted))]
+		a.engines, a.slotted = append(a.engines, labels(f.claimEngine, t.attribution, reading.Details[0])), append(a.slotted, reading)
+	}
+}
+
+// reason returns the tally of throttled time for a reason.
+func (a *account) reason(name string) *reasonTally {
+	for i := range a.throttled {
+		if a.throttled[i].reason == name {
+			return &a.throttled[i]
+		}
+	}
+	a.throttled = append(a.throttled, reasonTally{reason: name})
+	return &a.throttled[len(a.throttled)-1]
+}
+
+// namespaceKey is the labels of totals that are kept after claims end.
 type namespaceKey struct {
 	namespace, class, model string
 }
 
-// namespaceTotals are never taken away while the process lives.
+// namespaceTotals are never removed while the process lives.
 type namespaceTotals struct {
+	key namespaceKey
+
 	device, sharedDevice, busy, energy tally
-	cost                               costTotal
-	labels                             *metric.Labels
+
+	cost tally // of device-seconds, in the currency of the price list; open once a price is known
+
+	labels, costLabels *metric.Labels
 }
 
-// weight is the share of the device's time that a claim is charged with: its
-// part of one capacity that all holders consume, else an equal part.
-func (u *unit) weight(claim dra.ClaimRef) float64 {
-	capacity := u.sharedCapacity()
-	if capacity == "" {
-		return 1 / float64(max(1, u.holders.claims+u.holders.plugins))
-	}
-	own, all := 0.0, 0.0
-	for _, share := range u.holders.shares {
-		all += share.consumed[capacity]
-		if share.claim == claim {
-			own = share.consumed[capacity]
-		}
-	}
-	// A driver that publishes less than it did leaves more consumed than there
-	// is; the device is still there once.
-	return own / max(all, u.published.Capacity[capacity])
-}
-
-// sharedCapacity is the one capacity by which the unit is divided: memory if
-// every holder consumes it, else the alphabetically first that all consume;
-// empty if there is none.
-func (u *unit) sharedCapacity() string {
-	if u.holders.plugins > 0 {
-		return ""
-	}
-	if u.allConsume("memory") {
-		return "memory"
-	}
-	first := ""
-	for name := range u.published.Capacity {
-		if (first == "" || name < first) && u.allConsume(name) {
-			first = name
-		}
-	}
-	return first
-}
-
-func (u *unit) allConsume(capacity string) bool {
-	if u.published.Capacity[capacity] <= 0 {
-		return false
-	}
-	for _, share := range u.holders.shares {
-		if _, consumes := share.consumed[capacity]; !consumes {
-			return false
-		}
-	}
-	return len(u.holders.shares) > 0
+// charge adds what weighted device-seconds cost.
+func (n *namespaceTotals) charge(perHour, seconds float64, now time.Time) {
+	n.cost.add(seconds*perHour/time.Hour.Seconds(), now)
 }

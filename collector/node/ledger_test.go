@@ -79,27 +79,27 @@ func TestLedgerOfAGap(t *testing.T) {
 	s.allocate("ml/stays", "gpu-0")
 	s.run(11)
 	pages.show("before the gap")
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.run(60)
 	pages.show("after 60 s without a read: gauges gone, busy time stands still, held time goes on")
-	s.quiet["GPU-0"] = false
+	s.unreadable["GPU-0"] = false
 	s.run(1)
 	pages.show("read again: energy of the gap belongs to who held at both ends; busy time is unknown")
 	metrictest.CompareGolden(t, "testdata/ledger_gap.txt", pages.String())
 }
 
 // What a counter grew by in a gap in which the device changed hands belongs to
-// both, as long as each held it; the second between them to nobody.
-func TestLedgerSharesAGapOut(t *testing.T) {
+// both, as long as each held it; the second between them is unattributed.
+func TestLedgerDividesAGap(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/old", "gpu-0")
 	s.run(5)
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.run(30)
 	s.release("ml/old")
 	s.allocate("ml/new", "gpu-0")
 	s.run(30)
-	s.quiet["GPU-0"] = false
+	s.unreadable["GPU-0"] = false
 	s.run(1)
 	for claim, want := range map[string]float64{"old": 400 + 3000, "new": 3000} {
 		if got, _ := s.value("dra_claim_energy_joules_total", "resourceclaim", claim); got != want {
@@ -125,7 +125,7 @@ func TestLedgerWithoutSlices(t *testing.T) {
 }
 
 // The first traffic on a link that stood still is the holder's.
-func TestLedgerOfACounterThatStoodStill(t *testing.T) {
+func TestLedgerOfAConstantCounter(t *testing.T) {
 	s := busyGPU(t)
 	s.set("GPU-0", device.NVLinkTransmit, 100)
 	for range 5 {
@@ -188,12 +188,12 @@ func TestIdleSince(t *testing.T) {
 	if got, idle := s.value("dra_claim_idle_since_timestamp_seconds"); !idle || got != since {
 		t.Errorf("idle since %v (%v), want %v", got, idle, since)
 	}
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.run(20)
 	if _, idle := s.value("dra_claim_idle_since_timestamp_seconds"); idle {
 		t.Error("a claim whose device cannot be read is shown as idle")
 	}
-	s.quiet["GPU-0"] = false
+	s.unreadable["GPU-0"] = false
 	s.run(2)
 	if got, idle := s.value("dra_claim_idle_since_timestamp_seconds"); !idle || got != since {
 		t.Errorf("after a gap idle since %v (%v), want %v", got, idle, since)
@@ -232,11 +232,10 @@ func TestOneClaimHoldsADeviceTwice(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/ledger_twice.txt", pages.String())
 }
 
-// A cap drops what is only remembered before what is held.
+// The limit drops rows of what has ended before rows of what is held.
 func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
 	s := newScene(t, gpu(0))
-	s.state.config.MaxSeries = 2
-	s.state.rows = newRowBuilder(s.state.config)
+	s.configure(func(c *Config) { c.MaxSeries = 2 })
 	s.allocate("a/old1", "gpu-0")
 	s.allocate("a/old2", "gpu-0")
 	s.run(2)
@@ -253,8 +252,7 @@ func TestSeriesCapKeepsWhatIsHeld(t *testing.T) {
 
 func TestSeriesCap(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1), gpu(2))
-	s.state.config.MaxSeries = 2
-	s.state.rows = newRowBuilder(s.state.config)
+	s.configure(func(c *Config) { c.MaxSeries = 2 })
 	s.run(1)
 	if got, _ := s.value("dra_exporter_series_dropped_total", "family", "dra_device_info"); got != 1 {
 		t.Errorf("%v rows of dra_device_info dropped, want 1", got)

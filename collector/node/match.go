@@ -1,58 +1,258 @@
 package node
 
 import (
-	"fmt"
+	"cmp"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
 	"github.com/dra-exporter/dra-exporter/collector/vendors"
 )
 
-// A subject is a device that a driver named, in a slice, an allocation or
-// the kubelet's list, with all the evidence of which hardware it is.
-type subject struct {
-	id          dra.DeviceID
-	published   dra.PublishedDevice // zero but for ID where no slice has it
-	isPublished bool
-	status      dra.DeviceStatus // what the driver wrote into a claim's status
-	nodes       []string         // device nodes of its own CDI entry
-	claimed     bool             // a claim here names it, or the kubelet lists it
-	before      string           // the hardware that it was when its slice was there, as hardwareUUID; empty: not known
+// matcher determines which hardware each device is that a driver named in a
+// slice, an allocation or the kubelet's List.
+type matcher struct {
+	node      string
+	devices   *devices
+	published map[dra.DeviceID]*dra.PublishedDevice // in this step's slices
+	known     map[dra.DeviceID]string               // last known match of devices that are held
+	before    map[dra.DeviceID]string               // hardware of what drivers published last, as hardwareUUID("") names it
 }
 
-// A rule leads from a subject to hardware: both have the same key. An empty
-// key means that the rule does not apply. A rule of exclusion says that two
-// are partners because nothing else can be meant, so it counts those that have
-// a partner already, too.
-type rule struct {
-	name      string
-	subject   func(subject) string
-	hardware  func(device.Device, hardwareIndex) []string
-	exclusion bool
-	identity  bool // the key is the identity of the hardware itself
-}
-
-// hardwareIndex finds parents by UUID.
-type hardwareIndex map[string]device.Device
-
-// rules are asked in this order; see docs/architecture.md.
-func rules() []rule {
-	return []rule{
-		{name: "uuid", subject: func(s subject) string { return s.published.UUID }, hardware: deviceUUID, identity: true},
-		{name: "placement", subject: subjectPlacement, hardware: devicePlacement},
-		{name: "profile", subject: subjectProfile, hardware: deviceProfile, exclusion: true},
-		{name: "pci", subject: subjectAddress, hardware: deviceAddress, identity: true},
-		{name: "status uuid", subject: func(s subject) string { return s.status.UUID }, hardware: deviceUUID, identity: true},
-		{name: "status pci", subject: subjectStatusAddress, hardware: deviceAddress, identity: true},
-		{name: "gpu instance", subject: subjectInstance, hardware: deviceInstance},
-		{name: "device node", subject: subjectNode, hardware: deviceNodes},
-		{name: "published before", subject: subjectBefore, hardware: deviceBefore, identity: true},
-		{name: "name", subject: subjectName, hardware: deviceName, identity: true},
+func newMatcher(node string, devices *devices) *matcher {
+	return &matcher{
+		node: node, devices: devices,
+		published: make(map[dra.DeviceID]*dra.PublishedDevice),
+		known:     make(map[dra.DeviceID]string),
+		before:    make(map[dra.DeviceID]string),
 	}
 }
+
+// update matches named devices with hardware again, and returns how each device
+// is identified. A match is kept while a claim holds the device, because slices
+// vanish when a driver is down. held is what claims hold now.
+func (m *matcher) update(facts Facts, held map[dra.DeviceID]bool) resolve {
+	maps.DeleteFunc(m.known, func(id dra.DeviceID, _ string) bool { return !held[id] })
+	var uuids []string
+	var hardware []device.Device
+	for _, d := range m.devices.all() {
+		if d.present {
+			uuids, hardware = append(uuids, d.uuid), append(hardware, d.device)
+		}
+	}
+	named := subjects(facts, held)
+	for i := range named {
+		named[i].before = m.before[named[i].id]
+	}
+	pairs := match(named, hardware, m.kept(facts.Cluster, uuids))
+	m.keep(pairs, uuids)
+	m.keepBefore(pairs)
+	m.publish(facts.Cluster, pairs, uuids)
+	return func(id dra.DeviceID) string {
+		if uuid, known := m.known[id]; known {
+			return uuid
+		}
+		return unknownUUID(m.node, id)
+	}
+}
+
+// kept is the hardware of held devices whose slices are gone: no other named
+// device can be matched with it.
+func (m *matcher) kept(cluster Cluster, uuids []string) map[dra.DeviceID]int {
+	published := make(map[dra.DeviceID]bool, len(cluster.Published))
+	for i := range cluster.Published {
+		published[cluster.Published[i].ID] = true
+	}
+	kept := make(map[dra.DeviceID]int)
+	for id, uuid := range m.known {
+		if i, present := slices.BinarySearch(uuids, uuid); present && !published[id] {
+			kept[id] = i
+		}
+	}
+	return kept
+}
+
+// keep keeps the matches that were found, and removes earlier matches of the
+// same hardware.
+func (m *matcher) keep(pairs *matching, uuids []string) {
+	now, taken := make(map[dra.DeviceID]bool, len(pairs.found)), make(map[string]bool, len(pairs.found))
+	for _, found := range []map[dra.DeviceID]int{pairs.found, pairs.twice} {
+		for id, i := range found {
+			m.known[id] = uuids[i]
+			now[id], taken[uuids[i]] = true, true
+		}
+	}
+	maps.DeleteFunc(m.known, func(id dra.DeviceID, uuid string) bool { return taken[uuid] && !now[id] })
+}
+
+// keepBefore keeps which hardware each published device is. It removes what a
+// pool has published before as soon as the pool publishes anything, and the
+// earlier names of hardware that is published again: so there is at most one
+// earlier publication of each device.
+func (m *matcher) keepBefore(pairs *matching) {
+	type pool struct{ driver, name string }
+	there, found := make(map[pool]bool), make(map[dra.DeviceID]bool, len(pairs.subjects))
+	again := make(map[string]bool, len(pairs.subjects))
+	for i := range pairs.subjects {
+		sub := &pairs.subjects[i]
+		if !sub.isPublished {
+			continue
+		}
+		there[pool{sub.id.Driver, sub.id.Pool}] = true
+		at, matched := pairs.found[sub.id]
+		if !matched {
+			continue
+		}
+		hardware := hardwareUUID("", pairs.hardware[at])
+		found[sub.id], again[hardware] = true, true
+		if sub.before != hardware {
+			m.before[sub.id] = hardware
+		}
+	}
+	maps.DeleteFunc(m.before, func(id dra.DeviceID, hardware string) bool {
+		return !found[id] && (there[pool{id.Driver, id.Pool}] || again[hardware])
+	})
+}
+
+// publish gives each device the name under which its driver publishes it.
+func (m *matcher) publish(cluster Cluster, pairs *matching, uuids []string) {
+	clear(m.published)
+	for i := range cluster.Published {
+		m.published[cluster.Published[i].ID] = &cluster.Published[i]
+	}
+	for _, d := range m.devices.all() {
+		d.isPublished, d.inSlice = false, false
+	}
+	for i := range pairs.subjects {
+		id := pairs.subjects[i].id
+		if at, matched := pairs.found[id]; matched {
+			m.name(m.devices.get(uuids[at]), id)
+		}
+	}
+}
+
+// name gives a device the name under which its driver publishes it, unless it
+// has another one.
+func (m *matcher) name(d *deviceState, id dra.DeviceID) {
+	if !d.isPublished || d.published.ID == id {
+		d.publishAs(id, m.published[id])
+	}
+}
+
+// addHeld adds the devices of claims whose hardware is not known, and names them.
+func (m *matcher) addHeld(views []claimView, now clock.Instant) {
+	for i := range views {
+		for _, d := range views[i].devices {
+			m.name(m.devices.held(d.uuid, now), d.id)
+		}
+	}
+}
+
+// subjects returns every device that a driver named, with the evidence. held is
+// what claims hold, though the facts may not name it now.
+func subjects(facts Facts, held map[dra.DeviceID]bool) []subject {
+	list := make([]subject, 0, len(facts.Cluster.Published)+8)
+	index := make(map[dra.DeviceID]int, len(facts.Cluster.Published)+8)
+	add := func(id dra.DeviceID) *subject {
+		i, known := index[id]
+		if !known {
+			i = len(list)
+			index[id] = i
+			list = append(list, subject{id: id, published: dra.PublishedDevice{Placement: dra.PlacementUnknown}})
+		}
+		return &list[i]
+	}
+	for _, p := range facts.Cluster.Published {
+		s := add(p.ID)
+		s.published, s.isPublished = p, true
+	}
+	for _, claim := range facts.Cluster.Claims {
+		for _, result := range claim.Results {
+			add(result.Device).claimed = true
+		}
+		for _, status := range claim.DeviceStatus {
+			s := add(status.Device)
+			s.status.UUID = cmp.Or(s.status.UUID, status.UUID)
+			s.status.PCIAddress = cmp.Or(s.status.PCIAddress, status.PCIAddress)
+		}
+	}
+	addListed(facts, add)
+	var unnamed []dra.DeviceID
+	for id := range held {
+		if i, named := index[id]; named {
+			list[i].claimed = true
+		} else {
+			unnamed = append(unnamed, id)
+		}
+	}
+	slices.SortFunc(unnamed, compareDevices)
+	for _, id := range unnamed {
+		add(id).claimed = true
+	}
+	return list
+}
+
+// addListed adds the devices of the kubelet's List, with the device nodes of their
+// own CDI entries.
+func addListed(facts Facts, add func(dra.DeviceID) *subject) {
+	nodes := make(map[string][]string, len(facts.CDI))
+	for _, d := range facts.CDI {
+		nodes[d.Name] = d.Nodes
+	}
+	for _, a := range facts.Listing.Assignments {
+		s := add(a.Device)
+		s.claimed = true
+		for _, name := range a.CDIDevices {
+			for _, path := range nodes[name] {
+				if !slices.Contains(s.nodes, path) {
+					s.nodes = append(s.nodes, path)
+				}
+			}
+		}
+	}
+}
+
+// Match is the hardware of a device that a driver named, and the rule of
+// docs/architecture.md by which it was found.
+type Match struct {
+	Device   dra.DeviceID
+	Hardware device.Device
+	Rule     string
+}
+
+// Matches matches as a new State does, and returns the rule of each match.
+// Devices without hardware are not in the result, which is in the order of the
+// rules.
+func Matches(facts Facts) []Match {
+	hardware := make([]device.Device, len(facts.Samples))
+	for i, sample := range facts.Samples {
+		hardware[i] = sample.Device
+	}
+	m := newMatching(subjects(facts, nil), hardware, nil)
+	var matches []Match
+	known := make(map[dra.DeviceID]bool)
+	add := func(found map[dra.DeviceID]int, rule string) {
+		for _, s := range m.subjects {
+			if i, matched := found[s.id]; matched && !known[s.id] {
+				known[s.id] = true
+				matches = append(matches, Match{Device: s.id, Hardware: hardware[i], Rule: rule})
+			}
+		}
+	}
+	for _, r := range rules() {
+		m.apply(r)
+		add(m.found, r.name)
+	}
+	m.conflicts()
+	add(m.found, ruleConflict)
+	add(m.twice, ruleConflict)
+	return matches
+}
+
+// ruleConflict is the rule of a match that several published devices have.
+const ruleConflict = "the same identity as another device"
 
 // matching pairs subjects with hardware, rule by rule.
 type matching struct {
@@ -61,7 +261,7 @@ type matching struct {
 	index    hardwareIndex
 	found    map[dra.DeviceID]int // index into hardware
 	taken    []bool               // hardware that has a partner
-	twice    map[dra.DeviceID]int // further subjects that name hardware with a partner, see conflicts
+	twice    map[dra.DeviceID]int // further subjects that identify hardware with a partner, see conflicts
 }
 
 func newMatching(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
@@ -83,10 +283,10 @@ func newMatching(subjects []subject, hardware []device.Device, known map[dra.Dev
 	return m
 }
 
-// match finds the hardware of each subject. A rule applies only where it leads
-// to exactly one partner on both sides; where several subjects name one
-// device, its vendor's own driver goes first. What is known already stays as
-// it is. Subjects without a match are not in the result.
+// match finds the hardware of each subject. A rule applies only if it leads to
+// exactly one partner on both sides; if it leads from several subjects to one
+// device, that of the device's own vendor's driver is used. known are matches that
+// stay. Subjects without a match are not in the result.
 func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]int) *matching {
 	m := newMatching(subjects, hardware, known)
 	for _, r := range rules() {
@@ -99,7 +299,7 @@ func match(subjects []subject, hardware []device.Device, known map[dra.DeviceID]
 	return m
 }
 
-// open reports whether a subject has no partner yet. What is known may be of
+// open reports whether a subject has no partner yet. Known matches may be of
 // devices that are not among the subjects.
 func (m *matching) open() bool {
 	return slices.ContainsFunc(m.subjects, func(s subject) bool { return !m.matched(s) })
@@ -110,6 +310,7 @@ func (m *matching) matched(s subject) bool {
 	return matched
 }
 
+// apply applies a rule.
 func (m *matching) apply(r rule) {
 	keys := make(map[string][]int, len(m.subjects))
 	for i, s := range m.subjects {
@@ -123,18 +324,17 @@ func (m *matching) apply(r rule) {
 	if len(keys) == 0 {
 		return
 	}
-	for i, candidates := range r.partners(keys, m.hardware, m.index, m.taken) {
-		if s, ok := only(m.subjects, candidates, m.hardware[i], m.index); ok && !m.matched(s) && !m.taken[i] {
+	for i, candidates := range m.partners(r, keys) {
+		if s, ok := m.only(candidates, m.hardware[i]); ok && !m.matched(s) && !m.taken[i] {
 			m.found[s.id], m.taken[i] = i, true
 		}
 	}
 }
 
-// conflicts is for claimed subjects that are still without a partner because
-// others, of their driver or of another one, name the same hardware by its
-// identity. Where none of these is its partner, the first of them becomes it.
-// Where a claimed one is, both are: two claims hold that hardware, whatever
-// their drivers believe, and neither is alone on it.
+// conflicts is for claimed subjects that still have no partner because others, of
+// the same driver or of another one, identify the same hardware. If none of these
+// is its partner, the first of them becomes it. If a claimed one is, both are: two
+// claims hold that hardware, and neither of them is exclusive.
 func (m *matching) conflicts() {
 	var open []subject
 	for _, s := range m.subjects {
@@ -147,9 +347,9 @@ func (m *matching) conflicts() {
 	}
 	slices.SortFunc(open, func(a, b subject) int { return compareDevices(a.id, b.id) })
 	for _, s := range open {
-		i, named := m.named(s)
+		i, identified := m.identified(s)
 		switch {
-		case !named:
+		case !identified:
 		case !m.taken[i]:
 			m.found[s.id], m.taken[i] = i, true
 		case m.claimedPartner(i):
@@ -158,8 +358,8 @@ func (m *matching) conflicts() {
 	}
 }
 
-// named is the one device whose identity the subject names.
-func (m *matching) named(s subject) (int, bool) {
+// identified returns the one device whose identity the subject has.
+func (m *matching) identified(s subject) (int, bool) {
 	for _, r := range rules() {
 		key := r.subject(s)
 		if !r.identity || key == "" {
@@ -183,8 +383,8 @@ func (m *matching) named(s subject) (int, bool) {
 	return 0, false
 }
 
-// claimedPartner reports whether a claim here names the partner of a device.
-// A partner that is remembered is held, or it would have been forgotten.
+// claimedPartner reports whether the partner of a device is claimed. A partner that
+// was known before is held, or it would have been removed.
 func (m *matching) claimedPartner(device int) bool {
 	for id, i := range m.found {
 		if i != device {
@@ -196,43 +396,43 @@ func (m *matching) claimedPartner(device int) bool {
 	return false
 }
 
-// partners returns, for each device that the rule counts, the subjects whose
-// key leads to it and to no other device.
-func (r rule) partners(keys map[string][]int, hardware []device.Device, index hardwareIndex, taken []bool) [][]int {
-	owner := make(map[string]int, len(hardware))
+// partners returns, for each device that the rule counts, the subjects whose key
+// leads to it and to no other device.
+func (m *matching) partners(r rule, keys map[string][]int) [][]int {
+	byKey := make(map[string]int, len(m.hardware))
 	const several = -1
-	for i, d := range hardware {
-		if taken[i] && !r.exclusion {
+	for i, d := range m.hardware {
+		if m.taken[i] && !r.exclusion {
 			continue
 		}
-		for _, key := range r.hardware(d, index) {
-			if earlier, twice := owner[key]; twice && earlier != i {
-				owner[key] = several
+		for _, key := range r.hardware(d, m.index) {
+			if earlier, twice := byKey[key]; twice && earlier != i {
+				byKey[key] = several
 				continue
 			}
-			owner[key] = i
+			byKey[key] = i
 		}
 	}
-	partners := make([][]int, len(hardware))
+	partners := make([][]int, len(m.hardware))
 	for key, candidates := range keys {
-		if i, ok := owner[key]; ok && i != several {
+		if i, ok := byKey[key]; ok && i != several {
 			partners[i] = append(partners[i], candidates...)
 		}
 	}
 	return partners
 }
 
-// only picks the one subject that may be the hardware d: the single one, or
-// the single one of d's vendor's own driver. A subject of that driver whose
-// UUID is another than d's is never d, and no subject is that is somewhere
-// else.
-func only(subjects []subject, candidates []int, d device.Device, index hardwareIndex) (subject, bool) {
+// only returns the one subject that may be the hardware d: the single one of the
+// driver of d's vendor, or the single one if that driver has none. A subject of
+// that driver with another UUID than d's is never d, and no subject is that is at
+// another place.
+func (m *matching) only(candidates []int, d device.Device) (subject, bool) {
 	own := vendors.DriverOf(d.Vendor)
 	var any, preferred []subject
 	for _, i := range candidates {
-		s := subjects[i]
+		s := m.subjects[i]
 		switch {
-		case elsewhere(s, d, index):
+		case elsewhere(s, d, m.index):
 		case s.id.Driver != own:
 			any = append(any, s)
 		case !contradicts(s.published.UUID, d.UUID):
@@ -249,159 +449,6 @@ func only(subjects []subject, candidates []int, d device.Device, index hardwareI
 	}
 }
 
-// contradicts reports whether two UUIDs are of different devices. One that
-// spells where a partition is says nothing of the partition's own.
-func contradicts(published, hardware string) bool {
-	return published != "" && hardware != "" && published != hardware && spellsPlace(published) == spellsPlace(hardware)
-}
-
-// deviceUUID is how the device's UUID is spelled: that of a partition in two
-// ways.
-func deviceUUID(d device.Device, _ hardwareIndex) []string {
-	keys := key(d.UUID)
-	if spelled := placeUUID(d); spelled != "" && spelled != d.UUID {
-		keys = append(keys, spelled)
-	}
-	return keys
-}
-
-func deviceAddress(d device.Device, _ hardwareIndex) []string {
-	if d.IsPartition() {
-		return nil
-	}
-	return key(d.PCIBusID)
-}
-
-func subjectAddress(s subject) string {
-	if s.published.IsPartition() {
-		return ""
-	}
-	return s.published.PCIAddress
-}
-
-// subjectStatusAddress is what the driver wrote into the claim: of a
-// partition, that is its parent's address.
-func subjectStatusAddress(s subject) string {
-	if s.published.IsPartition() {
-		return ""
-	}
-	return s.status.PCIAddress
-}
-
-// subjectNode is the one device node of a whole device, or the place to which
-// the capability nodes of a partition give access. Beside /dev/nvidia<N> the
-// nodes under /dev/dri are of the same GPU, and are not asked.
-func subjectNode(s subject) string {
-	if at, told := placeOf(s.nodes); told {
-		return at.String()
-	}
-	if s.published.IsPartition() {
-		return ""
-	}
-	isNVIDIA := func(path string) bool { return strings.HasPrefix(path, "/dev/nvidia") && numberedNode(path) }
-	ofNVIDIA := slices.ContainsFunc(s.nodes, isNVIDIA)
-	node := ""
-	for _, path := range s.nodes {
-		switch {
-		case strings.HasPrefix(path, capabilityNodes):
-			return ""
-		case !numberedNode(path) || ofNVIDIA && strings.HasPrefix(path, "/dev/dri/"):
-		case node != "":
-			return ""
-		default:
-			node = path
-		}
-	}
-	return node
-}
-
-// numberedNode reports whether a path names one device, unlike /dev/nvidiactl,
-// /dev/kfd, /dev/infiniband/rdma_cm and other nodes that all devices share.
-func numberedNode(path string) bool {
-	for _, prefix := range []string{"/dev/nvidia", "/dev/dri/renderD", "/dev/infiniband/uverbs"} {
-		if number, ok := strings.CutPrefix(path, prefix); ok {
-			_, err := strconv.ParseUint(number, 10, 16)
-			return err == nil
-		}
-	}
-	return false
-}
-
-func deviceNodes(d device.Device, index hardwareIndex) []string {
-	if !d.IsPartition() {
-		return d.Nodes
-	}
-	parent, known := index[d.ParentUUID]
-	if !known || parent.Minor == device.Unknown || !placed(d) {
-		return nil
-	}
-	return key(place{parent.Minor, d.GPUInstance, d.ComputeInstance}.String())
-}
-
-// subjectBefore and deviceBefore lead to the hardware that a device was when
-// its driver published it: slices vanish while a driver is down, and a claim
-// that was allocated before may come to the node then.
-func subjectBefore(s subject) string {
-	if s.isPublished || !s.claimed {
-		return ""
-	}
-	return s.before
-}
-
-func deviceBefore(d device.Device, _ hardwareIndex) []string { return key(hardwareUUID("", d)) }
-
-// subjectName applies the naming rules of drivers, for devices that no slice
-// describes: gpu.nvidia.com calls a GPU gpu-<minor> and a partition
-// gpu-<minor>-mig-<profile>-<giProfileID>-<placementStart>; gpu.amd.com calls
-// a GPU gpu-<card>-<render minor>.
-func subjectName(s subject) string {
-	if s.isPublished {
-		return ""
-	}
-	parts := strings.Split(s.id.Name, "-")
-	switch {
-	case len(parts) < 2 || parts[0] != "gpu" || !allNumbers(parts[1:2]):
-		return ""
-	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 2:
-		return "minor " + parts[1]
-	case s.id.Driver == vendors.NVIDIADriver && len(parts) == 6 && parts[2] == "mig" && allNumbers(parts[4:]):
-		return fmt.Sprintf("minor %s mig %s %s", parts[1], parts[3], parts[5])
-	case s.id.Driver == vendors.AMDDriver && len(parts) == 3 && allNumbers(parts[2:]):
-		return "render " + parts[2]
-	default:
-		return ""
-	}
-}
-
-func deviceName(d device.Device, index hardwareIndex) []string {
-	switch {
-	case d.IsPartition():
-		parent, known := index[d.ParentUUID]
-		if !known || parent.Minor == device.Unknown || d.Placement == device.Unknown {
-			return nil
-		}
-		return key(fmt.Sprintf("minor %d mig %s %d", parent.Minor, plainProfile(d.Profile), d.Placement))
-	case d.Vendor == vendors.NVIDIA && d.Minor != device.Unknown:
-		return key("minor " + strconv.Itoa(d.Minor))
-	case d.Vendor == vendors.AMD && d.RenderMinor != device.Unknown:
-		return key("render " + strconv.Itoa(d.RenderMinor))
-	default:
-		return nil
-	}
-}
-
-func allNumbers(parts []string) bool {
-	for _, part := range parts {
-		if _, err := strconv.ParseUint(part, 10, 32); err != nil {
-			return false
-		}
-	}
-	return len(parts) > 0
-}
-
-func key(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
+func compareDevices(a, b dra.DeviceID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
 }

@@ -32,7 +32,7 @@ func instance(minor int, profile string, gpuInstance, computeInstance int) devic
 }
 
 // onDemand is a partition that the driver offers without having made it; with
-// nodes, one that somebody holds.
+// nodes, one that is held.
 func onDemand(minor int, profile string, placement int, nodes ...string) subject {
 	name := fmt.Sprintf("gpu-%d-mig-%s-x-%d", minor, plainProfile(profile), placement)
 	return subjectOf("gpu.nvidia.com", name, func(s *subject) {
@@ -56,7 +56,7 @@ func listed(name string, nodes ...string) subject {
 func TestMatchPartitions(t *testing.T) {
 	const one, three = "1g.10gb", "3g.40gb"
 	both := []device.Device{gpu(0), gpu(1), instance(0, one, 7, 0), instance(0, one, 9, 0), instance(1, one, 7, 0)}
-	hidden := gpu(0) // nobody tells its minor number
+	hidden := gpu(0) // its minor number is not known
 	hidden.Minor, hidden.Nodes = device.Unknown, nil
 	for _, test := range []matchTest{
 		{"the only one of its profile on its GPU",
@@ -83,7 +83,7 @@ func TestMatchPartitions(t *testing.T) {
 		{"a GPU of which no minor number is known",
 			[]subject{onDemand(0, one, 0, capabilitiesOf(0, 9, 0)...), onDemand(0, one, 1)},
 			[]device.Device{hidden, instance(0, one, 7, 0), instance(0, one, 9, 0)}, map[string]int{"gpu-0-mig-1g10gb-x-0": 2}},
-		{"without slices the minor number tells the GPU",
+		{"without slices the minor number identifies the GPU",
 			[]subject{listed("a", capabilitiesOf(1, 7, 0)...), listed("b", capabilitiesOf(0, 7, 0)...)}, both, map[string]int{"a": 4, "b": 2}},
 		{"without slices and a minor number nothing does",
 			[]subject{listed("a", capabilitiesOf(0, 7, 0)...)}, []device.Device{hidden, instance(0, one, 7, 0)}, nil},
@@ -108,7 +108,7 @@ func TestMatchPartitions(t *testing.T) {
 			[]subject{static(0, "MIG-a", one, 0, capabilitiesOf(0, 9, 0)...)}, []device.Device{gpu(0), instance(0, one, 7, 0)}, nil},
 		{"nor does another UUID",
 			[]subject{static(0, "MIG-a", one, 0)}, []device.Device{gpu(0), migOf("GPU-0", "MIG-b", one, device.Unknown)}, nil},
-		{"a UUID is believed whatever is said of the place",
+		{"a UUID decides whatever the place is",
 			[]subject{static(0, "MIG-a", one, 0, capabilitiesOf(0, 9, 0)...)}, []device.Device{gpu(0), migOf("GPU-0", "MIG-a", one, 1)},
 			map[string]int{"gpu-0-mig-1g10gb-x-0": 1}},
 		{"a UUID in the older spelling",
@@ -126,7 +126,7 @@ func TestMatchPartitions(t *testing.T) {
 		{"a node of another GPU instance beside is ambiguous",
 			[]subject{listed("a", append(capabilitiesOf(0, 9, 0)[3:4], capabilitiesOf(0, 7, 0)...)...)}, both, nil},
 		{"so is one of another GPU's", []subject{listed("a", append(capabilitiesOf(1, 7, 0)[3:4], capabilitiesOf(0, 7, 0)...)...)}, both, nil},
-		{"nodes that are not the published parent's are nobody's",
+		{"nodes that are not the published parent's match nothing",
 			[]subject{onDemand(0, one, 0, capabilitiesOf(1, 7, 0)...)}, []device.Device{gpu(0), instance(0, one, 7, 0)}, nil},
 		{"nodes of two compute instances are ambiguous",
 			[]subject{listed("a", append(capabilitiesOf(0, 7, 0), "/dev/nvidia-caps/nvidia-cap68")...)}, both, nil},
@@ -145,10 +145,10 @@ func TestMatchPartitions(t *testing.T) {
 
 // Those that have a partner are counted when the only one is sought, and keep
 // their partner.
-func TestExclusionCountsThoseThatAreMatched(t *testing.T) {
+func TestExclusionCountsMatchedDevices(t *testing.T) {
 	const three = "3g.40gb"
 	offered, first, second := onDemand(0, three, 4), instance(0, three, 1, 0), instance(0, three, 2, 0)
-	unnamed := migOf("GPU-0", "MIG-a", "", device.Unknown) // nobody tells its profile
+	unnamed := migOf("GPU-0", "MIG-a", "", device.Unknown) // its profile is not known
 	for _, test := range []struct {
 		name     string
 		subjects []subject // of which the first is the first of the hardware after the GPU
@@ -195,8 +195,8 @@ func FuzzPlaceOf(f *testing.F) {
 	f.Add("/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66", "/dev/nvidia-caps/nvidia-cap67")
 	f.Add("/dev/nvidia-caps/nvidia-cap918", "/dev/nvidia-caps/", "/dev/nvidia")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		at, told := placeOf([]string{a, b, c})
-		if told && (at.minor < 0 || at.gpu < 0 || at.gpu > 14 || at.compute < 0 || at.compute > 7) {
+		at, known := placeOf([]string{a, b, c})
+		if known && (at.minor < 0 || at.gpu < 0 || at.gpu > 14 || at.compute < 0 || at.compute > 7) {
 			t.Errorf("%q, %q and %q are of %v", a, b, c, at)
 		}
 	})

@@ -119,7 +119,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A matchTest says who is whom, whatever the order of the slices.
+// A matchTest is the expected matches, in any order of the slices.
 type matchTest struct {
 	name     string
 	subjects []subject
@@ -144,12 +144,43 @@ func (test matchTest) run(t *testing.T) {
 	}
 }
 
-// What is remembered of devices that nobody names any more does not end the
+// Known matches of devices that are not named any more do not end the
 // search.
-func TestMatchBesideWhatIsRemembered(t *testing.T) {
+func TestMatchWithKnownMatches(t *testing.T) {
 	named := []subject{subjectOf("gpu.nvidia.com", "gpu-1", func(s *subject) { s.isPublished = false })}
 	known := map[dra.DeviceID]int{{Driver: "gpu.nvidia.com", Pool: "node-a", Name: "gpu-0"}: 0}
 	if got, matched := match(named, []device.Device{gpu(0), gpu(1)}, known).found[named[0].id]; !matched || got != 1 {
 		t.Errorf("it is hardware %d (%v), want 1", got, matched)
+	}
+}
+
+// Matches are those of Step, each device by the first rule
+// that leads to it.
+func TestMatchesHaveRules(t *testing.T) {
+	hardware := func(uuid, address string, minor int) device.Sample {
+		d := unidentified()
+		d.UUID, d.PCIBusID, d.Minor, d.Vendor = uuid, address, minor, "nvidia"
+		return device.Sample{Device: d, Source: "nvml"}
+	}
+	published := func(name, uuid, address string) dra.PublishedDevice {
+		return dra.PublishedDevice{ID: dra.DeviceID{Driver: "gpu.nvidia.com", Pool: "n", Name: name}, UUID: uuid, PCIAddress: address, Placement: dra.PlacementUnknown}
+	}
+	listed := dra.DeviceID{Driver: "gpu.nvidia.com", Pool: "n", Name: "gpu-2"}
+	facts := Facts{
+		Samples: []device.Sample{hardware("GPU-0", "0000:10:00.0", 0), hardware("GPU-1", "0000:20:00.0", 1), hardware("GPU-2", "0000:30:00.0", 2)},
+		Cluster: Cluster{Enabled: true, Published: []dra.PublishedDevice{
+			published("gpu-0", "GPU-0", "0000:10:00.0"), published("gpu-1", "", "0000:20:00.0"), published("gpu-9", "GPU-9", ""),
+		}},
+		Listing: dra.PodResources{Assignments: []dra.Assignment{{Device: listed}}},
+	}
+	want := map[string]string{"gpu-0": "uuid GPU-0", "gpu-1": "pci GPU-1", "gpu-2": "name GPU-2"}
+	matches := Matches(facts)
+	for _, match := range matches {
+		if got := match.Rule + " " + match.Hardware.UUID; want[match.Device.Name] != got {
+			t.Errorf("%s is matched by %s, want %q", match.Device.Name, got, want[match.Device.Name])
+		}
+	}
+	if len(matches) != len(want) {
+		t.Errorf("%d matches, want %d: %v", len(matches), len(want), matches)
 	}
 }

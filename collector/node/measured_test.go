@@ -81,26 +81,26 @@ func TestLaggingCounters(t *testing.T) {
 	})
 }
 
-// A hold is remembered in bounded space while a counter is not measured.
+// A hold takes limited space while a counter is not measured.
 func TestStretchesAreBounded(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/aa", "gpu-0")
 	s.measure("GPU-0", device.NVLinkTransmit, 0, 0, 0)
-	for range 3 * mostStretches {
+	for range 3 * maxStretches {
 		s.allocate("ml/bb", "gpu-0")
 		s.steps(1)
 		s.release("ml/bb")
 		s.steps(1)
 	}
-	for key, tenure := range s.state.tenures {
-		if len(tenure.stretches) > mostStretches+1 {
-			t.Errorf("%v has %d stretches", key, len(tenure.stretches))
+	for key, hold := range s.state.ledger.holds {
+		if len(hold.stretches) > maxStretches+1 {
+			t.Errorf("%v has %d stretches", key, len(hold.stretches))
 		}
 	}
 }
 
 // A counter that falls by half a joule was not reset.
-func TestCounterThatFallsByALittle(t *testing.T) {
+func TestCounterThatFallsSlightly(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/aa", "gpu-0")
 	for _, joules := range []float64{1e6, 1e6 + 100, 1e6 + 99.5, 1e6 + 99.7, 1e6 + 200} {
@@ -125,12 +125,12 @@ func TestBusyTimeOfALateRead(t *testing.T) {
 	s := busyGPU(t)
 	s.allocate("ml/aa", "gpu-0")
 	s.step(time.Second)
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.steps(3)
 	s.release("ml/aa")
 	s.allocate("ml/bb", "gpu-0")
 	s.steps(2)
-	s.quiet["GPU-0"] = false
+	s.unreadable["GPU-0"] = false
 	s.steps(1)
 	s.expectGrowth("dra_claim_busy_seconds_total", map[string]float64{"aa": 0, "bb": 1})
 }

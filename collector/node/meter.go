@@ -1,12 +1,13 @@
 package node
 
 import (
+	"math"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// meter names one of the totals that an account accrues.
+// meter is one of the totals that an account accrues.
 type meter int
 
 const (
@@ -21,8 +22,8 @@ const (
 	meters
 )
 
-// quantity is what a meter accrues: the deltas of a hardware counter, or, for
-// the first, the integral of a gauge.
+// quantity is what a meter accrues: the growth of a hardware counter, or, for the
+// first, the integral of a gauge.
 func (m meter) quantity() device.Quantity {
 	return [meters]device.Quantity{
 		meterBusy:            device.Utilization,
@@ -36,8 +37,8 @@ func (m meter) quantity() device.Quantity {
 	}[m]
 }
 
-// A tally is a total that only rises, and when it began at zero. It exists
-// from the moment that it is opened.
+// tally is a total that only rises, and when it began at zero. It has a row from
+// when it is opened.
 type tally struct {
 	total float64
 	start time.Time // zero: not open yet
@@ -49,7 +50,7 @@ func (t *tally) open(now time.Time) {
 	}
 }
 
-// add raises an account by what accrued, and opens it if it is not open yet.
+// add adds what accrued, and opens the tally if it is not open yet.
 func (t *tally) add(amount float64, now time.Time) {
 	t.open(now)
 	t.total += amount
@@ -57,7 +58,7 @@ func (t *tally) add(amount float64, now time.Time) {
 
 func (t tally) isOpen() bool { return !t.start.IsZero() }
 
-// attribution says how a claim's numbers relate to the device's.
+// attribution is how the numbers of a claim relate to the device's own.
 type attribution uint8
 
 const (
@@ -71,3 +72,29 @@ const (
 func (a attribution) String() string {
 	return [attributions]string{exclusive: "exclusive", partition: "partition", process: "process", shared: "shared"}[a]
 }
+
+// usage is a quantity of a device that is split by process.
+type usage uint8
+
+const (
+	usedTime usage = iota
+	usedMemory
+	usages
+)
+
+// quantity is the device's own value of the usage.
+func (q usage) quantity() device.Quantity {
+	return [usages]device.Quantity{usedTime: device.Utilization, usedMemory: device.MemoryUsed}[q]
+}
+
+// of returns the usage of a process; false if it is not reported.
+func (q usage) of(p *device.Process) (float64, bool) {
+	value := p.Utilization
+	if q == usedMemory {
+		value = p.Memory
+	}
+	return value, value >= 0 && !math.IsInf(value, 1)
+}
+
+// amounts is the amount of each usage.
+type amounts [usages]float64

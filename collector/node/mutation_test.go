@@ -19,7 +19,7 @@ const mutantVariable = "DRA_EXPORTER_MUTANT"
 // alive, and that all those tests pass while none is.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles the package anew")
+		t.Skip("compiles the package again")
 	}
 	all := mutants()
 	binary := buildMutants(t, all)
@@ -105,25 +105,58 @@ func buildMutants(t *testing.T, all []mutant) (binary string) {
 	return binary
 }
 
-// mutate returns the mutated files. Every mutant must find exactly one place,
-// which no other one has changed.
+// mutate returns the files that mutants change. A mutant is found by the text
+// that it replaces: exactly one place of the package has it, and no other
+// mutant has changed that place.
 func mutate(t *testing.T, all []mutant) map[string]string {
 	t.Helper()
-	sources := map[string]string{}
+	originals, mutated := packageSources(t), map[string]string{}
 	for _, m := range all {
-		original, err := os.ReadFile(m.file)
+		at, count := "", 0
+		for file, source := range originals {
+			if places := strings.Count(source, m.old); places > 0 {
+				at, count = file, count+places
+			}
+		}
+		if count != 1 {
+			t.Errorf("%s has %d places to mutate, want 1: %q", m.name, count, m.old)
+			continue
+		}
+		source, changed := mutated[at]
+		if !changed {
+			source = originals[at]
+		}
+		if !strings.Contains(source, m.old) {
+			t.Errorf("%s: another mutant has changed %q in %s", m.name, m.old, at)
+			continue
+		}
+		condition := fmt.Sprintf("(aliveMutant == %q)", m.name)
+		mutated[at] = strings.Replace(source, m.old, strings.ReplaceAll(m.new, "$", condition), 1)
+	}
+	return mutated
+}
+
+// packageSources returns the files of the package without its tests.
+func packageSources(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		source, begun := sources[m.file]
-		if !begun {
-			source = string(original)
-		}
-		if count := strings.Count(string(original), m.old); count != 1 || !strings.Contains(source, m.old) {
-			t.Fatalf("%s: %s has %d places to mutate, want 1: %q", m.name, m.file, count, m.old)
-		}
-		condition := fmt.Sprintf("(aliveMutant == %q)", m.name)
-		sources[m.file] = strings.Replace(source, m.old, strings.ReplaceAll(m.new, "$", condition), 1)
+		sources[file] = string(source)
 	}
 	return sources
 }
+
+// TestMutantsHavePlaces expects that every mutant finds the one place that it
+// changes.
+func TestMutantsHavePlaces(t *testing.T) { mutate(t, mutants()) }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/dra"
@@ -19,49 +20,57 @@ type pluginConsumer struct {
 	resource string
 }
 
-// plugins is who got devices through device plugins: only the kubelet knows.
+// plugins determines which containers got devices through device plugins. Only
+// the kubelet reports it.
 type plugins struct {
-	consumers []pluginConsumer
+	node      string
+	families  *families
+	devices   *devices
+	consumers []pluginConsumer // sorted
 	absent    absences
-	rows      infoRows[pluginConsumer]
-	causes    pluginCauses // what consumers follow from
+	infos     infoRows[pluginConsumer]
+	causes    pluginCauses // of the consumers
 }
 
-// pluginCauses is all that the consumers depend on while pods are listed.
+// pluginCauses is everything that the consumers depend on while the List is
+// complete.
 type pluginCauses struct {
 	listed   span[dra.PluginAssignment]
 	hardware uint64
 }
 
-// updatePlugins takes in what the kubelet lists. Where a List may not be
-// complete, the API server says which of the missing pods are gone, or, without
-// it, a second List does.
-func (s *State) updatePlugins(facts Facts, now clock.Instant) {
-	p := &s.plugins
+func newPlugins(node string, devices *devices, f *families) *plugins {
+	return &plugins{node: node, families: f, devices: devices, absent: make(absences)}
+}
+
+// update applies the kubelet's List. Where it may not be complete, the API
+// server decides which of the missing pods are gone, or, without the API
+// server, a second List does.
+func (p *plugins) update(facts Facts, now clock.Instant) {
 	switch {
 	case facts.ListedAt.IsZero():
 		return
-	case complete(facts.Listing, s.config.Node):
+	case complete(facts.Listing, p.node):
 		clear(p.absent)
-		causes := pluginCauses{spanOf(facts.Listing.Plugins), s.hardwareChanges}
+		causes := pluginCauses{spanOf(facts.Listing.Plugins), p.devices.changes}
 		if causes == p.causes {
 			return
 		}
-		p.causes, p.consumers = causes, s.pluginConsumers(facts.Listing.Plugins)
+		p.causes, p.consumers = causes, p.resolve(facts.Listing.Plugins)
 	default:
 		p.causes = pluginCauses{}
-		missing, gone := p.absent.note(p.pods(), facts.Listing, facts.ListedAt)
+		missing, gone := p.absent.observe(p.pods(), facts.Listing, facts.ListedAt)
 		if facts.Cluster.Enabled && facts.Cluster.Fresh {
 			gone = withoutPods(missing, facts.Cluster.Pods, facts.Cluster.PluginPods)
 		}
 		kept := slices.DeleteFunc(slices.Clone(p.consumers), func(c pluginConsumer) bool { return !missing[c.pod] || gone[c.pod] })
-		p.consumers = append(kept, s.pluginConsumers(facts.Listing.Plugins)...)
+		p.consumers = append(kept, p.resolve(facts.Listing.Plugins)...)
 		slices.SortFunc(p.consumers, comparePluginConsumers)
 	}
-	p.rows.update(p.consumers, now,
+	p.infos.update(p.consumers, now,
 		func(a, b pluginConsumer) bool { return a == b },
 		func(c pluginConsumer) *metric.Labels {
-			return metric.NewLabels(s.rows.families.pluginConsumerInfo.Labels, s.config.Node, c.uuid, c.pod.Namespace, c.pod.Name, c.name, c.resource)
+			return metric.NewLabels(p.families.pluginConsumerInfo.Labels, p.node, c.uuid, c.pod.Namespace, c.pod.Name, c.name, c.resource)
 		})
 }
 
@@ -73,16 +82,16 @@ func (p *plugins) pods() []dra.PodRef {
 	return pods
 }
 
-// pluginConsumers finds the hardware of what device plugins gave: their ids
+// resolve finds the hardware of devices that device plugins allocated: their ids
 // are UUIDs (with ::N for a replica of a shared device) or PCI addresses.
-func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginConsumer {
+func (p *plugins) resolve(assignments []dra.PluginAssignment) []pluginConsumer {
 	if len(assignments) == 0 {
 		return nil
 	}
-	byAddress := make(map[string]string, len(s.units))
-	for uuid, u := range s.units {
-		if u.hardware && !u.device.IsPartition() && u.device.PCIBusID != "" {
-			byAddress[u.device.PCIBusID] = uuid
+	byAddress := make(map[string]string)
+	for _, d := range p.devices.all() {
+		if d.hardware && !d.device.IsPartition() && d.device.PCIBusID != "" {
+			byAddress[d.device.PCIBusID] = d.uuid
 		}
 	}
 	var consumers []pluginConsumer
@@ -93,7 +102,7 @@ func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginCons
 			if address, ok := byAddress[strings.ToLower(id)]; ok {
 				uuid = address
 			}
-			if u, known := s.units[uuid]; known && u.hardware {
+			if d := p.devices.get(uuid); d != nil && d.hardware {
 				consumers = append(consumers, pluginConsumer{uuid, a.Pod, a.Container, a.Resource})
 			}
 		}
@@ -102,11 +111,20 @@ func (s *State) pluginConsumers(assignments []dra.PluginAssignment) []pluginCons
 	return slices.Compact(consumers)
 }
 
+// evict removes the info rows whose grace has ended.
+func (p *plugins) evict(now clock.Instant, grace time.Duration) { p.infos.evict(now, grace) }
+
+func (p *plugins) rows(b *rowBuilder) {
+	b.In(b.families.pluginConsumerInfo)
+	p.infos.addTo(b, true)
+}
+
 func comparePluginConsumers(a, b pluginConsumer) int {
 	return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod.String(), b.pod.String()), cmp.Compare(a.name, b.name), cmp.Compare(a.resource, b.resource))
 }
 
-// withoutPods leaves those pods that no list of the API server's has as running.
+// withoutPods returns the pods without those that a list of the API server has as
+// not finished.
 func withoutPods(pods map[dra.PodRef]bool, lists ...[]dra.Pod) map[dra.PodRef]bool {
 	left := maps.Clone(pods)
 	for _, list := range lists {

@@ -47,7 +47,7 @@ func TestNamesOfPodLabels(t *testing.T) {
 	}
 }
 
-func TestPodLabelsThatCannotBeTold(t *testing.T) {
+func TestInvalidPodLabels(t *testing.T) {
 	for keys, want := range map[string]string{
 		"":                         "without a name",
 		"team, ":                   "without a name",

@@ -12,25 +12,24 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/schedule"
 )
 
-// settleTime is how long the first step waits for all sources to have been
-// read once, so that a restart does not show devices without their names.
-const settleTime = 5 * time.Second
+// startTimeout limits how long the first step waits until all sources have been
+// read once, so that a restart does not export devices without their names.
+const startTimeout = 5 * time.Second
 
-// Inputs are the ends of the sources that the Runner asks. None of them
-// blocks.
+// Inputs are what the Runner reads from the sources. None of them blocks.
 type Inputs struct {
-	Gather  func() Facts    // what is known now
-	Settled func() bool     // every source was read once, or has failed to be
+	Gather  func() Facts    // what the sources have now
+	Settled func() bool     // every source has been read once, or its first read has failed
 	Wake    <-chan struct{} // something has changed
 
 	ObserveStep func(took time.Duration) // is called after each step; may be nil
 
-	// Derive, which may be nil, makes rows of other families out of each
-	// snapshot, in their order. They are on the page and nowhere else.
+	// Derive, which may be nil, returns rows of other families for each snapshot,
+	// in their order. They are on the page and nowhere else.
 	Derive func(Snapshot) []metric.Row
 }
 
-// Runner runs the node role's reducer and publishes its snapshots.
+// Runner runs the steps of the node role, and publishes its snapshots.
 type Runner struct {
 	config Config
 	inputs Inputs
@@ -39,8 +38,8 @@ type Runner struct {
 	latest atomic.Pointer[Published]
 }
 
-// Published is a snapshot, all rows of its page, those that are derived
-// included, and the page itself, rendered once when first asked for.
+// Published is a snapshot, all rows of its page (with those that are derived), and
+// the page itself, which is rendered once when it is first read.
 type Published struct {
 	Snapshot
 	Shown []metric.Row
@@ -53,16 +52,16 @@ func NewRunner(config Config, inputs Inputs, now clock.Clock, log *slog.Logger) 
 }
 
 // Latest returns the newest snapshot, nil before the first. It only loads a
-// pointer and is safe for concurrent use.
+// pointer, and is safe for concurrent use.
 func (r *Runner) Latest() *Published { return r.latest.Load() }
 
-// Run makes steps until the context ends: at each change, and without one after
-// one and a half intervals. Readings come at each interval, give or take how long
-// they take, and a step that does not wait for them has nothing to do.
+// Run steps at each change until the context ends, and without a change after an
+// interval and a half: readings come at each interval, a little earlier or later,
+// and a step before them would be needless.
 func (r *Runner) Run(ctx context.Context) {
 	state := NewState(r.config)
 	schedule.Run(ctx, schedule.Options{
-		Settled: r.inputs.Settled, SettleTime: settleTime,
+		Settled: r.inputs.Settled, SettleTime: startTimeout,
 		Wake: r.inputs.Wake, Interval: r.config.Interval * 3 / 2, Observe: r.inputs.ObserveStep,
 	}, func(ctx context.Context) time.Duration {
 		began := r.now()
@@ -81,7 +80,7 @@ func (r *Runner) step(ctx context.Context, state State) State {
 	return state
 }
 
-// shown is all that the snapshot's page shows.
+// shown returns all rows of the snapshot's page.
 func (r *Runner) shown(snapshot Snapshot) []metric.Row {
 	if r.inputs.Derive == nil {
 		return snapshot.Rows

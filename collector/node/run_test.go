@@ -12,7 +12,7 @@ import (
 )
 
 // Readings that come a little earlier or later than an interval after those
-// before make one step each, and a source that falls silent does not keep
+// before make one step each, and a source that cannot be read does not keep
 // time from passing.
 func TestOneStepForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestOneStepForEachChange(t *testing.T) {
 			t.Errorf("%d steps for %d changes", steps.Load(), changes)
 		}
 		time.Sleep(3100 * time.Millisecond)
-		if silent := steps.Load() - changes; silent != 2 {
-			t.Errorf("%d steps in three intervals of silence, want 2", silent)
+		if idle := steps.Load() - changes; idle != 2 {
+			t.Errorf("%d steps in three intervals without readings, want 2", idle)
 		}
 		stop()
 		<-ended

@@ -21,17 +21,18 @@ import (
 // A scene is a small world on one node that tests change between steps. It
 // turns itself into Facts; the reducer under test is the real one.
 type scene struct {
-	t       testing.TB
-	facts   Facts
-	state   State
-	now     clock.Instant
-	last    Snapshot
-	events  []Event
-	hold    map[string][]string // claim → published devices
-	sampled map[string]map[device.Quantity]float64
-	details map[string]map[device.Reading]float64 // what else is read: readings with details, without their value
-	quiet   map[string]bool                       // devices that cannot be read
-	works   map[string][]device.Process           // of each device; without an entry they cannot be listed
+	t            testing.TB
+	facts        Facts
+	state        State
+	now          clock.Instant
+	last         Snapshot
+	events       []Event
+	began        bool                // the last step was the first one of its state
+	hold         map[string][]string // claim → published devices
+	sampled      map[string]map[device.Quantity]float64
+	details      map[string]map[device.Reading]float64 // what else is read: readings with details, without their value
+	unreadable   map[string]bool                       // devices that cannot be read
+	processLists map[string][]device.Process           // of each device; without an entry they cannot be listed
 
 	measured map[string]map[device.Quantity]device.Window // of what is not measured when it is read
 
@@ -48,7 +49,7 @@ func origin() clock.Instant {
 
 func newScene(t testing.TB, devices ...device.Device) *scene {
 	s := &scene{t: t, now: origin(), hold: map[string][]string{}, sampled: map[string]map[device.Quantity]float64{},
-		details: map[string]map[device.Reading]float64{}, quiet: map[string]bool{}, works: map[string][]device.Process{}}
+		details: map[string]map[device.Reading]float64{}, unreadable: map[string]bool{}, processLists: map[string][]device.Process{}}
 	s.state = NewState(Config{Node: sceneNode, Interval: time.Second, Grace: 5 * time.Minute, IdleThreshold: 0.01,
 		HealthHold: 5 * time.Second, ThrottleRatio: 0.5, Version: self.Version{Version: "v0", Revision: "abc", GoVersion: "go"}})
 	s.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
@@ -124,34 +125,34 @@ func without[T any](list []T, drop func(T) bool) []T {
 // set sets what the next sample of a device reads.
 func (s *scene) set(uuid string, q device.Quantity, value float64) { s.sampled[uuid][q] = value }
 
-// tell sets a reading that has details.
-func (s *scene) tell(uuid string, q device.Quantity, value float64, details ...string) {
+// setDetail sets a reading that has details.
+func (s *scene) setDetail(uuid string, q device.Quantity, value float64, details ...string) {
 	reading := device.Reading{Quantity: q}
 	copy(reading.Details[:], details)
 	s.details[uuid][reading] = value
 }
 
 // conceal leaves a quantity out of what is read from now on.
-func (s *scene) conceal(uuid string, q device.Quantity) {
+func (s *scene) unset(uuid string, q device.Quantity) {
 	delete(s.sampled[uuid], q)
 	maps.DeleteFunc(s.details[uuid], func(r device.Reading, _ float64) bool { return r.Quantity == q })
 }
 
 // choose sets a state set: the present state is 1, the others are 0. first is
 // the detail before the state, if the quantity has one.
-func (s *scene) choose(uuid string, q device.Quantity, present string, states []string, first ...string) {
+func (s *scene) setState(uuid string, q device.Quantity, present string, states []string, first ...string) {
 	for _, state := range states {
 		value := 0.0
 		if state == present {
 			value = 1
 		}
-		s.tell(uuid, q, value, append(slices.Clone(first), state)...)
+		s.setDetail(uuid, q, value, append(slices.Clone(first), state)...)
 	}
 }
 
-// hear sets what a listener says of a device, codes and counts in turns; each
+// setXIDs sets what a source reports of a device, codes and counts in turns; each
 // was last reported at the time of the next sample, a second from now.
-func (s *scene) hear(uuid string, counts ...int) {
+func (s *scene) setXIDs(uuid string, counts ...int) {
 	xids := []device.XID{}
 	for i := 0; i < len(counts); i += 2 {
 		xids = append(xids, device.XID{Code: counts[i], Count: uint64(counts[i+1]), Last: s.now.Wall.Add(time.Second)})
@@ -168,9 +169,9 @@ func (s *scene) step(after time.Duration) {
 	s.now = s.now.Add(after)
 	samples := make([]device.Sample, len(s.facts.Samples))
 	for i, sample := range s.facts.Samples {
-		if !s.quiet[sample.Device.UUID] {
+		if !s.unreadable[sample.Device.UUID] {
 			sample.At, sample.Readings = s.now, s.read(sample.Device.UUID)
-			if processes, listed := s.works[sample.Device.UUID]; listed {
+			if processes, listed := s.processLists[sample.Device.UUID]; listed {
 				sample.Processes, sample.ProcessesAt = slices.Clone(processes), s.now
 			}
 		}
@@ -190,8 +191,9 @@ func (s *scene) reduce() {
 		s.facts.Cluster.Published = slices.Clone(s.facts.Cluster.Published)
 		s.facts.Cluster.PluginPods = slices.Clone(s.facts.Cluster.PluginPods)
 	}
+	s.began = s.state.health.last.IsZero()
 	s.state, s.last, s.events = Step(s.state, s.facts, s.now)
-	s.holdInvariants(&s.invariants)
+	s.checkInvariants(&s.invariants)
 }
 
 // run steps once a second and grows every counter by its rate.

@@ -15,8 +15,8 @@ func TestSharing(t *testing.T) {
 		want    string
 	}{
 		{"two claims on a device that is not for several", func(*scene, *dra.Claim, *dra.Claim) {}, "none"},
-		{"the allocation says time-slicing", func(_ *scene, first, _ *dra.Claim) { first.Sharing = "time_slicing" }, "time_slicing"},
-		{"the allocation says MPS, of a device with shares", func(s *scene, first, _ *dra.Claim) {
+		{"time-slicing by the allocation", func(_ *scene, first, _ *dra.Claim) { first.Sharing = "time_slicing" }, "time_slicing"},
+		{"MPS by the allocation, of a device with shares", func(s *scene, first, _ *dra.Claim) {
 			first.Sharing, first.Results[0].ShareID = "mps", "share-1"
 			s.facts.Cluster.Published[0].MultipleAllocations = true
 		}, "mps"},
@@ -52,7 +52,7 @@ func mig(uuid, profile string, placement, instance int) device.Device {
 	return part
 }
 
-// Two partitions of one profile are told apart by placement, and each claim
+// Two partitions of one profile are distinguished by placement, and each claim
 // gets its own, through a reconfiguration while a claim runs.
 func TestPartitionsWhileClaimsRun(t *testing.T) {
 	s := newScene(t, gpu(0), mig("MIG-a", "3g.40gb", 0, 1), mig("MIG-b", "3g.40gb", 4, 2))
@@ -71,7 +71,7 @@ func TestPartitionsWhileClaimsRun(t *testing.T) {
 	s.expectUse("dra_claim_memory_used_bytes", "low", "MIG-a", "partition", 1)
 	s.expectUse("dra_claim_memory_used_bytes", "high", "MIG-b", "partition", 2)
 	if _, there := s.value("dra_device_partition_info", "uuid", "MIG-b", "parent_uuid", "GPU-0", "gpu_instance_id", "2", "compute_instance_id", "0"); !there {
-		t.Errorf("the place of MIG-b is not told:\n%s", s.page("dra_device_partition_info"))
+		t.Errorf("the place of MIG-b is missing:\n%s", s.page("dra_device_partition_info"))
 	}
 
 	// The driver makes another partition in the place of the upper one.
@@ -112,7 +112,7 @@ func TestPastFacts(t *testing.T) {
 	s.allocate("ml/stays", "gpu-0")
 	s.allocate("ml/goes", "gpu-1")
 	s.share("ml/stays", "guest")
-	s.plug("notebook", "GPU-1")
+	s.addPlugin("notebook", "GPU-1")
 	s.run(1)
 	for _, row := range s.last.Rows {
 		if row.Past {

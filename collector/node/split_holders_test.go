@@ -9,14 +9,14 @@ import (
 )
 
 func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
-	apart := map[string]float64{"one process time": 0.3, "two process time": 0.2, "other process time": 0.1, "nobody time": 0, "pod both time": 0.5, "pod other time": 0.1}
-	blurred := map[string]float64{"one shared time": 0.8, "two shared time": 0.8, "other process time": 0.1, "nobody time": 0, "pod both time": 0.5, "pod other time": 0.1}
+	apart := map[string]float64{"one process time": 0.3, "two process time": 0.2, "other process time": 0.1, "unattributed time": 0, "pod both time": 0.5, "pod other time": 0.1}
+	ambiguous := map[string]float64{"one shared time": 0.8, "two shared time": 0.8, "other process time": 0.1, "unattributed time": 0, "pod both time": 0.5, "pod other time": 0.1}
 	for _, test := range []struct {
 		name    string
 		prepare func(*scene)
 		want    map[string]float64
 	}{
-		{"their containers tell them apart", func(*scene) {}, apart},
+		{"their containers distinguish them", func(*scene) {}, apart},
 		{"a container uses one of them, and another device of the other", func(s *scene) {
 			s.allocate("ml/one", "gpu-0", "gpu-1")
 			s.facts.Cluster.Pods = s.facts.Cluster.Pods[:2]
@@ -28,11 +28,11 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 			s.facts.Cluster.Pods[1].Containers[0].Uses = []dra.Use{{Claim: "one", Request: "gpu"}}
 			s.facts.Cluster.Pods[1].Containers[1].Uses = []dra.Use{{Claim: "two"}, {Claim: "one", Request: "far"}}
 		}, apart},
-		{"a container uses both", func(s *scene) { grant(&s.facts.Cluster.Pods[1], "none", "one", "two") }, blurred},
-		{"a process of a container that uses neither is nobody's", func(s *scene) { s.own(1, ofPod("both/none")) },
-			map[string]float64{"one process time": 0, "two process time": 0.2, "other process time": 0.1, "nobody time": 0.3, "pod both time": 0.2, "pod other time": 0.1}},
-		{"a process whose container is not told", func(s *scene) { s.own(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, blurred},
-		{"a container that is not created, so far as is known", func(s *scene) { s.facts.Cluster.Pods[1].Containers[0].ID = "" }, blurred},
+		{"a container uses both", func(s *scene) { grant(&s.facts.Cluster.Pods[1], "none", "one", "two") }, ambiguous},
+		{"a process of a container that uses neither is unattributed", func(s *scene) { s.setOwner(1, ofPod("both/none")) },
+			map[string]float64{"one process time": 0, "two process time": 0.2, "other process time": 0.1, "unattributed time": 0.3, "pod both time": 0.2, "pod other time": 0.1}},
+		{"a process whose container is not known", func(s *scene) { s.setOwner(1, dra.Owner{PodUID: "pod-uid-of-both"}) }, ambiguous},
+		{"a container that is not created, so far as is known", func(s *scene) { s.facts.Cluster.Pods[1].Containers[0].ID = "" }, ambiguous},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := twoClaims(t)
@@ -48,99 +48,99 @@ func TestSplitOfTwoClaimsOfOnePod(t *testing.T) {
 func TestSplitOfOneClaimOfSeveralPods(t *testing.T) {
 	s := sharedGPU(t)
 	s.share("ml/first", "third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
-	s.work("GPU-0", 3, ofPod("second"), 0.3, 1)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 3, ofPod("second"), 0.3, 1)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
-		"first process time": 0.3, "second process time": 0.3, "nobody time": 0, "pod first time": 0.1, "pod second time": 0.3, "pod third time": 0.2,
-		"first process memory": 15, "second process memory": 1, "nobody memory": 0, "pod first memory": 10, "pod second memory": 1, "pod third memory": 5,
+		"first process time": 0.3, "second process time": 0.3, "unattributed time": 0, "pod first time": 0.1, "pod second time": 0.3, "pod third time": 0.2,
+		"first process memory": 15, "second process memory": 1, "unattributed memory": 0, "pod first memory": 10, "pod second memory": 1, "pod third memory": 5,
 	})
 	s.release("ml/second")
-	s.own(3, dra.Owner{Gone: true})
+	s.setOwner(3, dra.Owner{Gone: true})
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
-		"first exclusive time": 0.8, "nobody time": 0, "pod first time": 0.1, "pod third time": 0.2,
-		"first exclusive memory": 40, "nobody memory": 0, "pod first memory": 10, "pod third memory": 5,
+		"first exclusive time": 0.8, "unattributed time": 0, "pod first time": 0.1, "pod third time": 0.2,
+		"first exclusive memory": 40, "unattributed memory": 0, "pod first memory": 10, "pod third memory": 5,
 	})
 }
 
 func TestSplitWithDevicePlugins(t *testing.T) {
 	s := sharedGPU(t)
-	s.plug("notebook", "GPU-0")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("notebook"), 0.2, 5)
-	s.work("GPU-0", 3, host(), 0.3, 1)
+	s.addPlugin("notebook", "GPU-0")
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("notebook"), 0.2, 5)
+	s.addProcess("GPU-0", 3, host(), 0.3, 1)
 	s.step(time.Second)
-	// Nobody knows the pod's UID yet: its process may be the one of pod 2.
+	// The pod's UID is not known yet: its process may be the one of pod 2.
 	s.expectSplit("GPU-0", map[string]float64{
-		"first process time": 0.1, "second process time": 0, "nobody time": 0.3, "pod first time": 0.1, "pod second time": 0,
-		"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+		"first process time": 0.1, "second process time": 0, "unattributed time": 0.3, "pod first time": 0.1, "pod second time": 0,
+		"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 	})
 	s.facts.Cluster.PluginPods = []dra.Pod{{Ref: dra.PodRef{Namespace: "legacy", Name: "notebook"}, UID: "pod-uid-of-notebook"}}
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
-		"first process time": 0.1, "second process time": 0, "nobody time": 0.3, "pod first time": 0.1, "pod second time": 0, "pod notebook time": 0.2,
-		"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0, "pod notebook memory": 5,
+		"first process time": 0.1, "second process time": 0, "unattributed time": 0.3, "pod first time": 0.1, "pod second time": 0, "pod notebook time": 0.2,
+		"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0, "pod notebook memory": 5,
 	})
 }
 
-// A claim that nobody has read yet may hold the device or may not: what its
-// pod does is neither others' nor nobody's.
-func TestSplitBesideAClaimInDoubt(t *testing.T) {
+// A claim that has not been read yet may hold the device or may not: its pod's use
+// is neither another holder's nor unattributed.
+func TestSplitWithAnUncertainClaim(t *testing.T) {
 	s := sharedGPU(t)
 	s.step(time.Second)
 	third := s.allocate("ml/third", "gpu-0")
 	s.facts.Cluster.Unread = []dra.ClaimRef{third.Ref}
 	s.facts.Cluster.Claims = s.facts.Cluster.Claims[:2]
 	s.listClaims("third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
-	s.work("GPU-0", 3, host(), 0.3, 1)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 3, host(), 0.3, 1)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
-		"first process time": 0.1, "second process time": 0, "nobody time": 0.3, "pod first time": 0.1, "pod second time": 0,
-		"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+		"first process time": 0.1, "second process time": 0, "unattributed time": 0.3, "pod first time": 0.1, "pod second time": 0,
+		"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 	})
 }
 
-// A pod that only the kubelet has told of has no UID: its claim stays shared.
+// A pod that only the kubelet reports has no UID: its claim stays shared.
 func TestSplitWhileTheWatchIsStale(t *testing.T) {
 	s := sharedGPU(t)
 	s.step(time.Second)
 	s.facts.Cluster.Fresh = false
 	s.listClaims("first", "second", "third")
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("third"), 0.2, 5)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("third"), 0.2, 5)
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{
-		"first process time": 0.1, "second process time": 0, "third shared time": 0.8, "nobody time": 0, "pod first time": 0.1, "pod second time": 0,
-		"first process memory": 10, "second process memory": 0, "third shared memory": 40, "nobody memory": 0, "pod first memory": 10, "pod second memory": 0,
+		"first process time": 0.1, "second process time": 0, "third shared time": 0.8, "unattributed time": 0, "pod first time": 0.1, "pod second time": 0,
+		"first process memory": 10, "second process memory": 0, "third shared memory": 40, "unattributed memory": 0, "pod first memory": 10, "pod second memory": 0,
 	})
 }
 
-// Who uses a device is found anew whatever has changed alone.
-func TestUsersAreFoundAnew(t *testing.T) {
+// Users are updated whichever of their causes has changed.
+func TestUsersAreUpdated(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
 	s.set("GPU-0", device.Utilization, 0.8)
 	s.set("GPU-0", device.MemoryUsed, 40)
 	s.allocate("ml/first", "gpu-0")
 	s.allocate("ml/second", "gpu-0")
 	s.immutable = true
-	s.works["GPU-1"] = []device.Process{}
+	s.processLists["GPU-1"] = []device.Process{}
 	s.step(time.Second)
 	s.step(time.Second)
-	s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-	s.work("GPU-0", 2, ofPod("notebook"), 0.2, 5)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+	s.addProcess("GPU-0", 2, ofPod("notebook"), 0.2, 5)
 	s.step(time.Second)
 	want := map[string]float64{
-		"first process time": 0.1, "second process time": 0, "nobody time": 0.2, "pod first time": 0.1, "pod second time": 0,
-		"first process memory": 10, "second process memory": 0, "nobody memory": 5, "pod first memory": 10, "pod second memory": 0,
+		"first process time": 0.1, "second process time": 0, "unattributed time": 0.2, "pod first time": 0.1, "pod second time": 0,
+		"first process memory": 10, "second process memory": 0, "unattributed memory": 5, "pod first memory": 10, "pod second memory": 0,
 	}
 	s.expectSplit("GPU-0", want) // a first list
-	s.plug("notebook", "GPU-0")
+	s.addPlugin("notebook", "GPU-0")
 	s.step(time.Second)
-	want["nobody time"], want["nobody memory"] = 0, 0
+	want["unattributed time"], want["unattributed memory"] = 0, 0
 	s.expectSplit("GPU-0", want) // a pod with a device plugin
 	s.facts.Cluster.PluginPods = []dra.Pod{{Ref: dra.PodRef{Namespace: "legacy", Name: "notebook"}, UID: "pod-uid-of-notebook"}}
 	s.step(time.Second)

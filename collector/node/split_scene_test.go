@@ -24,13 +24,13 @@ func ofPod(name string) dra.Owner {
 }
 
 // work lets a process of the owner use the device from now on.
-func (s *scene) work(uuid string, pid int, owner dra.Owner, utilization, memory float64) {
-	s.works[uuid] = append(s.works[uuid], device.Process{PID: pid, Utilization: utilization, Memory: memory})
-	s.own(pid, owner)
+func (s *scene) addProcess(uuid string, pid int, owner dra.Owner, utilization, memory float64) {
+	s.processLists[uuid] = append(s.processLists[uuid], device.Process{PID: pid, Utilization: utilization, Memory: memory})
+	s.setOwner(pid, owner)
 }
 
-// own says whose a process is.
-func (s *scene) own(pid int, owner dra.Owner) {
+// setOwner sets the owner of a process.
+func (s *scene) setOwner(pid int, owner dra.Owner) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	if owners == nil {
 		owners = map[int]dra.Owner{}
@@ -39,17 +39,17 @@ func (s *scene) own(pid int, owner dra.Owner) {
 	s.facts.Processes.Owners = owners
 }
 
-// forget lets nobody know yet whose the process is.
-func (s *scene) forget(pid int) {
+// removeProcess removes the owner of a process: it has not been looked up.
+func (s *scene) removeProcess(pid int) {
 	owners := maps.Clone(s.facts.Processes.Owners)
 	delete(owners, pid)
 	s.facts.Processes.Owners = owners
 }
 
-// split is what a page says of who uses a device: by claim (with its
-// attribution), by pod, and by nobody; what is not there is absent.
+// split is the use of a device by the page: by claim (with its attribution), by
+// pod, and unattributed; what is not there is absent.
 func (s *scene) split(uuid string) map[string]float64 {
-	said := map[string]float64{}
+	reported := map[string]float64{}
 	for _, row := range s.last.Rows {
 		if row.Labels.Get("uuid") != uuid {
 			continue
@@ -57,23 +57,23 @@ func (s *scene) split(uuid string) map[string]float64 {
 		who := row.Labels.Get("resourceclaim") + " " + row.Labels.Get("attribution")
 		switch row.Family.Name {
 		case "dra_claim_utilization_ratio":
-			said[who+" time"] = row.Value
+			reported[who+" time"] = row.Value
 		case "dra_claim_memory_used_bytes":
-			said[who+" memory"] = row.Value
+			reported[who+" memory"] = row.Value
 		case "dra_device_unattributed_utilization_ratio":
-			said["nobody time"] = row.Value
+			reported["unattributed time"] = row.Value
 		case "dra_device_unattributed_memory_bytes":
-			said["nobody memory"] = row.Value
+			reported["unattributed memory"] = row.Value
 		case "dra_pod_utilization_ratio":
-			said["pod "+row.Labels.Get("pod")+" time"] = row.Value
+			reported["pod "+row.Labels.Get("pod")+" time"] = row.Value
 		case "dra_pod_memory_used_bytes":
-			said["pod "+row.Labels.Get("pod")+" memory"] = row.Value
+			reported["pod "+row.Labels.Get("pod")+" memory"] = row.Value
 		}
 	}
-	return said
+	return reported
 }
 
-// expectSplit compares what the page says with what is wanted, within
+// expectSplit compares the page with what is wanted, within
 // rounding.
 func (s *scene) expectSplit(uuid string, want map[string]float64) {
 	s.t.Helper()
@@ -85,7 +85,7 @@ func (s *scene) expectSplit(uuid string, want map[string]float64) {
 	}
 	for who, value := range got {
 		if _, wanted := want[who]; !wanted {
-			s.t.Errorf("%s of %s: %v, which nobody should say", who, uuid, value)
+			s.t.Errorf("%s of %s: %v, which should not be there", who, uuid, value)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func sharedGPU(t testing.TB) *scene {
 	s.set("GPU-0", device.MemoryUsed, 40)
 	s.allocate("ml/first", "gpu-0")
 	s.allocate("ml/second", "gpu-0")
-	s.works["GPU-0"] = []device.Process{}
+	s.processLists["GPU-0"] = []device.Process{}
 	return s
 }
 
@@ -129,7 +129,7 @@ func (s *scene) share(claim, pod string) {
 }
 
 // plug lets a pod get a device through a device plugin.
-func (s *scene) plug(pod, uuid string) {
+func (s *scene) addPlugin(pod, uuid string) {
 	ref := dra.PodRef{Namespace: "legacy", Name: pod}
 	s.facts.Listing.Pods = append(s.facts.Listing.Pods, ref)
 	s.facts.Listing.Plugins = append(s.facts.Listing.Plugins, dra.PluginAssignment{Pod: ref, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{uuid + "::0"}})
@@ -164,8 +164,8 @@ func twoClaims(t testing.TB) *scene {
 			{Name: "none", ID: "none-of-both"},
 		},
 	})
-	s.work("GPU-0", 1, ofPod("both/left"), 0.3, 0)
-	s.work("GPU-0", 2, ofPod("both/right"), 0.2, 0)
-	s.work("GPU-0", 3, ofPod("other"), 0.1, 0)
+	s.addProcess("GPU-0", 1, ofPod("both/left"), 0.3, 0)
+	s.addProcess("GPU-0", 2, ofPod("both/right"), 0.2, 0)
+	s.addProcess("GPU-0", 3, ofPod("other"), 0.1, 0)
 	return s
 }

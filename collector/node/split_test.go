@@ -19,107 +19,107 @@ func TestSplit(t *testing.T) {
 		want    map[string]float64
 	}{
 		{"two claims and the host", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
-			s.work("GPU-0", 2, ofPod("second"), 0.1, 5)
-			s.work("GPU-0", 3, ofPod("second"), 0.1, 5)
-			s.work("GPU-0", 4, host(), 0.2, 4)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
+			s.addProcess("GPU-0", 2, ofPod("second"), 0.1, 5)
+			s.addProcess("GPU-0", 3, ofPod("second"), 0.1, 5)
+			s.addProcess("GPU-0", 4, host(), 0.2, 4)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0.2, "nobody time": 0.2, "pod first time": 0.3, "pod second time": 0.2,
-			"first process memory": 10, "second process memory": 10, "nobody memory": 4, "pod first memory": 10, "pod second memory": 10,
+			"first process time": 0.3, "second process time": 0.2, "unattributed time": 0.2, "pod first time": 0.3, "pod second time": 0.2,
+			"first process memory": 10, "second process memory": 10, "unattributed memory": 4, "pod first memory": 10, "pod second memory": 10,
 		}},
-		{"nobody works", func(*scene) {}, map[string]float64{
-			"first process time": 0, "second process time": 0, "nobody time": 0, "pod first time": 0, "pod second time": 0,
-			"first process memory": 0, "second process memory": 0, "nobody memory": 0, "pod first memory": 0, "pod second memory": 0,
+		{"no process works", func(*scene) {}, map[string]float64{
+			"first process time": 0, "second process time": 0, "unattributed time": 0, "pod first time": 0, "pod second time": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 0, "pod first memory": 0, "pod second memory": 0,
 		}},
 		{"a sum above the device's own is scaled down", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.8, 40)
-			s.work("GPU-0", 2, ofPod("second"), 0.4, 20)
-			s.work("GPU-0", 3, host(), 0.4, 20)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.8, 40)
+			s.addProcess("GPU-0", 2, ofPod("second"), 0.4, 20)
+			s.addProcess("GPU-0", 3, host(), 0.4, 20)
 		}, map[string]float64{
-			"first process time": 0.4, "second process time": 0.2, "nobody time": 0.2, "pod first time": 0.4, "pod second time": 0.2,
-			"first process memory": 20, "second process memory": 10, "nobody memory": 10, "pod first memory": 20, "pod second memory": 10,
+			"first process time": 0.4, "second process time": 0.2, "unattributed time": 0.2, "pod first time": 0.4, "pod second time": 0.2,
+			"first process memory": 20, "second process memory": 10, "unattributed memory": 10, "pod first memory": 20, "pod second memory": 10,
 		}},
 		{"a process that has ended counts nowhere", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
-			s.work("GPU-0", 2, dra.Owner{Gone: true}, 0.9, 40)
-			s.work("GPU-0", 3, dra.Owner{Gone: true}, unknown, unknown)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
+			s.addProcess("GPU-0", 2, dra.Owner{Gone: true}, 0.9, 40)
+			s.addProcess("GPU-0", 3, dra.Owner{Gone: true}, unknown, unknown)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0, "nobody time": 0, "pod first time": 0.3, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 0, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.3, "second process time": 0, "unattributed time": 0, "pod first time": 0.3, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 0, "pod first memory": 10, "pod second memory": 0,
 		}},
-		{"memory that is not told stays shared", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.3, unknown)
+		{"memory that is not reported stays shared", func(s *scene) {
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.3, unknown)
 		}, map[string]float64{
-			"first process time": 0.3, "second process time": 0, "nobody time": 0, "pod first time": 0.3, "pod second time": 0,
+			"first process time": 0.3, "second process time": 0, "unattributed time": 0, "pod first time": 0.3, "pod second time": 0,
 			"first shared memory": 40, "second shared memory": 40,
 		}},
-		{"utilization that is not told stays shared", func(s *scene) {
-			s.work("GPU-0", 1, host(), unknown, 10)
+		{"utilization that is not reported stays shared", func(s *scene) {
+			s.addProcess("GPU-0", 1, host(), unknown, 10)
 		}, map[string]float64{
-			"first process memory": 0, "second process memory": 0, "nobody memory": 10, "pod first memory": 0, "pod second memory": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 10, "pod first memory": 0, "pod second memory": 0,
 			"first shared time": 0.8, "second shared time": 0.8,
 		}},
-		{"what is no number is not told", func(s *scene) {
-			s.work("GPU-0", 1, host(), math.NaN(), math.Inf(1))
+		{"a value that is no number is not reported", func(s *scene) {
+			s.addProcess("GPU-0", 1, host(), math.NaN(), math.Inf(1))
 		}, unsplit},
-		{"an MPS server that is told to do its clients' work", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0, 10)
-			s.works["GPU-0"][0].Proxied = true
-			s.work("GPU-0", 2, host(), 0.8, 1)
+		{"an MPS server that is reported to do its clients' work", func(s *scene) {
+			s.addProcess("GPU-0", 1, ofPod("first"), 0, 10)
+			s.processLists["GPU-0"][0].Proxied = true
+			s.addProcess("GPU-0", 2, host(), 0.8, 1)
 		}, map[string]float64{
-			"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 			"first shared time": 0.8, "second shared time": 0.8,
 		}},
-		{"an MPS server that is told to do nothing", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.5, 10)
-			s.works["GPU-0"][0].Proxied = true
-			s.work("GPU-0", 2, host(), 0, 1)
+		{"an MPS server that is reported to do nothing", func(s *scene) {
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
+			s.processLists["GPU-0"][0].Proxied = true
+			s.addProcess("GPU-0", 2, host(), 0, 1)
 		}, map[string]float64{
-			"first process time": 0.5, "second process time": 0, "nobody time": 0, "pod first time": 0.5, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 1, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.5, "second process time": 0, "unattributed time": 0, "pod first time": 0.5, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 1, "pod first memory": 10, "pod second memory": 0,
 		}},
 		{"the device's own value is unknown", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.5, 10)
-			s.conceal("GPU-0", device.MemoryUsed)
-			s.conceal("GPU-0", device.Utilization)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
+			s.unset("GPU-0", device.MemoryUsed)
+			s.unset("GPU-0", device.Utilization)
 		}, map[string]float64{}},
 		{"processes are not looked at", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.5, 10)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
 			s.facts.Processes.State = ProcessesPIDNamespace
 		}, unsplit},
-		{"processes cannot be listed", func(s *scene) { clear(s.works) }, unsplit},
+		{"processes cannot be listed", func(s *scene) { clear(s.processLists) }, unsplit},
 		{"a process that was not looked up yet", func(s *scene) {
-			s.work("GPU-0", 1, ofPod("first"), 0.5, 10)
-			s.forget(1)
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.5, 10)
+			s.removeProcess(1)
 		}, unsplit},
 		{"admin access holds nothing", func(s *scene) {
 			s.allocate("ml/admin", "gpu-0").Results[0].AdminAccess = true
-			s.work("GPU-0", 1, ofPod("admin"), 0.5, 10)
+			s.addProcess("GPU-0", 1, ofPod("admin"), 0.5, 10)
 		}, map[string]float64{
-			"first process time": 0, "second process time": 0, "nobody time": 0.5, "pod first time": 0, "pod second time": 0,
-			"first process memory": 0, "second process memory": 0, "nobody memory": 10, "pod first memory": 0, "pod second memory": 0,
+			"first process time": 0, "second process time": 0, "unattributed time": 0.5, "pod first time": 0, "pod second time": 0,
+			"first process memory": 0, "second process memory": 0, "unattributed memory": 10, "pod first memory": 0, "pod second memory": 0,
 		}},
 		{"a finished pod holds nothing", func(s *scene) {
 			s.facts.Cluster.Pods[1].Terminal = true
-			s.work("GPU-0", 1, ofPod("second"), 0.5, 10)
-		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "nobody time": 0.5, "nobody memory": 10}},
+			s.addProcess("GPU-0", 1, ofPod("second"), 0.5, 10)
+		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "unattributed time": 0.5, "unattributed memory": 10}},
 		{"who is alone has all of it", func(s *scene) {
 			s.release("ml/second")
-			s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-			s.work("GPU-0", 2, host(), 0.2, 5)
-		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "nobody time": 0.2, "nobody memory": 5}},
-		{"a device that nobody holds", func(s *scene) {
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+			s.addProcess("GPU-0", 2, host(), 0.2, 5)
+		}, map[string]float64{"first exclusive time": 0.8, "first exclusive memory": 40, "unattributed time": 0.2, "unattributed memory": 5}},
+		{"a device that is not held", func(s *scene) {
 			s.release("ml/first")
 			s.release("ml/second")
-			s.work("GPU-0", 1, ofPod("first"), 0.1, 10)
-		}, map[string]float64{"nobody time": 0.1, "nobody memory": 10}},
+			s.addProcess("GPU-0", 1, ofPod("first"), 0.1, 10)
+		}, map[string]float64{"unattributed time": 0.1, "unattributed memory": 10}},
 		{"a container of this program's own pod", func(s *scene) {
 			s.facts.Cluster.Pods[0].Containers[0].ID = "main-of-first"
-			s.work("GPU-0", 1, dra.Owner{ContainerID: "main-of-first"}, 0.1, 10)
-			s.work("GPU-0", 2, dra.Owner{ContainerID: "another"}, 0.2, 20)
+			s.addProcess("GPU-0", 1, dra.Owner{ContainerID: "main-of-first"}, 0.1, 10)
+			s.addProcess("GPU-0", 2, dra.Owner{ContainerID: "another"}, 0.2, 20)
 		}, map[string]float64{
-			"first process time": 0.1, "second process time": 0, "nobody time": 0.2, "pod first time": 0.1, "pod second time": 0,
-			"first process memory": 10, "second process memory": 0, "nobody memory": 20, "pod first memory": 10, "pod second memory": 0,
+			"first process time": 0.1, "second process time": 0, "unattributed time": 0.2, "pod first time": 0.1, "pod second time": 0,
+			"first process memory": 10, "second process memory": 0, "unattributed memory": 20, "pod first memory": 10, "pod second memory": 0,
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What partitions of a device do is not told by processes.
+// Processes do not report which partition they use.
 func TestSplitStopsAtPartitions(t *testing.T) {
 	part := gpu(0)
 	part.UUID, part.ParentUUID, part.Profile, part.Placement, part.GPUInstance, part.ComputeInstance = "MIG-a", "GPU-0", "1g.10gb", 0, 7, 0
@@ -144,8 +144,8 @@ func TestSplitStopsAtPartitions(t *testing.T) {
 	s.facts.Cluster.Published = append(s.facts.Cluster.Published, dra.PublishedDevice{ID: sceneID("mig-a"), UUID: "MIG-a", ParentUUID: "GPU-0", Placement: dra.PlacementUnknown})
 	s.allocate("ml/third", "mig-a")
 	s.allocate("ml/fourth", "mig-a")
-	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
-	s.works["MIG-a"] = s.works["GPU-0"]
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.processLists["MIG-a"] = s.processLists["GPU-0"]
 	s.step(time.Second)
 	s.expectSplit("GPU-0", map[string]float64{"first shared time": 0.8, "second shared time": 0.8})
 	s.expectSplit("MIG-a", map[string]float64{"third shared memory": 8, "fourth shared memory": 8})
@@ -153,9 +153,9 @@ func TestSplitStopsAtPartitions(t *testing.T) {
 
 // Where one source's readings have become stale, another's lists split
 // nothing.
-func TestSplitOfASilentDevice(t *testing.T) {
+func TestSplitOfAnUnreadableDevice(t *testing.T) {
 	s := sharedGPU(t)
-	s.work("GPU-0", 1, ofPod("first"), 0.3, 10)
+	s.addProcess("GPU-0", 1, ofPod("first"), 0.3, 10)
 	s.step(time.Second)
 	for range 11 {
 		s.now = s.now.Add(time.Second)
@@ -174,13 +174,13 @@ func TestProcessAttributionStates(t *testing.T) {
 		s.expectState(state.String())
 	}
 	s := sharedGPU(t)
-	clear(s.works)
+	clear(s.processLists)
 	s.step(time.Second)
 	s.expectState("unsupported")
-	s.works["GPU-0"] = []device.Process{}
+	s.processLists["GPU-0"] = []device.Process{}
 	s.step(time.Second)
 	s.expectState("ok")
-	clear(s.works)
+	clear(s.processLists)
 	s.step(time.Second)
 	s.expectState("ok")
 }

@@ -1,72 +1,579 @@
 package node
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 )
 
-// splitUse says what each holder's processes do, on every whole device whose
-// processes are known.
-func (s *State) splitUse(facts Facts, joined bool, now clock.Instant) {
+// splits splits the use of each whole device between its holders, by their
+// processes.
+type splits struct {
+	node      string
+	staleness time.Duration
+	devices   *devices
+	byDevice  map[*deviceState]*deviceSplit // of devices whose processes have been listed
+	added     int                           // splits so far
+	causes    userCauses
+	states    [processStates]*metric.Labels // of dra_exporter_process_attribution
+}
+
+// userCauses is everything that users depend on besides the views.
+type userCauses struct {
+	pods, pluginPods span[dra.Pod]
+	plugins          span[pluginConsumer]
+	splits           int // added so far
+}
+
+// use is a claim's use of a device, of one quantity that processes may split.
+type use struct {
+	attribution attribution
+	since       time.Duration // elapsed time since which the attribution has been this one
+	value       float64
+	known       bool
+}
+
+func newSplits(config Config, devices *devices, f *families) *splits {
+	s := &splits{node: config.Node, staleness: config.Staleness(), devices: devices, byDevice: make(map[*deviceState]*deviceSplit)}
+	for state := range processStates {
+		s.states[state] = metric.NewLabels(f.processes.Labels, state.String())
+	}
+	return s
+}
+
+// update splits the use of all devices again.
+func (s *splits) update(facts Facts, held *holding, holders *holders, now clock.Instant) {
 	if facts.Processes.State != ProcessesOK {
-		s.forgetSplits()
+		clear(s.byDevice) // processes cannot be attributed to pods
 		return
 	}
-	if !s.listed {
+	if !s.devices.listed {
 		return
 	}
-	for _, u := range s.units {
-		if u.present && !u.listedAt.IsZero() && !u.device.IsPartition() {
-			s.splitOf(u).list.take(u.processes, u.listedAt, facts.Processes.Owners)
+	for _, d := range s.devices.all() {
+		if d.present && !d.listedAt.IsZero() && !d.device.IsPartition() {
+			s.add(d).list.apply(d.processes, d.listedAt, facts.Processes.Owners)
 		}
 	}
-	s.findUsers(facts.Cluster, joined)
-	for _, u := range s.units {
-		if u.split != nil {
-			u.divide(now, s.config.Staleness())
+	s.updateUsers(facts.Cluster, held)
+	for d, split := range s.byDevice {
+		s.divide(split, holders.of(d), now)
+	}
+}
+
+func (s *splits) add(d *deviceState) *deviceSplit {
+	split := s.byDevice[d]
+	if split == nil {
+		split = &deviceSplit{}
+		s.byDevice[d] = split
+		s.added++
+	}
+	return split
+}
+
+// get returns the split of the device of a uuid; nil if it has none.
+func (s *splits) get(uuid string) *deviceSplit { return s.byDevice[s.devices.get(uuid)] }
+
+func (s *splits) remove(d *deviceState) { delete(s.byDevice, d) }
+
+// updateUsers determines the users of each device that has a split again, if
+// anything has changed that they depend on.
+func (s *splits) updateUsers(cluster Cluster, held *holding) {
+	causes := userCauses{spanOf(cluster.Pods), spanOf(cluster.PluginPods), spanOf(held.plugins), s.added}
+	if !held.again && causes == s.causes {
+		return
+	}
+	s.causes = causes
+	before := make(map[*deviceSplit]users, len(s.byDevice))
+	for _, split := range s.byDevice {
+		before[split], split.users = split.users, users{byUID: map[string]int{}, byContainer: map[string]int{}}
+	}
+	pods := podsByRef(cluster)
+	maps.DeleteFunc(pods, func(pod dra.PodRef, _ *dra.Pod) bool { return held.recreated[pod] })
+	for i := range held.views {
+		s.addUsers(&held.views[i], pods)
+	}
+	for _, c := range held.plugins {
+		if split := s.get(c.uuid); split != nil {
+			split.pod(c.pod, pods).add(throughPlugin, c.name)
+		}
+	}
+	for _, u := range held.uncertain {
+		if split := s.get(u.uuid); split != nil {
+			split.unnamed = true
+		}
+	}
+	for split, old := range before {
+		split.index(old)
+	}
+}
+
+func podsByRef(cluster Cluster) map[dra.PodRef]*dra.Pod {
+	pods := make(map[dra.PodRef]*dra.Pod, len(cluster.Pods)+len(cluster.PluginPods))
+	for _, list := range [][]dra.Pod{cluster.PluginPods, cluster.Pods} {
+		for i := range list {
+			pods[list[i].Ref] = &list[i]
+		}
+	}
+	return pods
+}
+
+// addUsers adds the pods of a claim to the users of each device that it holds.
+func (s *splits) addUsers(view *claimView, pods map[dra.PodRef]*dra.Pod) {
+	for i, d := range view.devices {
+		split := s.get(d.uuid)
+		if d.admin || split == nil || view.holdsBefore(i) {
+			continue
+		}
+		hold := len(split.parts)
+		split.parts = append(split.parts, portion{claim: view.ref, ambiguous: len(view.pods) == 0})
+		for _, pod := range view.pods {
+			split.pod(pod, pods).add(hold, "")
+		}
+		for _, c := range view.consumers {
+			if c.uuid == d.uuid {
+				split.pod(dra.PodRef{Namespace: view.ref.Namespace, Name: c.pod}, pods).add(hold, c.container)
+			}
 		}
 	}
 }
 
-// forgetSplits is for when processes cannot be told apart by pod.
-func (s *State) forgetSplits() {
-	if s.splits > 0 {
-		for _, u := range s.units {
-			u.split = nil
-		}
-	}
-}
-
-func (s *State) splitOf(u *unit) *split {
-	if u.split == nil {
-		u.split = &split{}
-		s.splits++
-	}
-	return u.split
-}
-
-// divide splits what the unit does, as long as its processes are known and
-// none of it is a partition's: what processes do on partitions is not told.
-func (u *unit) divide(now clock.Instant, limit time.Duration) {
-	listed := u.split.list.at
-	if !u.fresh || u.holders.cut || listed.IsZero() || now.Since(listed) > limit {
-		u.split.silence()
+// divide splits the use of a device as long as its processes are known, and it
+// is not divided into partitions: processes do not report which partition they
+// use.
+func (s *splits) divide(split *deviceSplit, h *deviceHolders, now clock.Instant) {
+	listed := split.list.at
+	if !h.device.fresh || h.cut || listed.IsZero() || now.Since(listed) > s.staleness {
+		split.invalidate()
 		return
 	}
 	var own amounts
 	var has [usages]bool
 	for q := range usages {
-		own[q], has[q] = u.reading(q.quantity())
+		own[q], has[q] = h.device.reading(q.quantity())
 	}
-	u.split.divide(own, has)
+	split.divide(own, has)
 }
 
-// unattributed is what processes of nobody that holds the unit do; false
-// where that is not known.
-func (u *unit) unattributed(q usage) (float64, bool) {
-	if u.split == nil || !u.split.known[q] {
+// use returns the use of a device by a claim that holds it: the device's own
+// value, or, if it is shared, the use by the claim's processes. An exclusive
+// holder has all of it, whatever procfs reports.
+func (s *splits) use(h *deviceHolders, claim dra.ClaimRef, q usage, held attribution) use {
+	own, known := h.device.reading(q.quantity())
+	now := use{attribution: held, value: own, known: known}
+	if q == usedMemory && h.siblings > 0 {
+		now.attribution = shared
+	}
+	split := s.byDevice[h.device]
+	if held != shared || split == nil {
+		return now
+	}
+	if part, certain := split.by(claim, q); certain {
+		now.attribution, now.value, now.known = process, part, split.known[q]
+	}
+	return now
+}
+
+// deviceRows adds the use by processes that belong to no holder.
+func (s *splits) deviceRows(b *rowBuilder) {
+	for q := range usages {
+		b.In(b.families.unattributed[q])
+		for _, d := range s.devices.all() {
+			if split := s.byDevice[d]; split != nil && split.known[q] {
+				b.Add(d.labels.plain, split.unattributed[q])
+			}
+		}
+	}
+}
+
+// podRows adds the use by each pod, of devices that several pods use.
+func (s *splits) podRows(b *rowBuilder) {
+	for q := range usages {
+		family := b.families.podUse[q]
+		b.In(family)
+		for _, d := range s.devices.all() {
+			split := s.byDevice[d]
+			if split == nil || !split.known[q] || len(split.pods) < 2 {
+				continue
+			}
+			for i := range split.pods {
+				pod := &split.pods[i]
+				if pod.uid == "" {
+					continue
+				}
+				if pod.labels == nil {
+					pod.labels = metric.NewLabels(family.Labels, s.node, pod.pod.Namespace, pod.pod.Name, d.uuid)
+				}
+				b.Add(pod.labels, pod.amounts[q])
+			}
+		}
+	}
+}
+
+// stateRows adds whether processes are attributed to pods, and if not, why.
+func (s *splits) stateRows(b *rowBuilder, present ProcessState) {
+	if present == ProcessesOK && !s.devices.listed {
+		present = ProcessesUnsupported
+	}
+	b.In(b.families.processes)
+	for state, labels := range s.states {
+		b.Add(labels, one(ProcessState(state) == present))
+	}
+}
+
+// update applies the use of this step. began reports that the claim did not
+// hold the device before.
+func (u *use) update(present use, began bool, now time.Duration) {
+	present.since = u.since
+	if began || u.attribution != present.attribution {
+		present.since = now
+	}
+	*u = present
+}
+
+// busy is how long the claim kept the device busy between the last two
+// measurements of its utilization, seconds: the later one is that of the time
+// since the use began.
+func (u *use) busy(g *growth) float64 {
+	over := g.at.To - max(g.from.To, u.since)
+	if !u.known || !g.grew || over <= 0 {
+		return 0
+	}
+	return u.value * over.Seconds()
+}
+
+// deviceSplit is the use of a whole device by the processes of each holder. It is
+// computed from the last complete list of processes and the device's holders.
+type deviceSplit struct {
+	list processList
+	users
+
+	reported     [usages]bool // every process reports it, and the user of each process is known
+	known        [usages]bool // and so is the device's own value, which limits the sum
+	unattributed amounts      // of processes that belong to no holder
+
+	// What lists have shown so far. A device at rest must not look as if its use
+	// could be split if it cannot be as soon as processes work: then its idle time
+	// alone would be known.
+	unreported [usages]bool // by some process of the last list that had any
+	server     int          // pid of the MPS server that is reported to do its clients' work; 0: none is
+}
+
+// processList is the processes of a device and their owners.
+type processList struct {
+	at        clock.Instant // when they were listed; zero: never
+	processes []device.Process
+	owners    []dra.Owner // of each process
+	next      []dra.Owner // of the list that is being applied
+}
+
+// apply applies a list once all its processes have been looked up. Until then
+// the one before is kept. A list that was applied is not looked up again: some
+// of its pids may have been reused.
+func (l *processList) apply(processes []device.Process, at clock.Instant, owners map[int]dra.Owner) {
+	if at == l.at {
+		return
+	}
+	l.next = l.next[:0]
+	for i := range processes {
+		owner, known := owners[processes[i].PID]
+		if !known {
+			return
+		}
+		l.next = append(l.next, owner)
+	}
+	l.at, l.processes = at, processes
+	l.owners, l.next = l.next, l.owners
+}
+
+// divide computes the use by each holder. own is the device's own values, and has
+// is which of them are known.
+func (s *deviceSplit) divide(own amounts, has [usages]bool) {
+	sum := s.count()
+	for q := range usages {
+		s.known[q] = s.reported[q] && has[q]
+		if s.known[q] && sum[q] > own[q] {
+			s.scale(q, own[q]/sum[q])
+		}
+	}
+}
+
+// invalidate is for a device whose processes are not known now.
+func (s *deviceSplit) invalidate() { s.reported, s.known = [usages]bool{}, [usages]bool{} }
+
+// count adds up the use of processes by user, and returns the sum over all that
+// have not ended.
+func (s *deviceSplit) count() (sum amounts) {
+	s.reset()
+	s.unattributed = amounts{}
+	reported, alive := [usages]bool{usedTime: true, usedMemory: true}, false
+	mps := mpsServer{before: s.server}
+	for i := range s.list.processes {
+		p, owner := &s.list.processes[i], &s.list.owners[i]
+		if owner.Gone {
+			continue
+		}
+		alive = true
+		by := s.userOf(owner)
+		for q := range usages {
+			amount, known := q.of(p)
+			if !known {
+				reported[q] = false
+				continue
+			}
+			sum[q] += amount
+			s.credit(by, owner, q, amount)
+		}
+		mps.add(p, by == nil)
+	}
+	for q := range usages {
+		if alive {
+			s.unreported[q] = !reported[q]
+		}
+		s.reported[q] = !s.unreported[q]
+	}
+	if s.server = mps.pid(); s.server != 0 {
+		s.reported[usedTime] = false
+	}
+	return sum
+}
+
+// credit adds an amount to the pod that uses the device, and to the claim
+// through which it does. An amount that may be that of one of several pods is
+// added to none of them, and is not unattributed either.
+func (s *deviceSplit) credit(by *user, owner *dra.Owner, q usage, amount float64) {
+	switch {
+	case by == nil && s.unnamed && owner.PodUID != "":
+	case by == nil:
+		s.unattributed[q] += amount
+	default:
+		through, certain := by.through(owner.ContainerID)
+		if len(through) == 0 {
+			s.unattributed[q] += amount
+			return
+		}
+		by.amounts[q] += amount
+		for _, hold := range through {
+			if hold == throughPlugin {
+				continue
+			}
+			part := &s.parts[hold]
+			part.amounts[q] += amount
+			part.uncertain = part.uncertain || !certain
+		}
+	}
+}
+
+// scale reduces every part: readings are of different times, and the sum of the
+// parts must not be more than the device's own value.
+func (s *deviceSplit) scale(q usage, factor float64) {
+	s.unattributed[q] *= factor
+	for i := range s.parts {
+		s.parts[i].amounts[q] *= factor
+	}
+	for i := range s.pods {
+		s.pods[i].amounts[q] *= factor
+	}
+}
+
+// by returns the use by a claim's processes; false if they cannot be
+// distinguished from others.
+func (s *deviceSplit) by(claim dra.ClaimRef, q usage) (float64, bool) {
+	if !s.reported[q] {
 		return 0, false
 	}
-	return u.split.nobody[q], true
+	for i := range s.parts {
+		if part := &s.parts[i]; part.claim == claim {
+			return part.amounts[q], !part.uncertain && !part.ambiguous
+		}
+	}
+	return 0, false
+}
+
+// mpsServer finds, in a list of processes, the MPS server that is reported to do
+// the work of its clients.
+type mpsServer struct {
+	before int // pid of the server by the lists before; 0: none
+
+	clients bool // there are clients
+	busy    bool // and some are reported to work themselves
+	working bool // a process works that belongs to no holder, and is no client
+	server  int  // its pid, or that of the server of before, which may be at rest
+}
+
+// add applies a process of the list. An unattributed one belongs to no holder.
+func (m *mpsServer) add(p *device.Process, unattributed bool) {
+	switch works := p.Utilization > 0; {
+	case p.Proxied:
+		m.clients = true
+		m.busy = m.busy || works
+	case unattributed:
+		m.working = m.working || works
+		if p.PID == m.before || works && m.server == 0 {
+			m.server = p.PID
+		}
+	}
+}
+
+// pid is that of the server that is reported to do its clients' work, 0 if there
+// is none. A server stays one for as long as it exists, unless it is at rest
+// while its clients are reported to work.
+func (m *mpsServer) pid() int {
+	switch {
+	case m.working && m.clients:
+		return m.server
+	case m.server != 0 && m.server == m.before && (m.working || !m.busy):
+		return m.server
+	default:
+		return 0
+	}
+}
+
+// users are the pods that may use a device because they hold it.
+type users struct {
+	pods    []user    // sorted by name
+	parts   []portion // one for each claim that holds the device
+	unnamed bool      // pods that are not known may hold it
+
+	byUID       map[string]int // positions in pods
+	byContainer map[string]int
+}
+
+// user is a pod that holds a device.
+type user struct {
+	pod        dra.PodRef
+	uid        string         // empty: not known
+	holds      []int          // through which claims, as positions in parts; throughPlugin for device plugins
+	containers []containerUse // which of them each of its containers uses
+	amounts    amounts
+	labels     *metric.Labels
+}
+
+// throughPlugin is the hold of a pod that has no claim.
+const throughPlugin = -1
+
+// containerUse is the holds that a container may use.
+type containerUse struct {
+	name, id string
+	holds    []int
+}
+
+// portion is the use of a device by a claim's processes.
+type portion struct {
+	claim     dra.ClaimRef
+	ambiguous bool // its pods do not tell which processes are the claim's
+	uncertain bool // nor do the processes of the last list
+	amounts   amounts
+}
+
+// userOf returns the pod of a process; nil if the pod does not hold the device.
+// It is found by the container if not by the UID: the UID of a static pod is the
+// kubelet's own, and there is none where both are in this program's own pod
+// (cgroup_namespaces(7)).
+func (u *users) userOf(owner *dra.Owner) *user {
+	at, holds := u.byUID[owner.PodUID]
+	if !holds {
+		at, holds = u.byContainer[owner.ContainerID]
+	}
+	if !holds {
+		return nil
+	}
+	return &u.pods[at]
+}
+
+// through returns the holds by which a container of the pod uses the device:
+// none if it has the device otherwise (with admin access, for example), and
+// several if they cannot be distinguished. It is certain if it is one, and every
+// container that is not known would have the same.
+func (u *user) through(container string) (holds []int, certain bool) {
+	alike := true
+	for i := range u.containers {
+		c := &u.containers[i]
+		if c.id == container && c.id != "" {
+			return c.holds, len(c.holds) == 1
+		}
+		alike = alike && len(c.holds) == len(u.holds)
+	}
+	return u.holds, alike && len(u.holds) == 1
+}
+
+// reset sets all amounts to zero.
+func (u *users) reset() {
+	for i := range u.pods {
+		u.pods[i].amounts = amounts{}
+	}
+	for i := range u.parts {
+		u.parts[i].amounts, u.parts[i].uncertain = amounts{}, false
+	}
+}
+
+// pod returns a pod of the users, which it adds if it is not there.
+func (u *users) pod(ref dra.PodRef, pods map[dra.PodRef]*dra.Pod) *user {
+	if at := slices.IndexFunc(u.pods, func(known user) bool { return known.pod == ref }); at >= 0 {
+		return &u.pods[at]
+	}
+	added := user{pod: ref}
+	if pod, known := pods[ref]; known {
+		added.uid = pod.UID
+		for _, c := range pod.Containers {
+			added.containers = append(added.containers, containerUse{name: c.Name, id: c.ID})
+		}
+	}
+	u.pods = append(u.pods, added)
+	return &u.pods[len(u.pods)-1]
+}
+
+// add adds a hold of the pod, or one that a container of it may use.
+func (u *user) add(hold int, container string) {
+	if !slices.Contains(u.holds, hold) {
+		u.holds = append(u.holds, hold)
+	}
+	for i := range u.containers {
+		if c := &u.containers[i]; c.name == container && !slices.Contains(c.holds, hold) {
+			c.holds = append(c.holds, hold)
+		}
+	}
+}
+
+// index sorts the pods and indexes them. It keeps the labels of before.
+func (u *users) index(before users) {
+	slices.SortFunc(u.pods, func(a, b user) int {
+		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
+	})
+	for i := range u.pods {
+		pod := &u.pods[i]
+		if at := slices.IndexFunc(before.pods, func(old user) bool { return old.pod == pod.pod }); at >= 0 {
+			pod.labels = before.pods[at].labels
+		}
+		if pod.uid == "" {
+			u.unnamed = true
+			u.markAmbiguous(pod.holds)
+		} else {
+			u.byUID[pod.uid] = i
+		}
+		for _, c := range pod.containers {
+			if c.id != "" {
+				u.byContainer[c.id] = i
+			}
+			if len(c.holds) > 1 {
+				u.markAmbiguous(c.holds)
+			}
+		}
+	}
+}
+
+// markAmbiguous marks claims whose processes cannot be distinguished from those
+// of others.
+func (u *users) markAmbiguous(holds []int) {
+	for _, hold := range holds {
+		if hold != throughPlugin {
+			u.parts[hold].ambiguous = true
+		}
+	}
 }

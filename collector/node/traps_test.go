@@ -19,32 +19,33 @@ import (
 // page that the countermeasure makes; mutations() names what takes each
 // countermeasure away.
 func TestTraps(t *testing.T) {
-	for name, play := range map[string]func(*stage){
-		"init_containers":     playInitContainers,
-		"every_device":        playEveryDevice,
-		"empty_after_restart": playEmptyAfterRestart,
-		"before_preparation":  playBeforePreparation,
-		"two_shares":          playTwoShares,
-		"driver_dies":         playDriverDies,
+	for name, play := range map[string]func(*trapScene){
+		"init_containers":     runInitContainers,
+		"every_device":        runEveryDevice,
+		"empty_after_restart": runEmptyAfterRestart,
+		"before_preparation":  runBeforePreparation,
+		"two_shares":          runTwoShares,
+		"driver_dies":         runDriverDies,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			t.Parallel()
+			s := newTrapScene(t)
 			play(s)
 			metrictest.CompareGolden(t, filepath.Join("testdata", "trap_"+name+".txt"), s.pages.String())
 		})
 	}
 }
 
-// A stage is a scene with a kubelet.
-type stage struct {
+// A trapScene is a scene with a kubelet.
+type trapScene struct {
 	*scene
 	kubelet *simulated.Kubelet
 	client  *kubelet.Client
 	pages   *script
 }
 
-func newStage(t *testing.T) *stage {
-	s := &stage{scene: newScene(t, gpu(0), gpu(1))}
+func newTrapScene(t *testing.T) *trapScene {
+	s := &trapScene{scene: newScene(t, gpu(0), gpu(1))}
 	for _, uuid := range []string{"GPU-0", "GPU-1"} {
 		s.set(uuid, device.Utilization, 0.5)
 	}
@@ -64,13 +65,13 @@ func newStage(t *testing.T) *stage {
 }
 
 // runs gives the kubelet the pods and waits for a List that came after.
-func (s *stage) runs(pods ...simulated.Pod) {
+func (s *trapScene) runs(pods ...simulated.Pod) {
 	s.t.Helper()
 	s.kubelet.Set(pods)
 	s.ask()
 }
 
-func (s *stage) ask() {
+func (s *trapScene) ask() {
 	s.t.Helper()
 	before, _ := s.client.Latest()
 	deadline := time.Now().Add(30 * time.Second)
@@ -86,7 +87,7 @@ func (s *stage) ask() {
 	s.facts.Listing = after.Resources
 }
 
-func (s *stage) provoke(trap simulated.Trap) {
+func (s *trapScene) provoke(trap simulated.Trap) {
 	s.t.Helper()
 	if err := s.kubelet.Provoke(trap); err != nil {
 		s.t.Fatal(err)
@@ -102,16 +103,15 @@ func trainPod(stage simulated.Stage, containers ...simulated.Container) simulate
 }
 
 // trainClaim is the same for the API server: two requests, one device each.
-func (s *stage) trainClaim(containers ...dra.Container) {
+func (s *trapScene) trainClaim(containers ...dra.Container) {
 	claim := s.allocate("ml/train", "gpu-0", "gpu-1")
 	claim.Requests = []dra.Request{{Name: "left", DeviceClass: "gpu.nvidia.com"}, {Name: "right", DeviceClass: "gpu.nvidia.com"}}
 	claim.Results[0].Request, claim.Results[1].Request = "left", "right"
 	s.facts.Cluster.Pods[0].Containers = containers
 }
 
-// showAlone steps an agent that never asked the API server: what the List
-// alone says.
-func (s *stage) showAlone(heading string) {
+// showAlone steps an agent without the API server: by the List alone.
+func (s *trapScene) showAlone(heading string) {
 	s.t.Helper()
 	cluster, state := s.facts.Cluster, s.state
 	s.facts.Cluster, s.state = Cluster{}, NewState(state.config)
@@ -120,7 +120,7 @@ func (s *stage) showAlone(heading string) {
 	s.facts.Cluster, s.state = cluster, state
 }
 
-func playInitContainers(s *stage) {
+func runInitContainers(s *trapScene) {
 	s.provoke(simulated.InitContainersHidden)
 	s.trainClaim(dra.Container{Name: "warm", Uses: []dra.Use{{Claim: "train"}}}, dra.Container{Name: "main"})
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "warm", Init: true, Uses: []simulated.Use{{Claim: "train"}}}, simulated.Container{Name: "main"}))
@@ -128,16 +128,16 @@ func playInitContainers(s *stage) {
 	s.pages.show("an init container holds two GPUs that the kubelet does not list")
 }
 
-func playEveryDevice(s *stage) {
+func runEveryDevice(s *trapScene) {
 	s.provoke(simulated.EveryDevice)
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train", Request: "left"}}})
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train", Request: "left"}}}))
 	s.listed(1)
 	s.pages.show("a container uses one request, the kubelet lists both devices for it")
-	s.showAlone("without the API server nobody can tell")
+	s.showAlone("without the API server it is not known")
 }
 
-func playEmptyAfterRestart(s *stage) {
+func runEmptyAfterRestart(s *trapScene) {
 	s.facts.Cluster = Cluster{}
 	s.runs(trainPod(simulated.Prepared, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
 	s.listed(1)
@@ -154,7 +154,7 @@ func playEmptyAfterRestart(s *stage) {
 	s.pages.show("it still lists nothing five seconds later")
 }
 
-func playBeforePreparation(s *stage) {
+func runBeforePreparation(s *trapScene) {
 	s.provoke(simulated.ClaimBeforeDevices)
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
 	s.runs(trainPod(simulated.Named, simulated.Container{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}))
@@ -163,7 +163,7 @@ func playBeforePreparation(s *stage) {
 	s.showAlone("the List alone: a claim named without devices is not known to hold anything")
 }
 
-func playTwoShares(s *stage) {
+func runTwoShares(s *trapScene) {
 	s.provoke(simulated.TwoShares)
 	s.facts.Cluster = Cluster{}
 	s.runs(simulated.Pod{Namespace: "ml", Name: "train", Containers: []simulated.Container{{Name: "main", Uses: []simulated.Use{{Claim: "train"}}}}, Claims: []simulated.Claim{{
@@ -173,7 +173,7 @@ func playTwoShares(s *stage) {
 	s.pages.show("one claim holds one device under two share ids: one holder")
 }
 
-func playDriverDies(s *stage) {
+func runDriverDies(s *trapScene) {
 	s.trainClaim(dra.Container{Name: "main", Uses: []dra.Use{{Claim: "train"}}})
 	s.facts.Cluster.Published[0].ID.Name = "gpu-by-another-name"
 	s.facts.Cluster.Claims[0].Results[0].Device.Name = "gpu-by-another-name"

@@ -103,9 +103,9 @@ func (w *truth) observe() {
 	w.check()
 }
 
-// unsettle notes that a claim takes or leaves a GPU. While the watch is stale
+// markChanged notes that a claim takes or leaves a GPU. While the watch is stale
 // that is not known for certain before some seconds have passed.
-func (w *truth) unsettle(gpu int) {
+func (w *truth) markChanged(gpu int) {
 	if w.stale <= 0 {
 		return
 	}
@@ -133,7 +133,7 @@ func (w *truth) named(id dra.DeviceID) bool {
 	return false
 }
 
-// identify says which names are known to be GPUs. A name that a slice reported
+// identify determines which names are known to be GPUs. A name that a slice reported
 // stays known for as long as claims hold it; without a slice gpu-N is GPU N. Of two names that slices have for a GPU,
 // one is known only while the facts name it for a claim: a List that is not
 // complete does not, of claims that no watch has reported.
@@ -384,7 +384,7 @@ func (w *truth) checkHeld(page *truthPage) {
 	}
 }
 
-// checkEnergy: nobody has more of a counter than it counted while he held
+// checkEnergy: no claim has more of a counter than it counted while it held
 // the GPU, and all who had it alone have not more together than it counted.
 func (w *truth) checkEnergy(page *truthPage) {
 	w.t.Helper()

@@ -104,7 +104,7 @@ type truthMeasure struct {
 	point  time.Duration
 	value  float64
 	due    int  // step in which it is reported
-	doubt  bool // it was reported when it could not be known who held the GPU
+	doubt  bool // it was reported while the holder of the GPU was not known
 }
 
 func newTruth(t testing.TB, seed uint64) *truth {
@@ -195,9 +195,9 @@ func (w *truth) change() {
 		if !c.admin && w.chance(6) {
 			w.end(c)
 			if w.chance(40) {
-				w.saw("pod made again")
+				w.saw("pod recreated")
 				if w.stale > 0 {
-					w.saw("pod made again while stale")
+					w.saw("pod recreated while stale")
 				}
 				w.take(c.pod, w.random.IntN(3))
 			} else if w.chance(40) {
@@ -262,7 +262,7 @@ func (w *truth) take(pod string, i int) {
 		w.saw("passthrough")
 	}
 	w.claims = append(w.claims, c)
-	w.unsettle(i)
+	w.markChanged(i)
 	w.saw("claim")
 	if w.gone > 0 {
 		w.saw("claim while slices are gone")
@@ -283,7 +283,7 @@ func (w *truth) newName() string {
 		i := w.random.IntN(len(w.ended))
 		name := w.ended[i]
 		w.ended = slices.Delete(w.ended, i, i+1)
-		w.saw("claim made again")
+		w.saw("claim recreated")
 		return name
 	}
 	w.made++
@@ -293,7 +293,7 @@ func (w *truth) newName() string {
 func (w *truth) end(c *truthClaim) {
 	w.claims = slices.DeleteFunc(w.claims, func(other *truthClaim) bool { return other == c || other.beside == c })
 	w.ended = append(w.ended, c.name)
-	w.unsettle(c.gpu)
+	w.markChanged(c.gpu)
 	w.saw("end")
 	if len(w.claims) == 0 && !w.anchor {
 		w.saw("last pod ends")
@@ -502,7 +502,7 @@ func (w *truth) processes(i int, owners map[int]dra.Owner) (list []device.Proces
 	return list, sum
 }
 
-// histories is how many random lives the test looks at.
+// histories is how many random histories a test runs.
 func histories(t *testing.T) uint64 {
 	if text := os.Getenv("DRA_EXPORTER_HISTORIES"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
@@ -512,14 +512,14 @@ func histories(t *testing.T) uint64 {
 		return n
 	}
 	if testing.Short() {
-		return 90
+		return 30
 	}
 	return 300
 }
 
 // TestTruth holds what is shown of random histories against an oracle that
-// knows them: nobody is ever credited with more than was his, in the end
-// nobody has less than could be known, and every hold has its GPU's UUID.
+// knows them: no claim is ever credited with more than its part, in the end none
+// has less than could be known, and every hold has its GPU's UUID.
 func TestTruth(t *testing.T) {
 	var mutex sync.Mutex
 	seen, ran, all := map[string]int{}, uint64(0), histories(t)
@@ -549,7 +549,7 @@ func TestTruth(t *testing.T) {
 }
 
 func truthEvents() []string {
-	return []string{"claim", "end", "shared", "pod made again", "pod made again while stale", "another pod follows", "claim made again", "claim while stale",
+	return []string{"claim", "end", "shared", "pod recreated", "pod recreated while stale", "another pod follows", "claim recreated", "claim while stale",
 		"claim while slices are gone", "plugin", "restart", "empty list", "slices gone", "stale", "hang", "late read", "reset", "alias", "twin",
 		"passthrough", "admin", "last pod ends", "by process", "uncounted", "both drivers", "doubt", "energy is equal", "bytes are equal", "held is equal"}
 }

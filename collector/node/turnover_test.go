@@ -51,7 +51,7 @@ func TestTurnoverWhileSlicesAreGone(t *testing.T) {
 
 // A claim that comes to the node while its driver is down has the hardware that
 // the driver published for its device, though no rule leads from its name to it.
-func TestClaimThatComesWhileSlicesAreGone(t *testing.T) {
+func TestNewClaimWhileSlicesAreGone(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
 	for i := range s.facts.Cluster.Published {
 		s.facts.Cluster.Published[i].ID.Name = fmt.Sprint("card-", i)
@@ -79,20 +79,20 @@ func TestClaimThatComesWhileSlicesAreGone(t *testing.T) {
 }
 
 // A driver that publishes under another pool each time leaves nothing behind.
-func TestEarlierPublicationsAreForgotten(t *testing.T) {
+func TestEarlierPublicationsAreRemoved(t *testing.T) {
 	s := newScene(t, gpu(0))
 	for i := range 50 {
 		s.facts.Cluster.Published[0].ID.Pool = fmt.Sprint("pool-", i)
 		s.run(1)
 	}
-	if n := len(s.state.before); n != 1 {
-		t.Errorf("%d publications are remembered, want 1", n)
+	if n := len(s.state.matcher.before); n != 1 {
+		t.Errorf("%d publications are kept, want 1", n)
 	}
 }
 
 // A device that is released in the step in which another one, of the same
 // hardware, is taken gives its hardware up at once.
-func TestHardwareIsGivenUpWithItsClaim(t *testing.T) {
+func TestHardwareIsReleasedWithItsClaim(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.facts.Cluster = Cluster{}
 	s.set("GPU-0", device.Utilization, 0.5)
@@ -148,7 +148,7 @@ func TestTwoDriversPublishOneUUID(t *testing.T) {
 }
 
 // NVIDIA's driver publishes a GPU a second time, for virtual machines. Other
-// twins are told apart by which of them is claimed.
+// twins are distinguished by which of them is claimed.
 func TestOneDriverPublishesAUUIDTwice(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -184,7 +184,7 @@ func TestOneDriverPublishesAUUIDTwice(t *testing.T) {
 }
 
 // A kubelet that has just restarted lists the pods of its manifests first.
-func TestListOfStaticPodsAlone(t *testing.T) {
+func TestListOfStaticPodsOnly(t *testing.T) {
 	static := dra.PodResources{Pods: []dra.PodRef{{Namespace: "kube-system", Name: "kube-proxy-" + sceneNode}}}
 	for _, partial := range []dra.PodResources{{}, static} {
 		t.Run(fmt.Sprint(len(partial.Pods), " pods, without the API server"), func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestListOfStaticPodsAlone(t *testing.T) {
 			s.listEach(full, 5)
 			s.listEach(partial, 2)
 			if !s.held("train") {
-				t.Error("the claim let go")
+				t.Error("the claim was released")
 			}
 			s.listEach(full, 4)
 			s.expectHeld("train", 10, 1000)
@@ -254,16 +254,16 @@ func TestListOfStaticPodsAlone(t *testing.T) {
 	})
 }
 
-// What counters grew by while a hold was in doubt is credited in the step in
-// which a List ends the doubt, whether or not that step brings readings.
-func TestCountersThatWaitedForAList(t *testing.T) {
+// What counters grew by while a hold was uncertain is credited in the step in
+// which a List decides, whether or not that step brings readings.
+func TestCountersDeferredUntilAList(t *testing.T) {
 	s := busyGPU(t)
 	s.facts.Cluster = Cluster{}
 	s.list("ml/train", "gpu-0")
 	full := s.facts.Listing
 	s.listEach(full, 5)
 	s.listEach(dra.PodResources{}, 3)
-	s.quiet["GPU-0"] = true
+	s.unreadable["GPU-0"] = true
 	s.facts.Listing, s.facts.ListedAt = full, s.now
 	s.reduce()
 	if got, _ := s.value("dra_claim_energy_joules_total", "resourceclaim", "train"); got != 700 {
@@ -292,9 +292,9 @@ func (s *scene) expectHeld(claim string, seconds, joules float64) {
 	}
 }
 
-// A pod that is made again under its name, while nobody can tell, has the
+// A pod that is recreated under its name, while that is not observed, has the
 // claims that the kubelet lists for it and no others.
-func TestPodMadeAgainWhileTheWatchIsStale(t *testing.T) {
+func TestRecreatedPodWhileTheWatchIsStale(t *testing.T) {
 	s := newScene(t, gpu(0), gpu(1))
 	s.allocate("ml/old", "gpu-0")
 	s.list("ml/old", "gpu-0")
@@ -310,16 +310,16 @@ func TestPodMadeAgainWhileTheWatchIsStale(t *testing.T) {
 }
 
 // Processes that were listed of the pod before are not those of the pod that was
-// made again under its name, whose UID nobody knows.
-func TestProcessesOfAPodMadeAgain(t *testing.T) {
+// recreated under its name, whose UID is not known.
+func TestProcessesOfARecreatedPod(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.set("GPU-0", device.Utilization, 0.8)
 	s.allocate("ml/old", "gpu-0")
 	s.allocate("ml/other", "gpu-0")
 	s.list("ml/old", "gpu-0")
 	s.list("ml/other", "gpu-0")
-	s.work("GPU-0", 1, ofPod("old"), 0.3, 0)
-	s.work("GPU-0", 2, ofPod("other"), 0.1, 0)
+	s.addProcess("GPU-0", 1, ofPod("old"), 0.3, 0)
+	s.addProcess("GPU-0", 2, ofPod("other"), 0.1, 0)
 	s.listed(1)
 	s.expectUse("dra_claim_utilization_ratio", "old", "GPU-0", "process", 0.3)
 	s.facts.Cluster.Fresh = false
@@ -329,9 +329,9 @@ func TestProcessesOfAPodMadeAgain(t *testing.T) {
 	s.expectUse("dra_claim_utilization_ratio", "other", "GPU-0", "process", 0.1)
 }
 
-// A claim that is made again under its name on the same device is another one
-// if its CDI entry says so.
-func TestClaimMadeAgainWhileTheWatchIsStale(t *testing.T) {
+// A claim that is recreated under its name on the same device is another one by
+// its CDI entry.
+func TestRecreatedClaimWhileTheWatchIsStale(t *testing.T) {
 	s := newScene(t, gpu(0))
 	s.allocate("ml/train", "gpu-0").UID = "11111111-1111-4111-8111-111111111111"
 	s.list("ml/train", "gpu-0")
@@ -344,8 +344,8 @@ func TestClaimMadeAgainWhileTheWatchIsStale(t *testing.T) {
 	}
 }
 
-// Without the API server a monitor's claim looks like any other, so nobody
-// knows for how much of a device each of several claims is there.
+// Without the API server a monitor's claim looks like any other, so it is
+// not known how much of a device each of several claims has.
 func TestDeviceSecondsWithoutTheAPIServer(t *testing.T) {
 	s := busyGPU(t)
 	s.facts.Cluster = Cluster{}
@@ -456,16 +456,16 @@ func TestWorkOfAnAdminContainer(t *testing.T) {
 		{Name: "mon", ID: "mon-of-watch", Uses: []dra.Use{{Claim: "watch"}}},
 		{Name: "main", ID: "main-of-watch", Uses: []dra.Use{{Claim: "train"}}},
 	}
-	s.work("GPU-0", 1, ofPod("watch/mon"), 0.2, 0)
-	s.work("GPU-0", 2, ofPod("watch/main"), 0.3, 0)
-	s.work("GPU-0", 3, ofPod("other"), 0.1, 0)
+	s.addProcess("GPU-0", 1, ofPod("watch/mon"), 0.2, 0)
+	s.addProcess("GPU-0", 2, ofPod("watch/main"), 0.3, 0)
+	s.addProcess("GPU-0", 3, ofPod("other"), 0.1, 0)
 	s.step(time.Second)
 	s.expectUse("dra_claim_utilization_ratio", "train", "GPU-0", "process", 0.3)
 	if got, _ := s.value("dra_device_unattributed_utilization_ratio", "uuid", "GPU-0"); got != 0.2 {
 		t.Errorf("unattributed is %v, want 0.2", got)
 	}
 	// A container that is not known yet may be either.
-	s.own(1, ofPod("watch/yet-unknown"))
+	s.setOwner(1, ofPod("watch/yet-unknown"))
 	s.step(time.Second)
 	s.expectUse("dra_claim_utilization_ratio", "train", "GPU-0", "shared", 0.8)
 }

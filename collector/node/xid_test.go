@@ -29,8 +29,8 @@ func TestXIDClasses(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(fmt.Sprint(row.code), func(t *testing.T) {
-			s := wellGPU(t)
-			s.hear("GPU-0", row.code, 1)
+			s := healthyGPU(t)
+			s.setXIDs("GPU-0", row.code, 1)
 			s.run(1)
 			signal := fmt.Sprint("xid_", row.code)
 			switch {
@@ -59,7 +59,7 @@ func TestXIDClasses(t *testing.T) {
 	}
 }
 
-// The closed label set is there from the moment that somebody listens.
+// The closed label set is there as soon as the Xids are watched.
 func TestXIDsFromZero(t *testing.T) {
 	s := partitionedGPU(t)
 	for i := range s.facts.Samples {
@@ -68,13 +68,13 @@ func TestXIDsFromZero(t *testing.T) {
 	s.state = NewState(s.state.config)
 	s.run(1)
 	if page := s.page("dra_device_xid"); page != "" {
-		t.Errorf("nobody listens:\n%s", page)
+		t.Errorf("not watched:\n%s", page)
 	}
 	pages := s.script("dra_device_xid")
-	s.hear("GPU-0")
-	s.hear("MIG-a")
+	s.setXIDs("GPU-0")
+	s.setXIDs("MIG-a")
 	s.run(1)
-	pages.show("somebody listens for the GPU and one of its partitions")
+	pages.show("the Xids of the GPU and of one of its partitions are watched")
 	metrictest.CompareGolden(t, "testdata/xids_from_zero.txt", pages.String())
 	for _, row := range s.last.Rows {
 		if row.Family.Name == "dra_device_xid_errors_total" && !row.Start.Equal(s.now.Wall) {
@@ -83,79 +83,79 @@ func TestXIDsFromZero(t *testing.T) {
 	}
 }
 
-// telling is what a source says at one step.
-type telling struct {
-	source string // empty: as before
-	by     string // who has heard it; empty: the source
-	nobody bool   // nobody listens
-	counts []int  // codes and counts in turns
-	ages   []int  // how many seconds ago each was last reported; 0 where left out
-	want   string // codes and totals that are shown, but zeros
+// xidSample is what a source reports at one step.
+type xidSample struct {
+	source    string // empty: as before
+	by        string // who watches the Xids; empty: the source
+	unwatched bool
+	counts    []int  // codes and counts in turns
+	ages      []int  // how many seconds ago each was last reported; 0 if left out
+	want      string // codes and totals of the rows, but zeros
 }
 
 // TestXIDCounts follows the exporter's own count through whatever sources do.
 func TestXIDCounts(t *testing.T) {
-	for name, story := range map[string][]telling{
+	for name, samples := range map[string][]xidSample{
 		"growing": {
 			{want: ""}, {counts: []int{79, 1}, want: "79:1"}, {counts: []int{79, 1}, want: "79:1"}, {counts: []int{13, 2, 79, 4}, want: "13:2 79:4"},
 		},
 		"several others": {
 			{counts: []int{1000, 2, 1001, 3}, want: "other:5"}, {counts: []int{1000, 3, 1001, 3}, want: "other:6"}, {counts: []int{999, 1, 1000, 3, 1001, 4}, want: "other:8"},
 		},
-		"heard before the first step": {{counts: []int{48, 3}, ages: []int{900}, want: "48:3"}, {counts: []int{48, 4}, want: "48:4"}},
-		"the source begins anew": {
+		"reported before the first step": {{counts: []int{48, 3}, ages: []int{900}, want: "48:3"}, {counts: []int{48, 4}, want: "48:4"}},
+		"the source begins again": {
 			{counts: []int{48, 5}, want: "48:5"}, {want: "48:5"}, {counts: []int{48, 1}, want: "48:6"},
 		},
-		"the source begins anew and tells at once": {
+		"the source begins again and reports at once": {
 			{counts: []int{48, 5}, want: "48:5"}, {counts: []int{48, 2}, want: "48:7"},
 		},
 		"another counts the same errors": {
 			{counts: []int{48, 5}, want: "48:5"}, {counts: []int{48, 2}, ages: []int{30}, want: "48:5"}, {counts: []int{48, 3}, want: "48:6"},
 		},
-		"another takes over and tells what is known": {
+		"another takes over and reports what is known": {
 			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 7}, ages: []int{5}, want: "48:5"}, {counts: []int{48, 8}, want: "48:6"},
 		},
-		"another takes over and tells something new": {
+		"another takes over and reports something new": {
 			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 7}, want: "48:6"}, {counts: []int{48, 8}, want: "48:7"},
 		},
 		"back and forth": {
 			{counts: []int{48, 5}, want: "48:5"}, {source: "dcgm", counts: []int{48, 1}, ages: []int{5}, want: "48:5"},
 			{source: "simulated", counts: []int{48, 6}, want: "48:6"}, {counts: []int{48, 7}, want: "48:7"},
 		},
-		"another hears than sees the device": {
+		"another watches than samples the device": {
 			{by: "dcgm", counts: []int{48, 5}, want: "48:5"}, {by: "dcgm", counts: []int{48, 7}, want: "48:7"}, {source: "dcgm", counts: []int{48, 8}, want: "48:8"},
 		},
-		"another hears in the place of who sees the device": {
+		"another watches instead of the one that samples the device": {
 			{want: ""}, {by: "dcgm", counts: []int{79, 5}, ages: []int{3600}, want: ""}, {by: "dcgm", counts: []int{79, 6}, want: "79:1"},
 		},
-		"nobody listens for a while": {
-			{counts: []int{48, 5}, want: "48:5"}, {nobody: true, want: "48:5"}, {counts: []int{48, 6}, want: "48:6"},
+		"unwatched for a while": {
+			{counts: []int{48, 5}, want: "48:5"}, {unwatched: true, want: "48:5"}, {counts: []int{48, 6}, want: "48:6"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, gpu(0))
-			for i, told := range story {
-				s.tellXIDs(told)
+			for i, reported := range samples {
+				s.setXIDSample(reported)
 				s.step(time.Second)
-				if got := s.xidCounts(); got != told.want {
-					t.Errorf("step %d: counted %q, want %q", i+1, got, told.want)
+				if got := s.xidCounts(); got != reported.want {
+					t.Errorf("step %d: counted %q, want %q", i+1, got, reported.want)
 				}
 			}
 		})
 	}
 }
 
-func (s *scene) tellXIDs(told telling) {
+func (s *scene) setXIDSample(reported xidSample) {
 	sample := &s.facts.Samples[0]
-	if told.source != "" {
-		sample.Source = told.source
+	if reported.source != "" {
+		sample.Source = reported.source
 	}
-	s.hear("GPU-0", told.counts...)
-	sample.XIDSource = cmp.Or(told.by, sample.Source)
-	for i, age := range told.ages {
+	s.setXIDs("GPU-0", reported.counts...)
+	sample.XIDSource = cmp.Or(reported.by, sample.Source)
+	for i, age := range reported.ages {
 		sample.XIDs[i].Last = s.now.Wall.Add(time.Second - time.Duration(age)*time.Second)
 	}
-	if told.nobody {
+	if reported.unwatched {
 		sample.XIDs = nil
 	}
 }
@@ -173,54 +173,54 @@ func (s *scene) xidCounts() string {
 // The time of the last error is the error's own, and never goes back.
 func TestXIDLastTime(t *testing.T) {
 	s := newScene(t, gpu(0))
-	s.tellXIDs(telling{counts: []int{48, 1}, ages: []int{20}})
+	s.setXIDSample(xidSample{counts: []int{48, 1}, ages: []int{20}})
 	s.step(time.Second)
 	first := s.now.Wall.Add(-20 * time.Second)
 	if got, _ := s.value("dra_device_xid_last_timestamp_seconds", "xid", "48"); got != float64(first.Unix()) {
 		t.Errorf("last reported at %v, want %v", got, first.Unix())
 	}
-	s.tellXIDs(telling{source: "dcgm", counts: []int{48, 1}, ages: []int{40}})
+	s.setXIDSample(xidSample{source: "dcgm", counts: []int{48, 1}, ages: []int{40}})
 	s.step(time.Second)
 	if got, _ := s.value("dra_device_xid_last_timestamp_seconds", "xid", "48"); got != float64(first.Unix()) {
-		t.Errorf("after another's telling: last reported at %v, want %v", got, first.Unix())
+		t.Errorf("after another's report: last reported at %v, want %v", got, first.Unix())
 	}
 }
 
-// What a source tells at its start of long ago is counted, and no news.
-func TestXIDOfLongAgo(t *testing.T) {
+// Old errors that a source reports at its start are counted, and no signal.
+func TestOldXID(t *testing.T) {
 	s := newScene(t, gpu(0))
-	s.tellXIDs(telling{counts: []int{79, 1}, ages: []int{11}})
+	s.setXIDSample(xidSample{counts: []int{79, 1}, ages: []int{11}})
 	s.step(time.Second)
 	s.expect("eleven seconds later", "1", "", "")
 	if got := s.xidCounts(); got != "79:1" {
 		t.Errorf("counted %q", got)
 	}
 	s = newScene(t, gpu(0))
-	s.tellXIDs(telling{counts: []int{79, 1}, ages: []int{9}})
+	s.setXIDSample(xidSample{counts: []int{79, 1}, ages: []int{9}})
 	s.step(time.Second)
 	s.expect("nine seconds later", "0", "xid_79", "critical")
 }
 
-// A partition's codes beyond those of channels are there once they are heard.
+// A partition's codes beyond those of channels are there once they are reported.
 func TestXIDOfAPartitionBeyondItsSet(t *testing.T) {
 	s := partitionedGPU(t)
 	if _, there := s.value("dra_device_xid_errors_total", "uuid", "MIG-a", "xid", "119"); there {
-		t.Error("119 is there before it is heard")
+		t.Error("119 is there before it is reported")
 	}
-	s.hear("MIG-a", 119, 2)
+	s.setXIDs("MIG-a", 119, 2)
 	s.run(1)
 	if got, _ := s.value("dra_device_xid_errors_total", "uuid", "MIG-a", "xid", "119"); got != 2 {
 		t.Errorf("counted %v times, want 2", got)
 	}
 	if _, there := s.value("dra_device_xid_last_timestamp_seconds", "uuid", "MIG-a", "xid", "119"); !there {
-		t.Error("nobody knows when")
+		t.Error("its time is not known")
 	}
 }
 
 // A device that names another parent from now on keeps no label of the old.
 func TestLabelsOfHealthFollowTheParent(t *testing.T) {
 	s := partitionedGPU(t)
-	s.hear("MIG-a", 95, 1)
+	s.setXIDs("MIG-a", 95, 1)
 	s.run(1)
 	s.facts.Samples[1].Device.ParentUUID = "GPU-9"
 	s.run(1)

@@ -2,13 +2,14 @@ package node
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
 )
 
-// watches is what the signals need to remember of earlier samples.
+// watches is what the signals depend on of earlier samples.
 type watches struct {
 	ecc            lastCount
 	links          linkCount
@@ -16,14 +17,14 @@ type watches struct {
 	thermal, brake throttleWindow
 }
 
-// lastCount notices that a hardware counter grew. What it had counted before
-// it was first read is history.
+// lastCount detects that a hardware counter grew. What it had counted before it
+// was first read does not count.
 type lastCount struct {
 	based bool
 	value float64
 }
 
-// grew takes in a reading. A counter that fell has counted from zero.
+// grew applies a reading. A counter that fell has counted from zero.
 func (c *lastCount) grew(value float64, known bool) bool {
 	if !known {
 		return false
@@ -33,24 +34,23 @@ func (c *lastCount) grew(value float64, known bool) bool {
 	return based && (value > before || value < before && value > 0)
 }
 
-// linkPatience is how long NVLinks must have been missing before that is
-// believed: links are trained anew now and then, and DCGM's answer, which is
-// repeated for 5 s, must have been given twice.
-const linkPatience = 6 * time.Second
+// linkDelay is how long NVLinks must have been down before that is a signal:
+// links are trained again now and then, and a value of DCGM, which is repeated
+// for 5 s, must have been read twice.
+const linkDelay = 6 * time.Second
 
-// portPatience is how long a port must have been down before it is missed. A
+// portDelay is how long a port must have been down before that is a signal. A
 // RoCE port goes down whenever its interface is moved into the network
 // namespace of a pod, or back.
-const portPatience = time.Minute
+const portDelay = time.Minute
 
-// A downtime is how long something has been down, by all samples that told of
-// it.
+// downtime is how long something has been down, by all samples that have it.
 type downtime struct {
 	since, last clock.Instant // the first and the newest of these samples; zero: it is up
 }
 
-// observe takes in a sample. What lies between samples that are further apart
-// than the limit is not known, so the time begins anew.
+// observe applies a sample. What happened between samples that are further apart
+// than the limit is not known, so the time begins again.
 func (d *downtime) observe(down bool, at clock.Instant, limit time.Duration) {
 	switch {
 	case !down:
@@ -62,9 +62,9 @@ func (d *downtime) observe(down bool, at clock.Instant, limit time.Duration) {
 	}
 }
 
-// by is how long it has been down by the sample of the given time; zero where
-// that does not tell.
-func (d downtime) by(at clock.Instant) time.Duration {
+// until is how long it has been down at the time of a sample; zero if the sample
+// does not have it.
+func (d downtime) until(at clock.Instant) time.Duration {
 	if d.last != at {
 		return 0
 	}
@@ -82,7 +82,7 @@ func (l *linkCount) observe(active float64, at clock.Instant, limit time.Duratio
 	l.down.observe(active < l.most, at, limit)
 }
 
-func (l *linkCount) missed(at clock.Instant) bool { return l.down.by(at) > linkPatience }
+func (l *linkCount) missed(at clock.Instant) bool { return l.down.until(at) > linkDelay }
 
 // ports are those of a network device that have been seen active.
 type ports []port
@@ -103,32 +103,32 @@ func (p *ports) observe(name string, active bool, at clock.Instant, limit time.D
 }
 
 func (p ports) missed(at clock.Instant) bool {
-	return slices.ContainsFunc(p, func(known port) bool { return known.down.by(at) >= portPatience })
+	return slices.ContainsFunc(p, func(known port) bool { return known.down.until(at) >= portDelay })
 }
 
-// restart begins the time anew that each port has been down.
+// restart begins the time again that each port has been down.
 func (p ports) restart() {
 	for i := range p {
 		p[i].down = downtime{}
 	}
 }
 
-// watchLinks takes in a newer sample's states of links. A link that never
-// was active is not missed.
-func (w *watches) watchLinks(u *unit, limit time.Duration) {
-	for _, reading := range u.of(device.NVLinks) {
+// observeLinks applies a newer sample's states of links. A link that never was
+// active is not missed.
+func (w *watches) observeLinks(d *deviceState, limit time.Duration) {
+	for _, reading := range d.of(device.NVLinks) {
 		if reading.Details[0] == "active" {
-			w.links.observe(reading.Value, u.at, limit)
+			w.links.observe(reading.Value, d.at, limit)
 		}
 	}
-	for _, reading := range u.of(device.NetworkLinks) {
+	for _, reading := range d.of(device.NetworkLinks) {
 		if reading.Value > 0 {
-			w.ports.observe(reading.Details[0], reading.Details[1] == "active", u.at, limit)
+			w.ports.observe(reading.Details[0], reading.Details[1] == "active", d.at, limit)
 		}
 	}
 }
 
-// A throttleWindow holds for how long a device was throttled within the last
+// throttleWindow is for how long a device was throttled within the last
 // minute, in slots of five seconds.
 type throttleWindow struct {
 	slots [throttleSlots]float64 // seconds
@@ -141,9 +141,8 @@ const (
 	throttleSlots = 12
 )
 
-// add takes in what a sample adds to the throttled time. A time that grew
-// over a gap longer than the limit may lie outside of the minute, and is left
-// out.
+// add adds the throttled time of a sample, seconds. A time that grew over a gap
+// longer than the limit may be outside of the minute, and is left out.
 func (w *throttleWindow) add(seconds float64, at clock.Instant, limit time.Duration) {
 	slot := int64(at.Elapsed / throttleSlot)
 	for passed := min(slot-w.slot, throttleSlots); passed > 0; passed-- {
@@ -155,8 +154,8 @@ func (w *throttleWindow) add(seconds float64, at clock.Instant, limit time.Durat
 	w.slot, w.at = slot, at
 }
 
-// share is the part of the minute that was throttled, 0 to 1. A minute that
-// has only begun counts as a whole.
+// share is the part of the minute that was throttled, 0 to 1. A minute that has
+// only begun counts as a whole one.
 func (w *throttleWindow) share() float64 {
 	seconds := 0.0
 	for _, slot := range w.slots {
@@ -165,23 +164,29 @@ func (w *throttleWindow) share() float64 {
 	return seconds / (throttleSlot * throttleSlots).Seconds()
 }
 
-// watchThrottling takes in how the throttled time grew. Reasons may hold at
-// the same time, so the longest of them counts.
-func (w *watches) watchThrottling(u *unit, limit time.Duration) {
-	if len(u.reason) == 0 {
+// observeThrottling applies the growth of the throttled time. Reasons may apply
+// at the same time, so the longest of them counts.
+func (w *watches) observeThrottling(g *deviceGrowth, limit time.Duration) {
+	if len(g.throttled) == 0 {
 		return
 	}
 	hot, braked := 0.0, 0.0
-	for i := range u.reason {
-		g := &u.reason[i]
+	for i := range g.throttled {
+		t := &g.throttled[i]
 		switch {
-		case !g.grew:
-		case thermal(g.reason):
-			hot = max(hot, g.amount)
-		case powerBrake(g.reason):
-			braked = max(braked, g.amount)
+		case !t.grew:
+		case thermal(t.reason):
+			hot = max(hot, t.amount)
+		case powerBrake(t.reason):
+			braked = max(braked, t.amount)
 		}
 	}
-	w.thermal.add(hot, u.at, limit)
-	w.brake.add(braked, u.at, limit)
+	w.thermal.add(hot, g.device.at, limit)
+	w.brake.add(braked, g.device.at, limit)
 }
+
+// thermal and powerBrake classify the reasons of throttled time. A power limit
+// that software enforces is normal operation, and neither.
+func thermal(reason string) bool { return strings.Contains(reason, "thermal") }
+
+func powerBrake(reason string) bool { return strings.Contains(reason, "power_brake") }

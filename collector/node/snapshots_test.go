@@ -33,16 +33,17 @@ import (
 )
 
 const (
-	moments     = "../../test/fixtures/moments"
-	momentsNode = "node-a"
+	moments      = "../../test/fixtures/moments"
+	snapshotNode = "node-a"
 )
 
-// TestMoments plays what was captured on a real node: its objects go through
-// an API server and the agent's client, its PodResources through the decoder.
-// What comes out is compared with golden files, and with the devices that the
-// container runtime really gave to each container. A sequence shares a state.
-func TestMoments(t *testing.T) {
-	for _, sequence := range [][]string{
+// TestSnapshots steps what was captured on a real node: its objects go through an
+// API server and the agent's client, its PodResources through the decoder. The
+// result is compared with golden files, and with the devices that the container
+// runtime really gave to each container. A sequence shares a state. The quick tests
+// run some of the sequences.
+func TestSnapshots(t *testing.T) {
+	sequences := [][]string{
 		{"00-baseline"}, {"01-round1"},
 		{"02-driver-down-allocated-not-prepared", "03-driver-down-slices-wiped"},
 		{"06a-init-running", "06b-init-done", "06c-pod-succeeded"},
@@ -50,36 +51,41 @@ func TestMoments(t *testing.T) {
 		{"09a-taintrule-none"}, {"09b-taintrule-noexecute"},
 		{"10a-before-kubelet-restart", "10b-after-kubelet-restart"},
 		{"13-sixty-pods-one-nic"},
-	} {
+	}
+	if testing.Short() {
+		sequences = sequences[:3]
+	}
+	for _, sequence := range sequences {
 		t.Run(strings.Join(sequence, ","), func(t *testing.T) {
 			t.Parallel()
-			state := node.NewState(node.Config{Node: momentsNode, Interval: time.Second, Grace: time.Minute})
+			state := node.NewState(node.Config{Node: snapshotNode, Interval: time.Second, Grace: time.Minute})
 			now := clock.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Elapsed: time.Hour}
 			for _, name := range sequence {
-				m := readMoment(t, name)
+				m := readSnapshot(t, name)
 				now = now.Add(10 * time.Minute)
 				var snapshot node.Snapshot
 				state, snapshot, _ = node.Step(state, m.facts(now), now)
-				metrictest.CompareGolden(t, filepath.Join("testdata", "moment_"+name+".txt"), held(t, snapshot.Rows))
+				metrictest.CompareGolden(t, filepath.Join("testdata", "snapshot_"+name+".txt"), held(t, snapshot.Rows))
 				m.compareWithTruth(snapshot.Rows)
 			}
 		})
 	}
 }
 
-// held is who holds what, as exposition text.
+// held returns the rows about holds, as exposition text.
 func held(t *testing.T, rows []metric.Row) string {
 	var lines []string
+	families := regexp.MustCompile(`^dra_(claim_(held|info|device_info|consumer_info)|exporter_unmatched_devices)\{`)
 	for line := range strings.Lines(metrictest.Text(t, metric.NewPage(rows))) {
-		if regexp.MustCompile(`^dra_(claim_(held|info|device_info|consumer_info)|exporter_unmatched_devices)\{`).MatchString(line) {
+		if families.MatchString(line) {
 			lines = append(lines, line)
 		}
 	}
 	return strings.Join(lines, "")
 }
 
-// A moment is one instant of the captured node.
-type moment struct {
+// A snapshot is the captured node at one time.
+type snapshot struct {
 	t       *testing.T
 	name    string
 	pods    []corev1.Pod
@@ -88,8 +94,8 @@ type moment struct {
 	listing dra.PodResources
 }
 
-func readMoment(t *testing.T, name string) *moment {
-	m := &moment{t: t, name: name}
+func readSnapshot(t *testing.T, name string) *snapshot {
+	m := &snapshot{t: t, name: name}
 	m.pods = items[corev1.Pod](t, m.path("pods.yaml"))
 	m.claims = items[resourcev1.ResourceClaim](t, m.path("resourceclaims.yaml"))
 	m.slices = items[resourcev1.ResourceSlice](t, m.path("resourceslices.yaml"))
@@ -101,7 +107,7 @@ func readMoment(t *testing.T, name string) *moment {
 	return m
 }
 
-func (m *moment) path(file string) string { return filepath.Join(moments, m.name, file) }
+func (m *snapshot) path(file string) string { return filepath.Join(moments, m.name, file) }
 
 // items reads a list of objects; no file is an empty list.
 func items[T any](t *testing.T, path string) []T {
@@ -125,8 +131,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// facts are what the agent's own clients make of the moment.
-func (m *moment) facts(now clock.Instant) node.Facts {
+// facts are what the agent's own clients read of the snapshot.
+func (m *snapshot) facts(now clock.Instant) node.Facts {
 	m.t.Helper()
 	known := m.readCluster()
 	facts := node.Facts{
@@ -145,9 +151,9 @@ func (m *moment) facts(now clock.Instant) node.Facts {
 	return facts
 }
 
-// readCluster puts the objects into an API server and reads them as the
-// agent does.
-func (m *moment) readCluster() apiserver.Facts {
+// readCluster writes the objects to an API server and reads them as the agent
+// does.
+func (m *snapshot) readCluster() apiserver.Facts {
 	m.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -159,7 +165,7 @@ func (m *moment) readCluster() apiserver.Facts {
 	put(m.t, server, m.pods)
 	put(m.t, server, m.claims)
 	put(m.t, server, m.slices)
-	client, err := apiserver.New(apiserver.Options{Config: server.Config(), Node: momentsNode, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
+	client, err := apiserver.New(apiserver.Options{Config: server.Config(), Node: snapshotNode, Log: slog.New(slog.DiscardHandler), Clock: clock.System()})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -189,7 +195,7 @@ func put[T any, P interface {
 
 // complete reports whether all slices are there, and every claim that is
 // reserved for a pod that is bound and not finished.
-func (m *moment) complete(facts apiserver.Facts) bool {
+func (m *snapshot) complete(facts apiserver.Facts) bool {
 	published := 0
 	for _, slice := range m.slices {
 		published += len(slice.Spec.Devices)
@@ -200,7 +206,7 @@ func (m *moment) complete(facts apiserver.Facts) bool {
 	}
 	running := map[string]bool{}
 	for _, pod := range m.pods {
-		running[string(pod.UID)] = pod.Spec.NodeName == momentsNode && (pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning)
+		running[string(pod.UID)] = pod.Spec.NodeName == snapshotNode && (pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning)
 	}
 	for _, claim := range m.claims {
 		for _, consumer := range claim.Status.ReservedFor {
@@ -212,7 +218,7 @@ func (m *moment) complete(facts apiserver.Facts) bool {
 	return facts.PodsFresh && len(facts.Published) == published
 }
 
-func (m *moment) cdi() []dra.CDIDevice {
+func (m *snapshot) cdi() []dra.CDIDevice {
 	m.t.Helper()
 	files, err := filepath.Glob(m.path("cdi/*.yaml"))
 	if err != nil {
@@ -237,8 +243,8 @@ type truth struct {
 }
 
 // compareWithTruth checks, for every running container, that it was given
-// exactly the devices that the page says it may use.
-func (m *moment) compareWithTruth(rows []metric.Row) {
+// exactly the devices that it may use by the page.
+func (m *snapshot) compareWithTruth(rows []metric.Row) {
 	m.t.Helper()
 	if _, err := os.Stat(m.path("injected-ground-truth.json")); os.IsNotExist(err) {
 		return
@@ -263,7 +269,7 @@ func (m *moment) compareWithTruth(rows []metric.Row) {
 	}
 }
 
-func (m *moment) runs(given truth) bool {
+func (m *snapshot) runs(given truth) bool {
 	for _, pod := range m.pods {
 		if pod.Namespace != given.Namespace || pod.Name != given.Pod {
 			continue
@@ -278,7 +284,7 @@ func (m *moment) runs(given truth) bool {
 }
 
 // devices are named gpu-N where NVIDIA's driver gave /dev/nvidiaN, and
-// DEVICE of CLAIM-UID where an example driver said so in the environment.
+// DEVICE of CLAIM-UID if an example driver set it in the environment.
 func (given truth) devices() []string {
 	variable := regexp.MustCompile(`^(?:GPU|NET)_DEVICE_(.+)_RESOURCE_CLAIM=(.+)$`)
 	devices := []string{}
@@ -297,7 +303,7 @@ func (given truth) devices() []string {
 	return devices
 }
 
-// usable names, in the same way, what the page says of a container.
+// usable names, in the same way, what a container may use by the page.
 func usable(rows []metric.Row, given truth) []string {
 	uid := map[string]string{}
 	devices := []string{}

@@ -13,9 +13,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 )
 
-// crowd is a node of whole GPUs, each of which several claims and a pod with a
+// sharedNode is a node of whole GPUs, each of which several claims and a pod with a
 // device plugin share.
-type crowd struct {
+type sharedNode struct {
 	facts    Facts
 	now      clock.Instant
 	readings [2][]device.Reading
@@ -24,33 +24,33 @@ type crowd struct {
 }
 
 const (
-	crowdGPUs    = 8
-	crowdClaims  = 4  // on each GPU
-	crowdWorkers = 32 // processes on each GPU
+	sharedNodeGPUs      = 8
+	sharedNodeClaims    = 4  // on each GPU
+	sharedNodeProcesses = 32 // processes on each GPU
 )
 
-func newCrowd() *crowd {
-	c := &crowd{now: origin()}
+func newSharedNode() *sharedNode {
+	c := &sharedNode{now: origin()}
 	c.facts.Cluster = Cluster{Enabled: true, Fresh: true, SlicesFresh: true}
 	c.facts.Processes.Owners = map[int]dra.Owner{}
 	for turn := range c.readings {
 		c.readings[turn] = denseReadings(1)
 	}
-	for g := range crowdGPUs {
+	for g := range sharedNodeGPUs {
 		whole := gpu(g)
 		c.facts.Samples = append(c.facts.Samples, device.Sample{Device: whole, Source: "simulated"})
 		c.facts.Cluster.Published = append(c.facts.Cluster.Published, dra.PublishedDevice{ID: sceneID(fmt.Sprintf("gpu-%d", g)), UUID: whole.UUID, Placement: dra.PlacementUnknown})
-		for i := range crowdClaims {
+		for i := range sharedNodeClaims {
 			c.claim(g, i)
 		}
 		c.plugin(g)
-		c.employ(g)
+		c.addProcesses(g)
 	}
 	c.facts.Sources = []source.Status{{Name: "simulated", Up: true, LastSuccess: c.now}}
 	return c
 }
 
-func (c *crowd) claim(g, i int) {
+func (c *sharedNode) claim(g, i int) {
 	name := fmt.Sprintf("claim-%d-%d", g, i)
 	uid := "d3b07384-d113-4956-a5a1-" + fmt.Sprintf("%06d%06d", g, i)
 	c.facts.Cluster.Claims = append(c.facts.Cluster.Claims, dra.Claim{
@@ -66,26 +66,26 @@ func (c *crowd) claim(g, i int) {
 	})
 }
 
-func (c *crowd) plugin(g int) {
+func (c *sharedNode) plugin(g int) {
 	pod := dra.PodRef{Namespace: "legacy", Name: fmt.Sprintf("notebook-%d", g)}
 	c.facts.Listing.Pods = append(c.facts.Listing.Pods, pod)
 	c.facts.Listing.Plugins = append(c.facts.Listing.Plugins, dra.PluginAssignment{Pod: pod, Container: "main", Resource: "nvidia.com/gpu", DeviceIDs: []string{fmt.Sprintf("GPU-%d::0", g)}})
 	c.facts.Cluster.PluginPods = append(c.facts.Cluster.PluginPods, dra.Pod{Ref: pod, UID: "uid-of-" + pod.Name})
 }
 
-// employ lists the processes of a GPU: of each of its pods in turn, and of
+// addProcesses lists the processes of a GPU: of each of its pods in turn, and of
 // the host.
-func (c *crowd) employ(g int) {
+func (c *sharedNode) addProcesses(g int) {
 	for turn := range c.lists {
 		var list []device.Process
-		for i := range crowdWorkers {
+		for i := range sharedNodeProcesses {
 			pid := 1000*(g+1) + i
 			list = append(list, device.Process{PID: pid, Utilization: 0.01 * float64(1+(i+turn)%3), Memory: 1e9})
-			switch at := i % (crowdClaims + 2); {
-			case at < crowdClaims:
-				pod := c.facts.Cluster.Pods[g*crowdClaims+at]
+			switch at := i % (sharedNodeClaims + 2); {
+			case at < sharedNodeClaims:
+				pod := c.facts.Cluster.Pods[g*sharedNodeClaims+at]
 				c.facts.Processes.Owners[pid] = dra.Owner{PodUID: pod.UID, ContainerID: pod.Containers[0].ID}
-			case at == crowdClaims:
+			case at == sharedNodeClaims:
 				c.facts.Processes.Owners[pid] = dra.Owner{PodUID: c.facts.Cluster.PluginPods[g].UID}
 			default:
 				c.facts.Processes.Owners[pid] = dra.Owner{}
@@ -95,7 +95,7 @@ func (c *crowd) employ(g int) {
 	}
 }
 
-func (c *crowd) tick(listed bool) {
+func (c *sharedNode) tick(listed bool) {
 	c.now = c.now.Add(time.Second)
 	c.facts.ListedAt = c.now
 	c.turn = 1 - c.turn
@@ -109,9 +109,9 @@ func (c *crowd) tick(listed bool) {
 	c.facts.Samples = samples
 }
 
-// The crowd's page has the families that the dense node's lacks.
-func TestCrowdShowsProcesses(t *testing.T) {
-	c := newCrowd()
+// The shared node's page has the families that the dense node's lacks.
+func TestSharedNodeHasProcessRows(t *testing.T) {
+	c := newSharedNode()
 	c.tick(true)
 	_, snapshot, _ := Step(NewState(denseConfig()), c.facts, c.now)
 	rows := map[string]int{}
@@ -119,9 +119,9 @@ func TestCrowdShowsProcesses(t *testing.T) {
 		rows[row.Family.Name]++
 	}
 	for _, family := range Families() {
-		want := crowdGPUs
+		want := sharedNodeGPUs
 		if strings.HasPrefix(family.Name, "dra_pod_") {
-			want *= crowdClaims + 1
+			want *= sharedNodeClaims + 1
 		}
 		if ofProcesses(family.Name) && rows[family.Name] != want {
 			t.Errorf("%d rows of %s, want %d", rows[family.Name], family.Name, want)
@@ -130,13 +130,13 @@ func TestCrowdShowsProcesses(t *testing.T) {
 }
 
 // In a step that brings new lists alone, splitting makes no garbage.
-func TestSplitMakesNoGarbage(t *testing.T) {
-	c, state := newCrowd(), NewState(denseConfig())
+func TestSplitDoesNotAllocate(t *testing.T) {
+	c, state := newSharedNode(), NewState(denseConfig())
 	for range 3 {
 		c.tick(true)
 		state, _, _ = Step(state, c.facts, c.now)
 	}
-	if got := testing.AllocsPerRun(100, func() { state.splitAgain(c) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { state.splitAll(c) }); got != 0 {
 		t.Errorf("%v allocations a step", got)
 	}
 }
@@ -144,12 +144,12 @@ func TestSplitMakesNoGarbage(t *testing.T) {
 // BenchmarkStepWithProcesses is the step of every second on eight shared GPUs
 // of 32 processes each; BenchmarkStepWithoutProcesses is the same where
 // processes cannot be listed.
-func BenchmarkStepWithProcesses(b *testing.B) { benchmarkCrowd(b, true) }
+func BenchmarkStepWithProcesses(b *testing.B) { benchmarkSharedNode(b, true) }
 
-func BenchmarkStepWithoutProcesses(b *testing.B) { benchmarkCrowd(b, false) }
+func BenchmarkStepWithoutProcesses(b *testing.B) { benchmarkSharedNode(b, false) }
 
-func benchmarkCrowd(b *testing.B, listed bool) {
-	c, state := newCrowd(), NewState(denseConfig())
+func benchmarkSharedNode(b *testing.B, listed bool) {
+	c, state := newSharedNode(), NewState(denseConfig())
 	var snapshot Snapshot
 	b.ReportAllocs()
 	for b.Loop() {
@@ -161,20 +161,20 @@ func benchmarkCrowd(b *testing.B, listed bool) {
 
 // BenchmarkSplit is what of it splitting costs.
 func BenchmarkSplit(b *testing.B) {
-	c, state := newCrowd(), NewState(denseConfig())
+	c, state := newSharedNode(), NewState(denseConfig())
 	c.tick(true)
 	state, _, _ = Step(state, c.facts, c.now)
 	b.ReportAllocs()
 	for b.Loop() {
-		state.splitAgain(c)
+		state.splitAll(c)
 	}
 }
 
-// splitAgain splits as if all lists were new.
-func (s *State) splitAgain(c *crowd) {
+// splitAll splits as if all lists were new.
+func (s *State) splitAll(c *sharedNode) {
 	c.now = c.now.Add(1)
-	for _, u := range s.units {
-		u.listedAt = c.now
+	for _, d := range s.devices.all() {
+		d.listedAt = c.now
 	}
-	s.splitUse(c.facts, false, c.now)
+	s.splits.update(c.facts, &holding{views: s.join.views, plugins: s.plugins.consumers}, s.holders, c.now)
 }

@@ -1,0 +1,220 @@
+package node
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/device"
+)
+
+// counters computes by how much the quantities of devices that accrue have
+// grown. It comes after holders: while a holder may have ended, hardware
+// counters are not observed, so that what they count meanwhile is divided when
+// that is known.
+type counters struct {
+	staleness time.Duration
+	devices   *devices
+	holders   *holders
+	byDevice  map[*deviceState]*deviceGrowth
+	resets    tally
+}
+
+// deviceGrowth is the growth of the quantities of one device.
+type deviceGrowth struct {
+	device    *deviceState
+	source    string // of the last measurements
+	unread    bool   // counters have not been observed since the newest readings came
+	meters    [meters]growth
+	throttled []reasonGrowth // throttled time
+	busy      tally
+}
+
+type reasonGrowth struct {
+	reason string
+	growth
+}
+
+// growth is how much a quantity that accrues has grown between two of its
+// measurements.
+type growth struct {
+	known  bool          // the quantity has been read on this device
+	based  bool          // value is where the next growth begins
+	value  float64       // of a counter: the highest since its last reset
+	at     device.Window // when value was measured
+	grew   bool          // there is a newer measurement in this step
+	reset  bool          // the counter began again at zero between the two
+	amount float64
+	from   device.Window // the measurement before
+}
+
+// noise is how far a hardware counter may fall, as a part of its value, without
+// having been reset: interpolated counters of energy fall by a little.
+const noise = 0.01
+
+// observe applies a measurement of a hardware counter, unless it is not newer
+// than the last. A counter that fell has counted from zero, unless it fell by
+// less than the noise. It reports whether the hardware counter was reset.
+func (g *growth) observe(value float64, at device.Window) (reset bool) {
+	if g.based && at.To <= g.at.To {
+		return false
+	}
+	g.grew, g.reset, g.from = g.based, false, g.at
+	switch {
+	case !g.based:
+		g.amount = 0
+	case value >= g.value:
+		g.amount = value - g.value
+	case value > g.value*(1-noise):
+		g.amount, value = 0, g.value
+	default:
+		g.amount, g.reset = value, true
+	}
+	g.known, g.based, g.value, g.at = true, true, value, at
+	return g.reset
+}
+
+// integrate applies a measurement of a gauge: the growth is its value over the
+// time since the last one, unless that is longer than the limit.
+func (g *growth) integrate(value float64, at device.Window, limit time.Duration) {
+	if g.based && at.To <= g.at.To {
+		return
+	}
+	g.grew, g.from = g.based && at.To-g.at.To <= limit, g.at
+	if g.grew {
+		g.amount = value * (at.To - g.at.To).Seconds()
+	}
+	g.known, g.based, g.value, g.at = true, true, value, at
+}
+
+// begin begins a step.
+func (g *growth) begin() { g.amount, g.grew, g.reset = 0, false, false }
+
+// share is the part of the growth, 0 to 1, that certainly falls into a time:
+// all of it where the time covers both measurements, else its part of the time
+// between them. The growth of a counter that was reset cannot be divided.
+func (g *growth) share(from, to time.Duration) float64 {
+	switch {
+	case from <= g.from.From && g.at.To <= to:
+		return 1
+	case g.reset:
+		return 0
+	}
+	between := min(to, g.at.From) - max(from, g.from.To)
+	if between <= 0 {
+		return 0
+	}
+	return between.Seconds() / (g.at.To - g.from.From).Seconds()
+}
+
+func newCounters(config Config, devices *devices, holders *holders) *counters {
+	return &counters{staleness: config.Staleness(), devices: devices, holders: holders, byDevice: make(map[*deviceState]*deviceGrowth)}
+}
+
+// update observes the readings of the step. Its events are about counters that
+// were reset.
+func (s *counters) update(now clock.Instant) []Event {
+	s.resets.open(now.Wall)
+	var events []Event
+	for _, d := range s.devices.all() {
+		g := s.byDevice[d]
+		if g == nil {
+			g = &deviceGrowth{device: d}
+			s.byDevice[d] = g
+		}
+		if resets := g.update(s.staleness, s.holders.of(d).missing); resets > 0 {
+			s.resets.total += float64(resets)
+			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", d.uuid), slog.Int("counters", resets)}})
+		}
+		if busy := &g.meters[meterBusy]; busy.known {
+			g.busy.add(busy.amount, now.Wall)
+		}
+	}
+	return events
+}
+
+// of returns the growth of a device.
+func (s *counters) of(d *deviceState) *deviceGrowth { return s.byDevice[d] }
+
+func (s *counters) remove(d *deviceState) { delete(s.byDevice, d) }
+
+// busyRows adds the device's own integral of utilization.
+func (s *counters) busyRows(b *rowBuilder) {
+	b.In(b.families.deviceBusy)
+	for _, d := range s.devices.all() {
+		b.addTally(d.labels.plain, s.of(d).busy)
+	}
+}
+
+func (s *counters) resetRows(b *rowBuilder) {
+	b.In(b.families.resets)
+	b.addTally(b.plain, s.resets)
+}
+
+// update observes the readings of the step. While counters are deferred, only
+// the utilization is observed.
+func (g *deviceGrowth) update(limit time.Duration, deferred bool) (resets int) {
+	g.begin()
+	d := g.device
+	if readings := d.of(device.Utilization); d.newer && len(readings) > 0 {
+		g.meters[meterBusy].integrate(readings[0].Value, d.measured(&readings[0]), limit)
+	}
+	g.unread = g.unread || d.newer
+	if deferred || !g.unread {
+		return 0
+	}
+	g.unread = false
+	for m := meterBusy + 1; m < meters; m++ {
+		if readings := d.of(m.quantity()); len(readings) > 0 && g.meters[m].observe(readings[0].Value, d.measured(&readings[0])) {
+			resets++
+		}
+	}
+	throttled := d.of(device.Throttled)
+	for i := range throttled {
+		if g.throttledBy(throttled[i].Details[0]).observe(throttled[i].Value, d.measured(&throttled[i])) {
+			resets++
+		}
+	}
+	return resets
+}
+
+// begin begins a step. The counters of another source may have begun at
+// another time.
+func (g *deviceGrowth) begin() {
+	sameSource := g.source == g.device.source
+	g.source = g.device.source
+	for i := range g.meters {
+		g.meters[i].begin()
+		g.meters[i].based = g.meters[i].based && sameSource
+	}
+	for i := range g.throttled {
+		g.throttled[i].begin()
+		g.throttled[i].based = g.throttled[i].based && sameSource
+	}
+}
+
+// oldest is the earliest measurement since which something is still to grow.
+func (g *deviceGrowth) oldest() time.Duration {
+	oldest := g.device.at.Elapsed
+	for i := range g.meters {
+		if m := &g.meters[i]; m.based {
+			oldest = min(oldest, m.at.From)
+		}
+	}
+	for i := range g.throttled {
+		if t := &g.throttled[i]; t.based {
+			oldest = min(oldest, t.at.From)
+		}
+	}
+	return oldest
+}
+
+func (g *deviceGrowth) throttledBy(reason string) *growth {
+	for i := range g.throttled {
+		if g.throttled[i].reason == reason {
+			return &g.throttled[i].growth
+		}
+	}
+	g.throttled = append(g.throttled, reasonGrowth{reason: reason})
+	return &g.throttled[len(g.throttled)-1].growth
+}

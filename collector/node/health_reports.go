@@ -1,0 +1,140 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/dra-exporter/dra-exporter/collector/dra"
+)
+
+// reporter is a source of a device's health.
+type reporter int
+
+const (
+	byDriver reporter = iota
+	byHardware
+	byKubelet
+	reporters
+)
+
+func (r reporter) String() string {
+	return [reporters]string{byDriver: "driver", byHardware: "hardware", byKubelet: "kubelet"}[r]
+}
+
+// report is what a reporter reports.
+type report uint8
+
+const (
+	unreported report = iota
+	unhealthy
+	healthy
+)
+
+// driverReport is the health by the driver's taints, while a slice has the device
+// and the watch of slices is fresh. A device that its driver marks as unmonitored
+// has no report.
+func driverReport(d *deviceState, slicesFresh bool) report {
+	if !d.inSlice || !slicesFresh {
+		return unreported
+	}
+	reported := healthy
+	for _, taint := range d.published.Taints {
+		switch {
+		case taint.Effect == "NoSchedule" || taint.Effect == "NoExecute":
+			return unhealthy
+		case strings.HasSuffix(taint.Key, "/unmonitored"):
+			reported = unreported
+		}
+	}
+	return reported
+}
+
+// kubeletReports returns the health, by uuid, that the kubelet reports in the
+// statuses of the pods that hold devices. Where containers contradict each other,
+// unhealthy wins. While the pod watch is not fresh there are no reports.
+func kubeletReports(node string, facts Facts, views []claimView) map[string]report {
+	if !facts.Cluster.Enabled || !facts.Cluster.Fresh {
+		return nil
+	}
+	byClaim := make(map[dra.ClaimRef]*claimView, len(views))
+	for i := range views {
+		byClaim[views[i].ref] = &views[i]
+	}
+	reports := make(map[string]report)
+	var cdi firstCDI
+	for _, pod := range facts.Cluster.Pods {
+		if len(pod.Health) == 0 || pod.Terminal || pod.Node != node {
+			continue
+		}
+		if cdi == nil {
+			cdi = firstCDIOf(facts.Listing)
+		}
+		for _, status := range pod.Health {
+			view, known := byClaim[claimOf(pod, status.PodClaim)]
+			if !known {
+				continue
+			}
+			if uuid := reportedDevice(view, status, cdi); !status.Healthy {
+				reports[uuid] = unhealthy
+			} else if reports[uuid] == unreported {
+				reports[uuid] = healthy
+			}
+		}
+	}
+	return reports
+}
+
+// claimOf returns the claim that a pod references by a name.
+func claimOf(pod dra.Pod, name string) dra.ClaimRef {
+	for _, claim := range pod.Claims {
+		if claim.Name == name {
+			return dra.ClaimRef{Namespace: pod.Ref.Namespace, Name: claim.Claim}
+		}
+	}
+	return dra.ClaimRef{}
+}
+
+// firstCDI is the first CDI id of each device of a claim, by which the kubelet
+// names it; empty for a device that has none.
+type firstCDI map[claimedDevice]string
+
+type claimedDevice struct {
+	claim  dra.ClaimRef
+	device dra.DeviceID
+}
+
+func firstCDIOf(listing dra.PodResources) firstCDI {
+	ids := make(firstCDI, len(listing.Assignments))
+	for _, a := range listing.Assignments {
+		first := ""
+		if len(a.CDIDevices) > 0 {
+			first = a.CDIDevices[0]
+		}
+		ids[claimedDevice{a.Claim, a.Device}] = first
+	}
+	return ids
+}
+
+// reportedDevice returns the uuid of the one device that a status can be about;
+// empty if there are several, or none.
+func reportedDevice(v *claimView, status dra.ResourceHealth, cdi firstCDI) string {
+	found, several := "", false
+	for _, d := range v.devices {
+		if !(dra.Use{Request: status.Request}).Covers(d.request) {
+			continue
+		}
+		if d.id.String() == status.ResourceID {
+			return d.uuid
+		}
+		first, listed := cdi[claimedDevice{v.ref, d.id}]
+		if listed && first != status.ResourceID {
+			continue
+		}
+		// A device that the kubelet does not list now may have any id.
+		several = several || found != "" && found != d.uuid
+		found = d.uuid
+	}
+	if several {
+		return ""
+	}
+	return found
+}

@@ -1,0 +1,152 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+	"github.com/dra-exporter/dra-exporter/collector/price"
+)
+
+// prices looks up what each device costs its holders.
+type prices struct {
+	node     string
+	grace    time.Duration
+	families *families
+	list     *price.Prices // nil: no prices are known, now or later
+	devices  *devices
+	holders  *holders
+	byDevice map[*deviceState]*devicePrices
+}
+
+// devicePrices is what a device costs, and what that was looked up by.
+type devicePrices struct {
+	classes []string // of the claims that hold the device; one empty class if none does
+	asked   struct {
+		list    *price.Prices
+		classes []string
+		device  price.Device
+	}
+	infos infoRows[classPrice] // past ones for the grace, as released holds are priced by them
+}
+
+// classPrice is the value of dra_device_price_per_hour: the price of an hour of a
+// device for holders through the class. The class is empty if none is known, and
+// while no claim holds the device.
+type classPrice struct {
+	class   string
+	perHour float64
+}
+
+func newPrices(config Config, devices *devices, holders *holders, f *families) *prices {
+	return &prices{
+		node: config.Node, grace: config.Grace, families: f, list: config.Prices,
+		devices: devices, holders: holders, byDevice: make(map[*deviceState]*devicePrices),
+	}
+}
+
+// update looks the prices up. list is a price list that was reloaded; nil if none
+// was. What was charged before is not changed.
+func (s *prices) update(list *price.Prices, views []claimView, now clock.Instant) {
+	if s.list == nil {
+		return
+	}
+	if list != nil {
+		s.list = list
+	}
+	for _, d := range s.devices.all() {
+		p := s.byDevice[d]
+		if p == nil {
+			p = &devicePrices{}
+			s.byDevice[d] = p
+		}
+		p.classes = p.classes[:0]
+	}
+	for i := range views {
+		view := &views[i]
+		for _, d := range view.devices {
+			if !d.admin {
+				s.byDevice[s.devices.get(d.uuid)].addClass(view.classOn(d.uuid))
+			}
+		}
+	}
+	for _, d := range s.devices.all() {
+		// Of a device that is divided, only the partitions can be held.
+		if p, h := s.byDevice[d], s.holders.of(d); len(p.classes) == 0 && !h.cut && (d.present || h.isHeld()) {
+			p.classes = append(p.classes, "")
+		}
+		s.updateDevice(d, now)
+	}
+}
+
+// updateDevice looks the prices of a device up again if anything that they
+// depend on has changed. The price without a class ends as soon as the device is
+// held.
+func (s *prices) updateDevice(d *deviceState, now clock.Instant) {
+	p := s.byDevice[d]
+	device := price.Device{Model: d.model(), Profile: d.profile(), Partition: d.isPartition()}
+	if p.asked.list != s.list || p.asked.device != device || !slices.Equal(p.asked.classes, p.classes) {
+		p.asked.list, p.asked.device, p.asked.classes = s.list, device, slices.Clone(p.classes)
+		var current []classPrice
+		for _, device.DeviceClass = range p.classes {
+			if perHour, known := s.list.PerHour(device); known {
+				current = append(current, classPrice{device.DeviceClass, perHour})
+			}
+		}
+		p.infos.update(current, now,
+			func(a, b classPrice) bool { return a.class == b.class },
+			func(c classPrice) *metric.Labels {
+				return metric.NewLabels(s.families.devicePrice.Labels, s.node, d.uuid, c.class, s.list.Currency)
+			})
+		p.infos.retired = slices.DeleteFunc(p.infos.retired, func(row infoRow[classPrice]) bool { return row.fact.class == "" })
+	}
+	p.infos.evict(now, s.grace)
+}
+
+func (s *prices) remove(d *deviceState) { delete(s.byDevice, d) }
+
+// currency is that of the price list; empty if there is none.
+func (s *prices) currency() string {
+	if s.list == nil {
+		return ""
+	}
+	return s.list.Currency
+}
+
+// perHour returns the price of an hour of the device for holders through the
+// class.
+func (s *prices) perHour(d *deviceState, class string) (perHour float64, known bool) {
+	p := s.byDevice[d]
+	if p == nil {
+		return 0, false
+	}
+	for i := range p.infos.live {
+		if fact := p.infos.live[i].fact; fact.class == class {
+			return fact.perHour, true
+		}
+	}
+	return 0, false
+}
+
+func (s *prices) rows(b *rowBuilder) {
+	b.In(b.families.devicePrice)
+	for _, d := range s.devices.all() {
+		p := s.byDevice[d]
+		if p == nil {
+			continue
+		}
+		for _, row := range p.infos.live {
+			b.Add(row.labels, row.fact.perHour)
+		}
+		for _, row := range p.infos.retired {
+			b.AddPast(row.labels, row.fact.perHour)
+		}
+	}
+}
+
+func (p *devicePrices) addClass(class string) {
+	if at, found := slices.BinarySearch(p.classes, class); !found {
+		p.classes = slices.Insert(p.classes, at, class)
+	}
+}

@@ -1,0 +1,148 @@
+// Package node is the node role: which claims hold which devices of this node,
+// and how much of them they use.
+//
+// Facts come in as one struct of values. Step applies them to a State, which is a
+// list of stages, each of which takes values from the stages before:
+//
+//	devices    samples of the hardware, and held devices without known hardware
+//	join       which claims are held, and by which pods
+//	matcher    which hardware each device is that a driver published
+//	plugins    which containers got devices through device plugins
+//	holders    who holds each device, and with which share of it
+//	counters   by how much the quantities of each device have grown
+//	records    info rows of claims
+//	unmatched  devices of claims without known hardware, and the other way round
+//	splits     use of shared devices by the processes of each holder
+//	prices     what each device costs
+//	ledger     what each claim got of each device, and totals of namespaces
+//	health     signals, XIDs, reports of drivers and the kubelet, violations
+//
+// The result is a Snapshot: the rows of all stages. Runner has the clock and the
+// goroutine, and publishes each snapshot by one atomic store.
+package node
+
+import (
+	"slices"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
+	"github.com/dra-exporter/dra-exporter/collector/metric"
+)
+
+// State is what the node role keeps from step to step: its stages. Step takes it
+// over: a State that was given to Step must not be used again.
+type State struct {
+	config Config
+
+	devices   *devices
+	join      *join
+	matcher   *matcher
+	plugins   *plugins
+	holders   *holders
+	counters  *counters
+	records   *records
+	unmatched *unmatched
+	splits    *splits
+	prices    *prices
+	ledger    *ledger
+	health    *health
+
+	rows *rowBuilder
+}
+
+// NewState returns the state before the first step.
+func NewState(config Config) State {
+	f := newFamilies(config.PodLabels...)
+	d := newDevices(config)
+	h := newHolders(config.Node, d, f)
+	c := newCounters(config, d, h)
+	s := newSplits(config, d, f)
+	p := newPrices(config, d, h, f)
+	l := newLedger(config, d, h, c, s, p)
+	return State{
+		config:    config,
+		devices:   d,
+		join:      newJoin(config.Node),
+		matcher:   newMatcher(config.Node, d),
+		plugins:   newPlugins(config.Node, d, f),
+		holders:   h,
+		counters:  c,
+		records:   newRecords(config, f),
+		unmatched: newUnmatched(config.Node, d, f),
+		splits:    s,
+		prices:    p,
+		ledger:    l,
+		health:    newHealth(config, d, h, c, l),
+		rows:      newRowBuilder(config, f),
+	}
+}
+
+// Step moves the state to now. It is pure but for consuming the state: the same
+// state, facts and now give the same result.
+func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
+	s.devices.apply(facts.Samples, now)
+	again := s.join.update(facts, s.devices.changes)
+	if again {
+		s.join.resolve(s.matcher.update(facts, s.join.held()))
+	}
+	views := s.join.views
+	s.matcher.addHeld(views, now)
+	s.plugins.update(facts, now)
+	held := holding{again, views, s.join.uncertain, s.join.recreated, s.plugins.consumers}
+	s.holders.update(&held, now)
+	events := s.counters.update(now)
+	if again {
+		s.holders.markSharing(views)
+		events = slices.Concat(events, s.records.update(views, now), s.unmatched.update(views, facts.Cluster.Published, now))
+		s.health.applyKubelet(kubeletReports(s.config.Node, facts, views))
+	}
+	events = append(events, s.unmatched.overdue(now)...)
+	s.splits.update(facts, &held, s.holders, now)
+	s.prices.update(facts.Prices, views, now)
+	s.health.openViolations(s.ledger.update(views, now), now)
+	events = append(events, s.health.update(facts.Cluster.SlicesFresh, now)...)
+	s.evict(now)
+	return s, Snapshot{At: now, Rows: s.allRows(facts)}, events
+}
+
+// evict removes what is not held or sampled any more and whose grace has ended.
+func (s *State) evict(now clock.Instant) {
+	s.ledger.evict(now)
+	s.records.evict(now)
+	s.plugins.evict(now, s.config.Grace)
+	for _, d := range s.devices.evict(now, s.config.Grace) {
+		s.holders.remove(d)
+		s.counters.remove(d)
+		s.splits.remove(d)
+		s.prices.remove(d)
+		s.health.remove(d)
+	}
+}
+
+// allRows returns the rows of the snapshot: those of devices, of claims, of facts
+// that queries join with, of namespaces, and of the exporter itself. The last
+// ones include how many rows of the others were dropped.
+func (s *State) allRows(facts Facts) []metric.Row {
+	b := s.rows
+	b.Begin()
+	s.devices.infoRows(b)
+	s.holders.rows(b)
+	s.devices.readingRows(b)
+	s.counters.busyRows(b)
+	s.splits.deviceRows(b)
+	s.splits.podRows(b)
+	s.health.rows(b)
+	s.ledger.claimRows(b)
+	s.records.rows(b)
+	s.plugins.rows(b)
+	s.ledger.namespaceRows(b)
+	s.prices.rows(b)
+	s.ledger.costRows(b)
+	s.splits.stateRows(b, facts.Processes.State)
+	b.families.self.Rows(b.Builder, s.config.Version, facts.Sources)
+	s.devices.sampleRows(b)
+	s.unmatched.rows(b)
+	s.holders.uncountedRows(b)
+	s.counters.resetRows(b)
+	b.families.self.DroppedRows(b.Builder)
+	return b.Rows()
+}
