@@ -32,9 +32,9 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	case r.extended == 0 && !r.exists():
 		return e.absentClaim()
 	case r.deleting():
-		return r.absent(), fmt.Sprintf("resourceclaim %s is being deleted", r.claim.ref.Name)
+		return dra.ReasonClaimUnusable, fmt.Sprintf("resourceclaim %s is being deleted", r.claim.ref.Name)
 	case r.template != "" && r.isForeign(r.claim.object, e.pod):
-		return r.absent(), fmt.Sprintf("resourceclaim %s was created for another pod", r.claim.ref.Name)
+		return dra.ReasonClaimUnusable, fmt.Sprintf("resourceclaim %s was created for another pod", r.claim.ref.Name)
 	case r.existsFor(e.pod) && r.claim.object.Allocated:
 		return e.allocated()
 	case e.nodesUnknown && requiresNodes(e.verdict):
@@ -50,15 +50,6 @@ func reasonOf(e evidence) (dra.PendingReason, string) {
 	default:
 		return e.devicesSuffice()
 	}
-}
-
-// absent is the reason of a reference whose claim does not exist. A claim from
-// a template will be created again.
-func (r *reference) absent() dra.PendingReason {
-	if r.template == "" {
-		return dra.ReasonClaimMissing
-	}
-	return dra.ReasonClaimNotCreated
 }
 
 func (e *evidence) absentClaim() (dra.PendingReason, string) {

@@ -79,6 +79,7 @@ const (
 	ReasonGated            PendingReason = "scheduling_gated"
 	ReasonClaimMissing     PendingReason = "claim_missing"
 	ReasonClaimNotCreated  PendingReason = "claim_not_created"
+	ReasonClaimUnusable    PendingReason = "claim_unusable"
 	ReasonQuota            PendingReason = "quota"
 	ReasonNoDeviceClass    PendingReason = "no_device_class"
 	ReasonNoMatchingDevice PendingReason = "no_matching_device"
@@ -109,6 +110,7 @@ func ReasonInfos() []ReasonInfo {
 		{ReasonGated, "the pod has scheduling gates", "none, or ask the owner of the gate", nil},
 		{ReasonClaimMissing, "the pod names a claim that does not exist", "create the claim, or correct its name", nil},
 		{ReasonClaimNotCreated, "the claim has not been created from its template", "check that the template exists and the controller manager runs", nil},
+		{ReasonClaimUnusable, "the claim is being deleted, or was created for another pod", "wait until the claim is deleted (`explain` shows what prevents it), then create it again", nil},
 		{ReasonQuota, "the namespace may have no more claims or devices", "raise the quota, or delete unused claims", nil},
 		{ReasonNoDeviceClass, "a request names a device class that does not exist", "install the driver's device class, or correct its name",
 			[]Stage{StageSelectors, StageClass}},

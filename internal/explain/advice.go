@@ -26,6 +26,8 @@ func (a adviser) advise(w cluster.PendingRef, ref *PendingRef) []string {
 		return a.claimMissing(w)
 	case dra.ReasonClaimNotCreated:
 		return a.claimNotCreated(w, ref)
+	case dra.ReasonClaimUnusable:
+		return a.claimUnusable(w, ref)
 	case dra.ReasonQuota:
 		return a.quota(w)
 	case dra.ReasonNoDeviceClass:
@@ -96,6 +98,23 @@ func (a adviser) claimNotCreated(w cluster.PendingRef, ref *PendingRef) []string
 		return help
 	}
 	return []string{"the controller manager creates the claim within a second: if it does not, check that kube-controller-manager runs, and its log"}
+}
+
+// claimUnusable looks for what keeps the claim, which must be gone before another
+// one can take its place.
+func (a adviser) claimUnusable(w cluster.PendingRef, ref *PendingRef) []string {
+	next := "create it again"
+	if ref.Template != "" {
+		next = "the controller manager creates another one from the template"
+	}
+	claim, known := a.facts.Objects.claims[dra.ClaimRef{Namespace: w.Pod.Namespace, Name: w.Claim}]
+	if known && claim.Deleted.IsZero() {
+		return []string{fmt.Sprintf("delete the pod, or ResourceClaim %s if no pod uses it; then %s", w.Claim, next)}
+	}
+	return []string{
+		fmt.Sprintf("wait until ResourceClaim %s is deleted; then %s", w.Claim, next),
+		fmt.Sprintf("`dra-exporter explain claim %s/%s` shows what prevents the deletion", w.Pod.Namespace, w.Claim),
+	}
 }
 
 func (a adviser) quota(w cluster.PendingRef) []string {

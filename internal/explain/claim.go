@@ -110,6 +110,11 @@ func (b claimBuilder) addUnreserved(claim *Claim, life *dra.ClaimLife) {
 }
 
 func (b claimBuilder) addTerminating(claim *Claim, life *dra.ClaimLife, users []*dra.PodLife) {
+	users = slices.DeleteFunc(slices.Clone(users), func(pod *dra.PodLife) bool {
+		return !slices.ContainsFunc(life.ReservedFor, func(c dra.Consumer) bool {
+			return c.UID == pod.UID || c.Resource == "podgroups" && c.Name == pod.Group
+		})
+	})
 	foreign := slices.DeleteFunc(slices.Clone(life.Finalizers), func(name string) bool { return name == resourcev1.Finalizer })
 	switch {
 	case len(users) > 0:

@@ -26,6 +26,11 @@ func otherTextCases() map[string]textCase {
 	notMadeYet.Objects.Pod(&dra.PodLife{Ref: notMade.Pod, UID: "train-0", Created: ago(4 * time.Minute), Claims: []dra.PodClaim{{Name: "gpus", Template: "gpus"}}}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/old", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: "an older word", Count: 1, Last: ago(3 * time.Minute)}, false)
 	notMadeYet.Objects.Trouble(&dra.Trouble{Name: "team-a/new", Kind: dra.TroubleCreation, Pod: notMade.Pod, PodUID: "train-0", Message: denied, Count: 4, Last: ago(time.Minute)}, false)
+	unusableFacts := facts(2, pendingRef(dra.ReasonClaimUnusable, "resourceclaim train-0-gpus-x7k2p is being deleted", nil))
+	unusableFacts.Objects.Claim(&dra.ClaimLife{
+		Ref: dra.ClaimRef{Namespace: "team-a", Name: "train-0-gpus-x7k2p"}, UID: "claim-train-0", Created: ago(4 * time.Minute),
+		Deleted: ago(2 * time.Minute), Finalizers: []string{"example.com/keep"}, Classes: []string{"gpu.example.com"},
+	}, false)
 	quota := pendingRef(dra.ReasonQuota, "PodResourceClaim gpus: resource claim creation: resourceclaims is forbidden: exceeded quota: gpus, requested: count/resourceclaims=1", nil)
 	quota.Claim = ""
 	quotaFacts := withoutClaim(facts(2, quota))
@@ -45,6 +50,7 @@ func otherTextCases() map[string]textCase {
 		"claim-missing":      {pod, missingFacts},
 		"template-missing":   {pod, noTemplate},
 		"claim-not-created":  {pod, notMadeYet},
+		"claim-unusable":     {pod, unusableFacts},
 		"quota":              {pod, quotaFacts},
 		"gated":              {pod, facts(2, pendingRef(dra.ReasonGated, "", nil))},
 		"binding-conditions": {pod, binding},

@@ -98,8 +98,7 @@ func TestReasonSentences(t *testing.T) {
 		{"known all the same", "quota", "", []string{"resourceslices"}, "The namespace may have no more claims or devices.", "no claim yet"},
 		{"to be made", "claim_not_created", "", nil, "The claim has not been created from its template.", "no claim yet"},
 		{"missing", "claim_missing", "", nil, "The pod names a claim that does not exist.", "its claim does not exist"},
-		{"there, and not for it", "claim_missing", "c", nil, "Its claim is being deleted, or was created for another pod.", "claim c"},
-		{"from a template, and not for it", "claim_not_created", "c", nil, "Its claim is being deleted, or was created for another pod.", "claim c"},
+		{"unusable", "claim_unusable", "c", nil, "The claim is being deleted, or was created for another pod.", "claim c"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rows := append(sourcesBut(test.unread...),

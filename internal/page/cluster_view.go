@@ -205,8 +205,6 @@ func (w PendingRef) because(unread []Source) string {
 	switch {
 	case w.Reason == "unknown" && len(unread) > 0:
 		return "Not diagnosed: " + namesOnly(unread) + " could not be read."
-	case w.Claim != "" && slices.Contains([]string{"claim_missing", "claim_not_created"}, w.Reason):
-		return "Its claim is being deleted, or was created for another pod."
 	default:
 		return reasonText(w.Reason)
 	}

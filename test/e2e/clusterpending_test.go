@@ -83,6 +83,7 @@ func TestClusterPending(t *testing.T) {
 			return gauge(p, "dra_exporter_oversized_specs", scrape.Labels{"limit": "selector"}, 1)
 		})
 	})
+	t.Run("claim-unusable", testUnusable)
 	t.Run("unknown", testUnknown)
 	t.Run("unused", testUnused)
 	t.Run("nothing else", func(t *testing.T) {
@@ -98,11 +99,11 @@ func TestClusterPending(t *testing.T) {
 	})
 }
 
-// allReasons: each of the closed set is on the page, but the one for which a
-// test had to stop the scheduler, and one that lasts until a claim is diagnosed.
+// allReasons: each of the closed set is on the page, except those whose tests
+// clean up first, and the one that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
-	seen := map[string]bool{"unknown": true, "pending_diagnosis": true}
+	seen := map[string]bool{"unknown": true, "claim_unusable": true, "pending_diagnosis": true}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
 		seen[row.Labels["reason"]] = true
 	}
@@ -233,6 +234,40 @@ func publishedDevices(ctx context.Context) (count int, err error) {
 		}
 	}
 	return count, nil
+}
+
+const unusableClaim = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: pending-unusable}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: ending, namespace: pending-unusable, finalizers: [pending.example.com/keep]}
+spec: {devices: {requests: [{name: main, exactly: {deviceClassName: fabric.pending}}]}}
+`
+
+const unusablePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: unusable, namespace: pending-unusable}
+spec:
+  containers: [{name: main, image: localhost/pause:1, imagePullPolicy: Never, resources: {claims: [{name: device}]}}]
+  resourceClaims: [{name: device, resourceClaimName: ending}]
+`
+
+// testUnusable: a finalizer keeps a claim that is being deleted, and a pod names
+// it.
+func testUnusable(t *testing.T) {
+	deployText(t, "pending-unusable", unusableClaim)
+	if err := shared.Client().ResourceV1().ResourceClaims("pending-unusable").Delete(t.Context(), "ending", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	deployText(t, "pending-unusable", unusablePod)
+	t.Cleanup(func() { unstick(t, "pending-unusable", "ending") })
+	wantedWait{"unusable", "device", "ending", "fabric.pending", "is being deleted", "claim_unusable", nil, []string{
+		"wait until ResourceClaim ending is deleted",
+	}}.test(t, "pending-unusable")
 }
 
 const silentPod = `

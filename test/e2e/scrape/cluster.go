@@ -69,7 +69,7 @@ func SinceStays() Rule {
 // Reasons is the closed set of metrics.md.
 func Reasons() []string {
 	return []string{
-		"claim_missing", "claim_not_created", "quota", "no_device_class", "no_matching_device", "tainted", "insufficient_devices",
+		"claim_missing", "claim_not_created", "claim_unusable", "quota", "no_device_class", "no_matching_device", "tainted", "insufficient_devices",
 		"fragmented", "constraints_unsatisfiable", "pool_incomplete", "binding_conditions", "other_constraints", "scheduling_gated",
 		"undetermined", "pending_diagnosis", "unknown",
 	}
