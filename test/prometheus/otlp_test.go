@@ -222,14 +222,14 @@ func isLive(name string) bool {
 // for five minutes.
 func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 	t.Helper()
-	newest := map[string]float64{}
+	complete := map[string]float64{} // time of the last push but one: of the last, only a part may be stored yet
 	for _, series := range pushed {
-		if at := series.Values[len(series.Values)-1].at; series.Metric["__name__"] == "dra_exporter_build_info" {
-			newest[series.Metric["instance"]] = at
+		if series.Metric["__name__"] == "dra_exporter_build_info" {
+			complete[series.Metric["instance"]] = series.Values[len(series.Values)-2].at
 		}
 	}
 	gone := 0
-	for instance, at := range newest {
+	for instance, at := range complete {
 		there := map[string]bool{}
 		query := fmt.Sprintf(`{job=%q, instance=%q} @ %.3f`, pushedJob, instance, at)
 		for _, series := range server.ask(t, query) {
@@ -244,8 +244,9 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 			if last < at {
 				gone++
 			}
-			if is := there[labels.FromMap(series.Metric).String()]; is != (last == at) {
-				t.Errorf("%s was pushed last %.3f s before, and has a value: %t", key, at-last, is)
+			pushedThen := slices.ContainsFunc(series.Values, func(m moment) bool { return m.at == at })
+			if is := there[labels.FromMap(series.Metric).String()]; is != pushedThen {
+				t.Errorf("%s was pushed: %t, and has a value: %t; its last push was %.3f s before", key, pushedThen, is, at-last)
 			}
 		}
 	}
