@@ -6,7 +6,9 @@ func All() []Vendor {
 		nvidia(),
 		amd(),
 		{Name: "intel", PCI: 0x8086, Driver: "gpu.intel.com"},
+		{Name: "habana", PCI: 0x1da3, Driver: "gaudi.intel.com"}, // Intel Gaudi, with network ports of its own
 		{Name: "google", Driver: "tpu.google.com"},
+		{Name: "aws", Driver: "neuron.aws.com"}, // not by PCI: Amazon's number is also that of its network adapters
 		{Name: Mellanox, PCI: 0x15b3},
 		{Driver: "dra.net", Measured: true},          // network adapters of any vendor
 		{Name: "example", Driver: "gpu.example.com"}, // simulated hardware, and sigs.k8s.io/dra-example-driver
