@@ -35,6 +35,7 @@ type webFlags struct {
 	address string // the flag that the addresses are from; empty: --web.listen-address
 	path    string
 	pprof   bool
+	bare    bool // without metrics of the process
 	access  accessFlags
 	hosts   []string
 	log     *promslog.Config
@@ -56,7 +57,7 @@ func (f *webFlags) server(config *rest.Config, open func(role.WebOptions, *slog.
 		return nil, err
 	}
 	return open(role.WebOptions{
-		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, Hosts: f.hosts,
+		Toolkit: f.toolkit, AddressFlag: f.address, MetricsPath: f.path, Pprof: f.pprof, NoProcess: f.bare, Hosts: f.hosts,
 		KubernetesAuth: f.access.kubernetes, Audiences: f.access.audiences,
 	}, log)
 }
@@ -72,6 +73,7 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	command.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.path)
 	command.Flag("web.allowed-host", "Allowed Host header of requests over the loopback interface, besides addresses and names of a cluster; * allows any. Repeatable.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
+	command.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: promhttp_*, process_* and go_*.").BoolVar(&f.bare)
 	addLogFlags(command, f.log)
 	return f
 }

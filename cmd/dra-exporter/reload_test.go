@@ -90,6 +90,22 @@ func TestSIGHUPReloadsPrices(t *testing.T) {
 	eventually(t, node.address+"/metrics", two, succeeded)
 }
 
+// Without metrics of the process, a page has those of the role alone.
+func TestDisableExporterMetrics(t *testing.T) {
+	for flag, want := range map[string]bool{"--web.disable-exporter-metrics": false, "--no-web.disable-exporter-metrics": true} {
+		node := startProgram(t, "node", "--node.name=n", "--kubernetes.disable", flag)
+		eventually(t, node.address+"/metrics", "\ndra_exporter_build_info{", "\ndra_exporter_steps_total ")
+		for range 2 {
+			_, page := get(t, node.address+"/metrics")
+			for _, prefix := range []string{"\ngo_", "\nprocess_", "\npromhttp_"} {
+				if strings.Contains(page, prefix) != want {
+					t.Errorf("%s: %q is on the page: %t", flag, prefix, !want)
+				}
+			}
+		}
+	}
+}
+
 // Without anything to reload, SIGHUP is logged and ignored.
 func TestSIGHUPIsIgnored(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})

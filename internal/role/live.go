@@ -33,11 +33,17 @@ func newLiveMetrics() *liveMetrics {
 	}
 	steps := self.NewSteps()
 	l.steps.count, l.steps.seconds = counter(steps.Count), counter(steps.Seconds)
-	// The older memory statistics stop the world at each scrape, and name one
-	// family twice in OpenMetrics.
-	goCollector := collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory))
-	l.registry.MustRegister(l.reads, l.steps.count, l.steps.seconds, goCollector, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	l.registry.MustRegister(l.reads, l.steps.count, l.steps.seconds)
 	return l
+}
+
+// addProcessMetrics registers the collectors of go_* and process_*. The older
+// memory statistics are left out: they stop the world at each scrape, and name
+// one family twice in OpenMetrics.
+func addProcessMetrics(registry *prometheus.Registry) {
+	registry.MustRegister(
+		collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory)),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // observeRead returns what observes the durations of a source's reads, in seconds.

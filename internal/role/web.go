@@ -28,6 +28,7 @@ type WebOptions struct {
 	AddressFlag string // that the addresses are from; empty: --web.listen-address
 	MetricsPath string
 	Pprof       bool
+	NoProcess   bool     // leave out promhttp_*, process_* and go_*
 	Hosts       []string // names of this server
 
 	KubernetesAuth bool // the API server reviews who may read what
@@ -55,9 +56,14 @@ func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	if pages, err = s.pages(visible(guard)); err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
+	var instrument prometheus.Registerer
+	if !o.NoProcess {
+		instrument = s.registry
+		addProcessMetrics(s.registry)
+	}
 	config := web.Config{
 		Flags: o.Toolkit, Log: log, MetricsPath: o.MetricsPath, Pages: pages, Pprof: o.Pprof, Hosts: o.Hosts,
-		Metrics: metric.Concat(gatherer(s.snapshot), s.registry), Registry: s.registry,
+		Metrics: metric.Concat(gatherer(s.snapshot), s.registry), Registry: instrument,
 		Healthy: s.healthy, Ready: s.ready, AddressFlag: o.AddressFlag,
 	}
 	if guard != nil {
