@@ -79,7 +79,7 @@ func (f *families) addClaims() {
 		"ResourceClaims by state: unused (no pod refers to it), pending, allocated (not reserved), reserved, terminating",
 		"namespace", "deviceclass", "state")
 	f.phaseSince = f.Add(metric.Gauge, metric.ClaimPhaseSinceTimestampSeconds, "seconds",
-		"Unix time since which a pod with an allocated claim is in a phase: binding, scheduling, preparation, start, preparation_start",
+		"Unix time at which a pod with an allocated claim entered its phase",
 		"namespace", "pod", "resourceclaim", "phase")
 	f.terminatingSince = f.Add(metric.Gauge, metric.ClaimTerminatingSinceTimestampSeconds, "seconds",
 		"Unix time since which the claim is terminating, kept by finalizers",
@@ -91,7 +91,7 @@ func (f *families) addClaims() {
 
 func (f *families) addSupply() {
 	f.devices = f.Add(metric.Gauge, metric.Devices, "",
-		"Devices of the newest generation: allocated (also in part), free, unavailable (tainted, incomplete pool, no counters left)",
+		"Devices of the newest generation: allocated (also in part), free, or unavailable (taint, incomplete pool, no counters)",
 		"driver", "pool", "node", "state")
 	f.classDevices = f.Add(metric.Gauge, metric.ClassDevices, "",
 		"Devices that the class selects, by state as in dra_devices; classes may overlap: do not sum over classes",

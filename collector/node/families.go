@@ -202,8 +202,8 @@ func (f *families) addClaims() {
 		meterNVLinkReceive:   {metric.ClaimNVLinkReceiveBytes, "bytes", "Bytes received over NVLink"},
 		meterPCIeTransmit:    {metric.ClaimPCIeTransmitBytes, "bytes", "Bytes sent over PCIe"},
 		meterPCIeReceive:     {metric.ClaimPCIeReceiveBytes, "bytes", "Bytes received over PCIe"},
-		meterNetworkTransmit: {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network or RDMA device"},
-		meterNetworkReceive:  {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network or RDMA device"},
+		meterNetworkTransmit: {metric.ClaimNetworkTransmitBytes, "bytes", "Bytes sent by the network adapter"},
+		meterNetworkReceive:  {metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter"},
 	}
 	for m, row := range table {
 		f.claimMeter[m] = f.counter(row.name, row.unit, row.what+" while the claim held the device; with attribution shared, the device's own value", accountLabels())
