@@ -304,7 +304,7 @@ func (h *history) checkEnergy(drawn map[holdKey]float64) {
 // that it can fail. The quick tests run a few histories, which need not cover all
 // rules.
 func TestHistories(t *testing.T) {
-	credited, violated, seen, seeds := 0.0, 0.0, map[string]int{}, uint64(60)
+	credited, violated, seen, seeds := 0.0, 0.0, map[string]int{}, uint64(40)
 	if testing.Short() {
 		seeds = 3
 	}
