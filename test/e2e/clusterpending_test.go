@@ -265,7 +265,7 @@ func testUnusable(t *testing.T) {
 	}
 	deployText(t, "pending-unusable", unusablePod)
 	t.Cleanup(func() { unstick(t, "pending-unusable", "ending") })
-	wantedWait{"unusable", "device", "ending", "fabric.pending", "is being deleted", "claim_unusable", nil, []string{
+	wantedWait{"unusable", "device", "ending", "fabric.pending", "", "claim_unusable", nil, []string{
 		"wait until ResourceClaim ending is deleted",
 	}}.test(t, "pending-unusable")
 }
