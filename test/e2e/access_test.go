@@ -46,8 +46,8 @@ type accessNode struct {
 	libraries stubs.Libraries
 }
 
-// accessWork is the pod whose claim the agents have to tell of.
-const accessWork = `
+// accessPodManifest is the pod whose claim the agents have to tell of.
+const accessPodManifest = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: access}
@@ -72,7 +72,7 @@ func startAccess(t *testing.T) *accessNode {
 	n.nvidiaNode = startNVIDIA(t, stubs.NewNode(t, accessGPUs), accessGPUs, "TimeSlicingSettings=true")
 	n.importImage(t)
 	labelNode(t, presentLabel, "true")
-	deployText(t, "access", accessWork)
+	deployText(t, "access", accessPodManifest)
 	running(t, "access", "worker")
 	return n
 }
@@ -104,42 +104,42 @@ func labelNode(t *testing.T, key, value string) {
 	t.Cleanup(func() { label(context.WithoutCancel(t.Context()), "null") })
 }
 
-// sees: the agent sees every GPU, and the worker's claim on the one that the
+// checkAgent: the agent sees every GPU, and the worker's claim on the one that the
 // worker can open, with that GPU's values; nothing is held but by that claim; and
 // the agent has no privilege.
-func (n *accessNode) sees(t *testing.T, a *accessAgent) {
+func (n *accessNode) checkAgent(t *testing.T, a *accessAgent) {
 	t.Helper()
-	truth := truthOf(t, "access", []string{"worker/main"})
-	memory := n.scriptMemory(truth.nvidiaDevice)
-	claim := wanted{claim: "worker-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
+	expected := heldNVIDIADeviceOf(t, "access", []string{"worker/main"})
+	memory := n.scriptMemory(expected.nvidiaDevice)
+	claim := wantedClaim{claim: "worker-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"worker/main"}},
 	}}
 	a.eventually(t, "the worker's claim", func(p *scrape.Page) error {
-		infos, err := living(t, p, "access")
+		infos, err := currentClaims(t, p, "access")
 		if err != nil {
 			return err
 		}
-		labels, err := checkNVIDIA(p, claim, infos, truth.gpuUUID)
+		labels, err := checkNVIDIA(p, claim, infos, expected.gpuUUID)
 		if err != nil {
 			return err
 		}
 		if held := p.Count("dra_claim_held", nil); held != 1 {
 			return fmt.Errorf("%d devices are held", held)
 		}
-		return errors.Join(n.everyGPU(t, p), checkNVIDIAQuantities(p, labels, "exclusive"),
-			claimHas(p, "dra_claim_memory_used_bytes", labels, memory), inOrder(p))
+		return errors.Join(n.hasEveryGPU(t, p), checkNVIDIAQuantities(p, labels, "exclusive"),
+			claimHas(p, "dra_claim_memory_used_bytes", labels, memory), checkInvariants(p))
 	})
 	pid, err := shared.ContainerPID(a.pod, agentContainer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unprivileged(t, pid, "net", "pid", "ipc", "mnt", "uts")
-	a.checks(t)
+	a.runCheck(t)
 }
 
-// checks runs the agent's own check in its container, which must find nothing
+// runCheck runs the agent's own check in its container, which must find nothing
 // wrong, and devices by the source that this way is for.
-func (a *accessAgent) checks(t *testing.T) {
+func (a *accessAgent) runCheck(t *testing.T) {
 	t.Helper()
 	output, err := shared.Kubectl(t.Context(), "exec", "--namespace", a.path.namespace, a.pod.Name, "--", "/dra-exporter", "check", "-o", "json")
 	if err != nil {
@@ -166,8 +166,8 @@ func (a *accessAgent) checks(t *testing.T) {
 	t.Errorf("the check has no devices of %s:\n%s", source, output)
 }
 
-// everyGPU: the page has the memory of each GPU that the driver publishes.
-func (n *accessNode) everyGPU(t *testing.T, p *scrape.Page) error {
+// hasEveryGPU: the page has the memory of each GPU that the driver publishes.
+func (n *accessNode) hasEveryGPU(t *testing.T, p *scrape.Page) error {
 	for gpu := range accessGPUs {
 		if _, err := p.One("dra_device_memory_used_bytes", scrape.Labels{"uuid": publishedUUID(t, gpu)}); err != nil {
 			return err
@@ -176,10 +176,10 @@ func (n *accessNode) everyGPU(t *testing.T, p *scrape.Page) error {
 	return nil
 }
 
-// canOpen: the agent's container has exactly the device nodes of these GPUs.
-func (a *accessAgent) canOpen(t *testing.T, want ...int) {
+// checkDeviceNodes: the agent's container has exactly the device nodes of these GPUs.
+func (a *accessAgent) checkDeviceNodes(t *testing.T, want ...int) {
 	t.Helper()
-	devices, err := injectedNVIDIA(a.pod, agentContainer)
+	devices, err := openableDevices(a.pod, agentContainer)
 	if err != nil {
 		t.Fatal(err)
 	}

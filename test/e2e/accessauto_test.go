@@ -27,29 +27,29 @@ spec: {internalTrafficPolicy: %s, ports: [{name: dcgm, port: 5555}], selector: {
 // TestAccessAuto: the chart's mode auto takes what the cluster has when it is
 // installed first, says so, and keeps to it, whatever comes later.
 func TestAccessAuto(t *testing.T) {
-	shows(t)
+	covers(t)
 	release := autoRelease{release{name: "auto", namespace: "access-auto"}}
 	applyFor(t, "{apiVersion: v1, kind: Namespace, metadata: {name: access-auto}}")
 	release.installed(t)
-	release.has(t, "none", "")
-	release.would(t, "none")
+	release.checkMode(t, "none", "")
+	release.checkRenderedMode(t, "none")
 
 	applyFor(t, nvidiaRuntimeClass)
-	release.would(t, "runtimeClass")
+	release.checkRenderedMode(t, "runtimeClass")
 	notes := release.run(t, "upgrade", release.flags(t)...)
-	release.has(t, "none", "")
+	release.checkMode(t, "none", "")
 	if !strings.Contains(notes, "Access to the devices: none (chosen when this release was installed") {
 		t.Errorf("the notes do not say that the choice is kept:\n%s", notes)
 	}
 
 	operatorService(t, "Cluster")
-	release.would(t, "runtimeClass") // the Service leads to any node
+	release.checkRenderedMode(t, "runtimeClass") // the Service leads to any node
 	operatorService(t, "Local")
-	release.would(t, "dcgm")
+	release.checkRenderedMode(t, "dcgm")
 	release.run(t, "upgrade", append(release.flags(t), "--set=node.access.mode=runtimeClass")...)
-	release.has(t, "", "nvidia")
+	release.checkMode(t, "", "nvidia")
 	release.run(t, "upgrade", release.flags(t)...)
-	release.has(t, "dcgm", "") // auto again: it decides anew
+	release.checkMode(t, "dcgm", "") // auto again: it decides anew
 }
 
 // operatorService has the Service with this policy until the test ends. Its
@@ -90,9 +90,9 @@ func (r autoRelease) installed(t *testing.T) {
 	r.run(t, "install", r.flags(t)...)
 }
 
-// has: the DaemonSet says that auto has chosen this, nothing where it was not
+// checkMode: the DaemonSet says that auto has chosen this, nothing where it was not
 // auto, and has this RuntimeClass.
-func (r autoRelease) has(t *testing.T, mode, runtimeClass string) {
+func (r autoRelease) checkMode(t *testing.T, mode, runtimeClass string) {
 	t.Helper()
 	set, err := shared.Client().AppsV1().DaemonSets(r.namespace).Get(t.Context(), "auto-dra-exporter-node", metav1.GetOptions{})
 	if err != nil {
@@ -107,9 +107,9 @@ func (r autoRelease) has(t *testing.T, mode, runtimeClass string) {
 	}
 }
 
-// would: a release that is installed now gets this mode; rendered without a
+// checkRenderedMode: a release that is installed now gets this mode; rendered without a
 // cluster it gets none, whatever there is.
-func (r autoRelease) would(t *testing.T, mode string) {
+func (r autoRelease) checkRenderedMode(t *testing.T, mode string) {
 	t.Helper()
 	output := release{name: "other", namespace: r.namespace}.run(t, "install", append(r.flags(t), "--dry-run=server")...)
 	if want := "dra-exporter.github.io/access: " + mode + "\n"; !strings.Contains(output, want) {

@@ -21,9 +21,9 @@ const tolerations = `
     - {op: replace, path: /spec/spec/devices/requests/0/exactly/tolerations, value: %s}
 `
 
-// evicting is a rule that takes every GPU but the worker's out of use. It wants
+// evictionRule is a rule that takes every GPU but the worker's out of use. It wants
 // the version of its API, the node and the device.
-const evicting = `
+const evictionRule = `
 apiVersion: resource.k8s.io/%s
 kind: DeviceTaintRule
 metadata: {name: access}
@@ -35,18 +35,18 @@ spec:
 // testAdminClaim: the agent's own claim, by admin access, on all GPUs, one of
 // which the worker holds.
 func (n *accessNode) testAdminClaim(t *testing.T) {
-	shows(t)
+	covers(t)
 	a := n.deploy(t, accessPath{namespace: "access-claim", base: "base", component: "admin-access"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 	t.Run("taint", func(t *testing.T) { n.testTolerated(t, a) })
 	t.Run("evicted", n.testEvicted)
 }
 
-// touched waits until NVIDIA's driver has set the compute mode of every GPU anew,
+// waitComputeModeReset waits until NVIDIA's driver has set the compute mode of every GPU anew,
 // as it does with its gate TimeSlicingSettings when a claim ends, by admin access
 // or not. docs/access.md warns of it.
-func (n *accessNode) touched(t *testing.T, before int) {
+func (n *accessNode) waitComputeModeReset(t *testing.T, before int) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the GPUs' compute mode set", func(context.Context) error {
 		calls := cluster.NVIDIALog(n.Dir, "nvidia-smi")[before:]
@@ -65,8 +65,8 @@ func (n *accessNode) touched(t *testing.T, before int) {
 // taintIdle has a NoExecute taint on the GPU that the worker does not hold.
 func (n *accessNode) taintIdle(t *testing.T) {
 	t.Helper()
-	idle := 1 - truthOf(t, "access", []string{"worker/main"}).gpu
-	text := fmt.Sprintf(evicting, shared.TaintRuleVersion(), shared.NodeName(), fmt.Sprintf("gpu-%d", idle))
+	idle := 1 - heldNVIDIADeviceOf(t, "access", []string{"worker/main"}).gpu
+	text := fmt.Sprintf(evictionRule, shared.TaintRuleVersion(), shared.NodeName(), fmt.Sprintf("gpu-%d", idle))
 	if err := shared.Apply(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	if err != nil || pod.UID != a.pod.UID || pod.DeletionTimestamp != nil {
 		t.Fatalf("the agent's pod is not what it was: %v", err)
 	}
-	n.sees(t, a)
+	n.checkAgent(t, a)
 	calls := len(cluster.NVIDIALog(n.Dir, "nvidia-smi"))
 	if calls > 0 {
 		t.Error("the driver has called nvidia-smi for a claim that had not ended: docs/access.md says otherwise")
@@ -100,13 +100,13 @@ func (n *accessNode) testTolerated(t *testing.T, a *accessAgent) {
 	if err := shared.Client().CoreV1().Pods(a.path.namespace).Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.again(t)
-	n.sees(t, a)
-	n.touched(t, calls)
+	a.waitReplacementPod(t)
+	n.checkAgent(t, a)
+	n.waitComputeModeReset(t, calls)
 }
 
 // again waits for the pod that follows the agent's.
-func (a *accessAgent) again(t *testing.T) {
+func (a *accessAgent) waitReplacementPod(t *testing.T) {
 	t.Helper()
 	var pod *corev1.Pod
 	err := cluster.Eventually(t.Context(), "the agent's next pod", func(ctx context.Context) error {

@@ -24,14 +24,14 @@ const engineAlias = `
 // testHostEngineAccess: a host engine on the node, asked over the pods' network
 // at the port and name that the component has. The agent has no device.
 func (n *accessNode) testHostEngineAccess(t *testing.T) {
-	shows(t)
+	covers(t)
 	n.StartHostEngine(t, n.libraries, net.JoinHostPort(shared.GatewayIP(), "5555"))
 	a := n.deploy(t, accessPath{
 		namespace: "access-dcgm", base: "base", component: "dcgm",
 		patches: []string{fmt.Sprintf(engineAlias, shared.GatewayIP())},
 	})
-	n.sees(t, a)
-	a.canOpen(t)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t)
 	if _, err := a.page(t).One("dra_exporter_source_up", scrape.Labels{"source": "dcgm"}); err != nil {
 		t.Error(err)
 	}
@@ -42,7 +42,7 @@ const nvidiaRuntimeClass = `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, met
 // testRuntimeClass: NVIDIA's container runtime, as the overlay nvidia asks for
 // it, makes a CDI spec of its own for the container that it starts.
 func (n *accessNode) testRuntimeClass(t *testing.T) {
-	shows(t)
+	covers(t)
 	if err := shared.InstallNVIDIARuntime(n.Env()); err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func (n *accessNode) testRuntimeClass(t *testing.T) {
 		}
 	})
 	a := n.deploy(t, accessPath{namespace: "access-runtime", base: "overlays/nvidia"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 	t.Run("by-mount", n.testVisibleByMount)
 }
 
@@ -66,10 +66,10 @@ func (n *accessNode) testVisibleByMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := n.deploy(t, accessPath{namespace: "access-refused", base: "overlays/nvidia"})
-	refused.canOpen(t)
+	refused.checkDeviceNodes(t)
 	mounted := n.deploy(t, accessPath{namespace: "access-mounted", base: "overlays/nvidia", patches: []string{visibleByMount}})
-	n.sees(t, mounted)
-	mounted.canOpen(t, 0, 1)
+	n.checkAgent(t, mounted)
+	mounted.checkDeviceNodes(t, 0, 1)
 }
 
 // visibleByMount asks for all GPUs by a mount.
@@ -92,7 +92,7 @@ const visibleByMount = `
 // in its own namespace. The annotation that the CDI project names is for
 // container runtimes to be told by the kubelet: on a pod it does nothing.
 func (n *accessNode) testCDI(t *testing.T) {
-	shows(t)
+	covers(t)
 	spec, err := shared.WriteManagementSpec(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -108,12 +108,12 @@ func (n *accessNode) testCDI(t *testing.T) {
 		}
 	})
 	a := n.deploy(t, accessPath{namespace: "gpu-operator", base: "base", component: "cdi"})
-	n.sees(t, a)
-	a.canOpen(t, 0, 1)
+	n.checkAgent(t, a)
+	a.checkDeviceNodes(t, 0, 1)
 
 	t.Run("elsewhere", func(t *testing.T) {
 		other := n.deploy(t, accessPath{namespace: "access-cdi", base: "base", component: "cdi", patches: []string{ignoredAnnotation}})
-		other.canOpen(t)
+		other.checkDeviceNodes(t)
 	})
 }
 

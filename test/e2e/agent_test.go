@@ -67,7 +67,7 @@ patches:
 
 // startAgent runs the agent as it is shipped, and waits for its first page.
 func startAgent(ctx context.Context) (err error) {
-	if devices, err = behind(ctx); err != nil {
+	if devices, err = publishedHardware(ctx); err != nil {
 		return err
 	}
 	err = shared.ImportImage(ctx, cluster.Image{
@@ -158,9 +158,9 @@ func agentPod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("the agent's pod is not ready")
 }
 
-// agentWords describes the agent's pod and its log, for a failure's report.
-func agentWords(ctx context.Context) string {
-	var words strings.Builder
+// describeAgent describes the agent's pod and its log, for a failure's report.
+func describeAgent(ctx context.Context) string {
+	var description strings.Builder
 	for _, args := range [][]string{
 		{"describe", "pods", "--namespace", agentNamespace},
 		{"logs", "--namespace", agentNamespace, "--selector", agentSelector, "--tail", "60"},
@@ -170,9 +170,9 @@ func agentWords(ctx context.Context) string {
 		if err != nil {
 			text = err.Error()
 		}
-		fmt.Fprintf(&words, "=== kubectl %s\n%s\n", args, text)
+		fmt.Fprintf(&description, "=== kubectl %s\n%s\n", args, text)
 	}
-	return words.String()
+	return description.String()
 }
 
 // page is the agent's page, asked for now.

@@ -24,11 +24,11 @@ import (
 type alertmanager struct {
 	address string // HOST:PORT
 	began   time.Time
-	inbox   *inbox
+	webhook *webhookReceiver
 }
 
-// notice is an alert as a webhook gets it, or as Alertmanager's API shows it.
-type notice struct {
+// notification is an alert as a webhook gets it, or as Alertmanager's API shows it.
+type notification struct {
 	Status       any // at a webhook: firing, resolved
 	Labels       map[string]string
 	Annotations  map[string]string
@@ -40,15 +40,15 @@ type notice struct {
 	at time.Time // that it came
 }
 
-func (n notice) String() string {
+func (n notification) String() string {
 	return fmt.Sprintf("%v %v since %s: %s", n.Status, n.Labels, n.StartsAt.Format(time.TimeOnly), n.Annotations["summary"])
 }
 
 // startAlertmanager runs one until the test ends.
 func startAlertmanager(t *testing.T, name string) *alertmanager {
 	t.Helper()
-	a := &alertmanager{address: freeAddress(t), inbox: &inbox{}}
-	webhook := httptest.NewServer(a.inbox)
+	a := &alertmanager{address: freeAddress(t), webhook: &webhookReceiver{}}
+	webhook := httptest.NewServer(a.webhook)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "alertmanager.yaml")
 	config, err := yaml.Marshal(object{
@@ -82,7 +82,7 @@ func startAlertmanager(t *testing.T, name string) *alertmanager {
 
 // firing are the alerts of that name that Alertmanager holds for firing now, with
 // the annotations that Prometheus sent last.
-func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, error) {
+func (a *alertmanager) firing(ctx context.Context, alert string) ([]notification, error) {
 	filter := url.QueryEscape(fmt.Sprintf("alertname=%q", alert))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/api/v2/alerts?filter="+filter, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, erro
 		return nil, err
 	}
 	defer response.Body.Close()
-	var found []notice
+	var found []notification
 	if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
 		return nil, fmt.Errorf("read Alertmanager's alerts (%s): %w", response.Status, err)
 	}
@@ -101,10 +101,10 @@ func (a *alertmanager) firing(ctx context.Context, alert string) ([]notice, erro
 }
 
 // told waits until the webhook has been told of an alert that is as it is to be.
-func (a *alertmanager) told(t *testing.T, what string, is func(notice) bool) (found notice) {
+func (a *alertmanager) waitNotified(t *testing.T, what string, is func(notification) bool) (found notification) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(context.Context) error {
-		all := a.inbox.all()
+		all := a.webhook.all()
 		i := slices.IndexFunc(all, is)
 		if i < 0 {
 			return fmt.Errorf("the webhook was told %v", all)
@@ -119,13 +119,13 @@ func (a *alertmanager) told(t *testing.T, what string, is func(notice) bool) (fo
 }
 
 // inbox is a webhook that keeps what it is told.
-type inbox struct {
+type webhookReceiver struct {
 	lock    sync.Mutex
-	notices []notice
+	notices []notification
 }
 
-func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var message struct{ Alerts []notice }
+func (i *webhookReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var message struct{ Alerts []notification }
 	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -139,7 +139,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // all that it was told, in order.
-func (i *inbox) all() []notice {
+func (i *webhookReceiver) all() []notification {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	return slices.Clone(i.notices)

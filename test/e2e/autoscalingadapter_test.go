@@ -53,9 +53,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apise
 subjects: [{kind: ServiceAccount, name: prometheus-adapter, namespace: dra-exporter}]
 `
 
-// adapterAPI leads the API server to a process of the host. It wants the port
+// adapterService leads the API server to a process of the host. It wants the port
 // and the address, which is the host's on the pods' bridge.
-const adapterAPI = `
+const adapterService = `
 apiVersion: v1
 kind: Service
 metadata: {name: prometheus-adapter, namespace: dra-exporter}
@@ -113,7 +113,7 @@ func startAdapter(t *testing.T, s *prometheus) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyFor(t, fmt.Sprintf(adapterAPI, port, host))
+	applyFor(t, fmt.Sprintf(adapterService, port, host))
 	err = cluster.Eventually(t.Context(), "the adapter to be a part of the API", func(ctx context.Context) error {
 		_, err := shared.Kubectl(ctx, "get", "--raw", customMetrics)
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// reading is how far the exporter's watches and ours may be apart, on a machine
+// clockTolerance is how far the exporter's watches and ours may be apart, on a machine
 // that is busy with starting pods.
-const reading = 0.5
+const clockTolerance = 0.5
 
 // allPhases are those of the label, of all releases.
 func allPhases() []string {
@@ -21,21 +21,21 @@ func allPhases() []string {
 // TestClusterPhases: a delay shows in the histogram of its phase and in no
 // other, and each phase took as long as it took before our own eyes.
 func TestClusterPhases(t *testing.T) {
-	shows(t)
-	behave(t, "{prepareDelay: 3s, bindingDelay: 4s}")
+	covers(t)
+	setBehaviour(t, "{prepareDelay: 3s, bindingDelay: 4s}")
 	before := clusterPage(t)
-	seen := chronicleOf(t, "phases")
+	history := watchHistory(t, "phases")
 	deploy(t, "phases")
 	running(t, "phases", "prompt")
 	running(t, "phases", "late")
-	after := clusterSays(t, "two pods to be ready", func(p *scrape.Page) error {
+	after := waitClusterPage(t, "two pods to be ready", func(p *scrape.Page) error {
 		return errors.Join(observed(before, p, "bind.life", 1), observed(before, p, "share.example.com", 1))
 	})
 
-	late, prompt := seen.lifeOf(t, "late").phases(true), seen.lifeOf(t, "prompt").phases(false)
+	late, prompt := history.timesOf(t, "late").phases(true), history.timesOf(t, "prompt").phases(false)
 	t.Logf("late: %.3v\nprompt: %.3v", late, prompt)
-	tooks(t, before, after, "bind.life", late)
-	tooks(t, before, after, "share.example.com", prompt)
+	checkPhases(t, before, after, "bind.life", late)
+	checkPhases(t, before, after, "share.example.com", prompt)
 	delays := map[string]float64{"binding": 4, "preparation": 3, "preparation_start": 3}
 	const slack = 4 // for what else a phase takes on a busy machine
 	for _, phase := range allPhases() {
@@ -49,7 +49,7 @@ func TestClusterPhases(t *testing.T) {
 		}
 	}
 	for _, class := range []string{"bind.life", "share.example.com"} {
-		addUp(t, before, after, class)
+		checkPhasesAddUp(t, before, after, class)
 	}
 	if clocks := after.Rows("dra_exporter_clock_anomalies_total", nil); len(clocks) == 0 {
 		t.Error("clock anomalies are not counted")
@@ -75,25 +75,25 @@ func deltas(before, after *scrape.Page, class, phase string) (count, sum float64
 	return has - had, hasSum - hadSum
 }
 
-// tooks: each of the phases was observed once and took as long as it did, and
+// checkPhases: each of the phases was observed once and took as long as it did, and
 // no other was observed.
-func tooks(t *testing.T, before, after *scrape.Page, class string, want map[string]float64) {
+func checkPhases(t *testing.T, before, after *scrape.Page, class string, want map[string]float64) {
 	t.Helper()
 	for _, phase := range allPhases() {
 		count, took := deltas(before, after, class, phase)
-		truth, was := want[phase]
+		expected, was := want[phase]
 		switch {
 		case !was && count != 0:
 			t.Errorf("%s: %s was observed %v times", class, phase, count)
-		case was && (count != 1 || math.Abs(took-truth) > reading):
-			t.Errorf("%s: %s was observed %v times and took %.3f s, not %.3f", class, phase, count, took, truth)
+		case was && (count != 1 || math.Abs(took-expected) > clockTolerance):
+			t.Errorf("%s: %s was observed %v times and took %.3f s, not %.3f", class, phase, count, took, expected)
 		}
 	}
 }
 
-// addUp: the phases of one pod are together as long as it took to be ready,
+// checkPhasesAddUp: the phases of one pod are together as long as it took to be ready,
 // within a second, to which the API server's timestamps are cut.
-func addUp(t *testing.T, before, after *scrape.Page, class string) {
+func checkPhasesAddUp(t *testing.T, before, after *scrape.Page, class string) {
 	t.Helper()
 	var sum float64
 	for _, phase := range allPhases() {
@@ -103,13 +103,13 @@ func addUp(t *testing.T, before, after *scrape.Page, class string) {
 	labels := scrape.Labels{"deviceclass": class}
 	_, had := before.Histogram("dra_claim_ready_duration_seconds", labels)
 	_, has := after.Histogram("dra_claim_ready_duration_seconds", labels)
-	if ready := has - had; math.Abs(ready-sum) > 1+reading {
+	if ready := has - had; math.Abs(ready-sum) > 1+clockTolerance {
 		t.Errorf("%s: the phases took %.3f s together, and the pod was ready after %.3f s", class, sum, ready)
 	}
 }
 
-// more: a counter has risen since; one that is not there is 0.
-func more(before, after *scrape.Page, family string, labels scrape.Labels) error {
+// counterIncreased: a counter has risen since; one that is not there is 0.
+func counterIncreased(before, after *scrape.Page, family string, labels scrape.Labels) error {
 	if was, is := total(before, family, labels), total(after, family, labels); is <= was {
 		return fmt.Errorf("%s%s was %v and is %v", family, labels, was, is)
 	}

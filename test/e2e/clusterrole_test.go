@@ -34,7 +34,7 @@ const (
 var (
 	clusterURL     string // of its pages, with a slash at the end
 	clusterWatcher *scrape.Watcher
-	behaviours     string // path of the behaviour of life.example.com
+	behaviourFile  string // path of the behaviour of life.example.com
 )
 
 // startClusterRole publishes what the tests of the cluster role ask for, starts
@@ -51,8 +51,8 @@ func startClusterRole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behaviours = filepath.Join(shared.Dir(), "behaviour.yaml")
-	if _, err := shared.StartShapesDriver(ctx, lifeDriver, devices, "--behaviour", behaviours, "--health"); err != nil {
+	behaviourFile = filepath.Join(shared.Dir(), "behaviour.yaml")
+	if _, err := shared.StartShapesDriver(ctx, lifeDriver, devices, "--behaviour", behaviourFile, "--health"); err != nil {
 		return err
 	}
 	if clusterURL, err = runClusterRole(ctx, clusterProcess, clusterAccount); err != nil {
@@ -105,17 +105,17 @@ func accountKubeconfig(ctx context.Context, folder, account string) (string, err
 // clusterPage is the page of the cluster role, asked for now.
 func clusterPage(t *testing.T) *scrape.Page {
 	t.Helper()
-	return clusterSays(t, "a page", func(*scrape.Page) error { return nil })
+	return waitClusterPage(t, "a page", func(*scrape.Page) error { return nil })
 }
 
-// clusterSays waits for a page of the cluster role on which all is as it is to
+// waitClusterPage waits for a page of the cluster role on which all is as it is to
 // be, and returns it.
-func clusterSays(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+func waitClusterPage(t *testing.T, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
-	return clusterSaysWithin(t, 30*time.Second, what, check)
+	return waitClusterPageWithin(t, 30*time.Second, what, check)
 }
 
-func clusterSaysWithin(t *testing.T, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
+func waitClusterPageWithin(t *testing.T, patience time.Duration, what string, check func(*scrape.Page) error) (found *scrape.Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -134,17 +134,17 @@ func clusterSaysWithin(t *testing.T, patience time.Duration, what string, check 
 	return found
 }
 
-// behave tells life.example.com how to misbehave until the test ends.
-func behave(t *testing.T, yaml string) {
+// setBehaviour tells life.example.com how to misbehave until the test ends.
+func setBehaviour(t *testing.T, yaml string) {
 	t.Helper()
-	draft := behaviours + ".draft"
+	draft := behaviourFile + ".draft"
 	if err := os.WriteFile(draft, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(draft, behaviours); err != nil {
+	if err := os.Rename(draft, behaviourFile); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.Remove(behaviours) })
+	t.Cleanup(func() { os.Remove(behaviourFile) })
 }
 
 // explain runs `dra-exporter explain` as a person with a kubeconfig would, and
@@ -185,8 +185,8 @@ func twoNodes(t *testing.T) {
 	}
 }
 
-// gauge: there is one row with these labels, and it has this value.
-func gauge(p *scrape.Page, family string, labels scrape.Labels, want float64) error {
+// hasGauge: there is one row with these labels, and it has this value.
+func hasGauge(p *scrape.Page, family string, labels scrape.Labels, want float64) error {
 	row, err := p.One(family, labels)
 	if err == nil && row.Value != want {
 		err = fmt.Errorf("%s%s is %v, not %v", family, labels, row.Value, want)
@@ -194,8 +194,8 @@ func gauge(p *scrape.Page, family string, labels scrape.Labels, want float64) er
 	return err
 }
 
-// none: there is no row with these labels.
-func none(p *scrape.Page, family string, labels scrape.Labels) error {
+// hasNoRow: there is no row with these labels.
+func hasNoRow(p *scrape.Page, family string, labels scrape.Labels) error {
 	if rows := p.Rows(family, labels); len(rows) > 0 {
 		return fmt.Errorf("%s: there is %v", family, rows)
 	}

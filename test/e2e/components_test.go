@@ -57,7 +57,7 @@ func TestProcessAttributionComponent(t *testing.T) {
 // TestPushComponentRenders: it tells both roles where to push, how often, and
 // nothing else, whatever they are called.
 func TestPushComponentRenders(t *testing.T) {
-	const told = `        - name: OTEL_EXPORTER_OTLP_ENDPOINT
+	const variables = `        - name: OTEL_EXPORTER_OTLP_ENDPOINT
           value: http://otel-collector.observability:4317
         - name: OTEL_METRIC_EXPORT_INTERVAL
           value: "30000"
@@ -69,8 +69,8 @@ func TestPushComponentRenders(t *testing.T) {
 				roles := 0
 				var got []string
 				for _, object := range rendered(t, base, "otlp", more) {
-					roles += strings.Count(object, told)
-					object = strings.Replace(object, told, "", 1)
+					roles += strings.Count(object, variables)
+					object = strings.Replace(object, variables, "", 1)
 					got = append(got, strings.Replace(object, noVariables, "        image:", 1))
 				}
 				if want := rendered(t, base, "", more); roles != 2 || !slices.Equal(got, want) {

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// gallery is a Prometheus that dashboards, rules and alerts are asked of.
-type gallery struct {
+// dashboardServer is a Prometheus that dashboards, rules and alerts are asked of.
+type dashboardServer struct {
 	*prometheus
 	boards []queries.Board
 	rules  []string // files
@@ -67,25 +67,25 @@ func merged[M ~map[string]V, V any](first, second M) M {
 	return all
 }
 
-// show starts a Prometheus with these jobs, rules and dashboards.
-func show(t *testing.T, name string, jobs []object, rules []string, boards string) *gallery {
+// startDashboards starts a Prometheus with these jobs, rules and dashboards.
+func startDashboards(t *testing.T, name string, jobs []object, rules []string, boards string) *dashboardServer {
 	t.Helper()
 	loaded, err := queries.Load(boards)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gallery{boards: loaded, rules: rules, began: time.Now()}
-	g.prometheus = serve(t, "prometheus-"+name, serving{jobs: jobs, rules: rules, every: scraped, watchesItself: true})
+	g := &dashboardServer{boards: loaded, rules: rules, began: time.Now()}
+	g.prometheus = serve(t, "prometheus-"+name, serverConfig{jobs: jobs, rules: rules, every: scraped, scrapesItself: true})
 	return g
 }
 
-// questions are all that is asked of the gallery, and what there is of its
+// queries are all that is asked of the gallery, and what there is of its
 // dashboards' variables to choose.
-func (g *gallery) questions(t *testing.T, when span) (all []question, offered map[string]int) {
+func (g *dashboardServer) queries(t *testing.T, when span) (all []namedQuery, offered map[string]int) {
 	t.Helper()
 	offered = map[string]int{}
 	for _, board := range g.boards {
-		questions, values, err := g.asked(t.Context(), board, when)
+		questions, values, err := g.boardQueries(t.Context(), board, when)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func (g *gallery) questions(t *testing.T, when span) (all []question, offered ma
 		}
 	}
 	for _, file := range g.rules {
-		ruled, err := ruleQuestions(file)
+		ruled, err := ruleQueries(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,9 +104,9 @@ func (g *gallery) questions(t *testing.T, when span) (all []question, offered ma
 	return all, offered
 }
 
-// ruleQuestions are what a file's rules record, and what its alerts ask. Where
+// ruleQueries are what a file's rules record, and what its alerts ask. Where
 // several alerts have one name they are told apart by their order.
-func ruleQuestions(file string) (all []question, err error) {
+func ruleQueries(file string) (all []namedQuery, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func ruleQuestions(file string) (all []question, err error) {
 	seen := map[string]int{}
 	for _, group := range read.Groups {
 		for _, rule := range group.Rules {
-			q := question{board: strings.TrimSuffix(filepath.Base(file), ".yaml"), panel: rule.Record + rule.Alert, exprs: []string{rule.Record}}
+			q := namedQuery{board: strings.TrimSuffix(filepath.Base(file), ".yaml"), panel: rule.Record + rule.Alert, exprs: []string{rule.Record}}
 			if rule.Alert != "" {
 				q.exprs = []string{rule.Expr}
 			}

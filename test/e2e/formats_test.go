@@ -24,8 +24,8 @@ import (
 // TestFormats reads the page in each format that Prometheus asks for, while
 // claims of each kind are held.
 func TestFormats(t *testing.T) {
-	shows(t)
-	deploySurvivors(t)
+	covers(t)
+	deployFaultClaims(t)
 	text := get(t, "text/plain;version=0.0.4", "")
 	t.Run("promtool", func(t *testing.T) { testPromtool(t, text) })
 	want := families(t, text)

@@ -93,16 +93,16 @@ func (h *hardware) chip(uuid string) (found *chip) {
 // migName is <GPU>-mig-<profile>-<profile id>-<placement>.
 var migName = regexp.MustCompile(`^(gpu-\d+)-mig-[0-9a-z]+-\d+-(\d+)$`)
 
-// behind makes the hardware that gpu.example.com and gpu.nvidia.com publish on
+// publishedHardware makes the hardware that gpu.example.com and gpu.nvidia.com publish on
 // this node. Partitions without a UUID get one that nobody publishes.
-func behind(ctx context.Context) (*hardware, error) {
-	slicesHere, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+func publishedHardware(ctx context.Context) (*hardware, error) {
+	nodeSlices, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list resource slices: %w", err)
 	}
 	gpus := map[string]*chip{} // by UUID
 	var parts []resourceapi.Device
-	for _, slice := range slicesHere.Items {
+	for _, slice := range nodeSlices.Items {
 		for _, device := range slice.Spec.Devices {
 			switch {
 			case slice.Spec.Driver != "gpu.example.com" && slice.Spec.Driver != "gpu.nvidia.com":

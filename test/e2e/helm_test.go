@@ -24,32 +24,32 @@ const helmPace = 2 * time.Second
 // TestHelmInstall: what one `helm install` brings, what an upgrade changes, and
 // what an uninstall leaves, on the real cluster.
 func TestHelmInstall(t *testing.T) {
-	shows(t)
-	r := helmGround(t)
+	covers(t)
+	r := newRelease(t)
 	deploy(t, "exclusive")
 	running(t, "exclusive", "train")
-	plain := stock(t)
+	plain := currentInventory(t)
 	t.Run("refused values", func(t *testing.T) { testRefusedValues(t, r) })
 	t.Run("without the operator", func(t *testing.T) { testWithoutOperator(t, r) })
-	nothingLeft(t, plain)
+	waitNothingLeft(t, plain)
 
 	withOperator(t)
-	before := stock(t)
+	before := currentInventory(t)
 	began := time.Now()
-	notes := r.install(t, here())
-	installed := beyond(stock(t), before)
+	notes := r.install(t, machineValues())
+	installed := missingFrom(currentInventory(t), before)
 	jobs := r.jobs(t, "podmonitors", 0)
-	asShipped := serve(t, "prometheus-helm", serving{jobs: jobs, rules: r.rules(t), every: tick})
-	asShipped.answers(t, fmt.Sprintf(`dra_claim_utilization_ratio{job="dra-exporter",instance=%q,namespace="exclusive"}`, shared.NodeName()), one)
+	asShipped := serve(t, "prometheus-helm", serverConfig{jobs: jobs, rules: r.rules(t), every: tick})
+	asShipped.waitRows(t, fmt.Sprintf(`dra_claim_utilization_ratio{job="dra-exporter",instance=%q,namespace="exclusive"}`, shared.NodeName()), oneRow)
 	t.Logf("%s after the command there are metrics with claims in Prometheus", time.Since(began).Round(time.Second))
-	t.Run("notes", func(t *testing.T) { r.hasNotes(t, notes) })
+	t.Run("notes", func(t *testing.T) { r.checkNotes(t, notes) })
 	t.Run("privileges", r.testPrivileges)
 	t.Run("permissions", func(t *testing.T) { readOnly(t, r.namespace) })
 	t.Run("helm test", r.testHooks)
 	t.Run("series", func(t *testing.T) { r.testUpgrade(t, jobs) })
-	asShipped.rulesAreWell(t)
+	asShipped.checkRulesHealthy(t)
 	r.run(t, "uninstall", "--wait")
-	nothingLeft(t, before)
+	waitNothingLeft(t, before)
 	t.Logf("the release had made %d objects", len(installed))
 }
 
@@ -97,8 +97,8 @@ func (r release) rules(t *testing.T) []string {
 	return []string{written(t, pace.ReplaceAllString(text, fmt.Sprintf(`"interval":"%s"`, tick)))}
 }
 
-// hasNotes: they name what there is, and do not speak of what is missing.
-func (r release) hasNotes(t *testing.T, notes string) {
+// checkNotes: they name what there is, and do not speak of what is missing.
+func (r release) checkNotes(t *testing.T, notes string) {
 	for _, words := range []string{r.name + "-dra-exporter-node", r.namespace, "port-forward"} {
 		if !strings.Contains(notes, words) {
 			t.Errorf("the notes do not say %q:\n%s", words, notes)
@@ -141,7 +141,7 @@ func readOnly(t *testing.T, namespace string) {
 		if !slices.ContainsFunc(binding.Subjects, func(s rbacapi.Subject) bool { return s.Namespace == namespace }) {
 			continue
 		}
-		for _, permission := range granted(t, binding.RoleRef.Name) {
+		for _, permission := range clusterRolePermissions(t, binding.RoleRef.Name) {
 			count++
 			if !slices.Contains([]string{"get", "list", "watch"}, permission.verb) || permission.resource == "*" || permission.group == "*" {
 				t.Errorf("%s lets it %s", binding.RoleRef.Name, permission)
@@ -168,7 +168,7 @@ func (r release) testHooks(t *testing.T) {
 // testWithoutOperator: the chart installs, says what it left out, and leaves
 // nothing.
 func testWithoutOperator(t *testing.T, r release) {
-	notes := r.install(t, here())
+	notes := r.install(t, machineValues())
 	if !strings.Contains(notes, "PodMonitor") {
 		t.Errorf("the notes do not say that there is no monitor:\n%s", notes)
 	}
@@ -186,7 +186,7 @@ func testWithoutOperator(t *testing.T, r release) {
 
 // testRefusedValues: helm names the key, and has not made anything.
 func testRefusedValues(t *testing.T, r release) {
-	before := stock(t)
+	before := currentInventory(t)
 	for value, words := range map[string]string{
 		"node.acces.mode=dcgm":                     "acces",
 		"node.access.mode=guess":                   "mode",
@@ -197,18 +197,18 @@ func testRefusedValues(t *testing.T, r release) {
 		"web.tls=true":                             "web.configSecret",
 		"node.enabled=false,cluster.enabled=false": "cluster.enabled",
 	} {
-		output, err := helm(t.Context(), append([]string{"install", r.name, chartFolder, "--namespace=" + r.namespace, "--set=" + value}, valueFlags(t, []object{here()})...)...)
+		output, err := helm(t.Context(), append([]string{"install", r.name, chartFolder, "--namespace=" + r.namespace, "--set=" + value}, valueFlags(t, []object{machineValues()})...)...)
 		if err == nil || !strings.Contains(output, words) {
 			t.Errorf("%s was not refused with the word %q: %v", value, words, err)
 		}
 	}
-	if made := beyond(stock(t), before); len(made) > 0 {
+	if made := missingFrom(currentInventory(t), before); len(made) > 0 {
 		t.Errorf("there are %q", made)
 	}
 }
 
-// live are the exporter's series that have a value now, sorted.
-func (s *prometheus) live(ctx context.Context) (all []string, err error) {
+// currentSeries are the exporter's series that have a value now, sorted.
+func (s *prometheus) currentSeries(ctx context.Context) (all []string, err error) {
 	var answer struct {
 		Data struct {
 			Result []struct{ Metric scrape.Labels }

@@ -28,7 +28,7 @@ const dryNamespaces = `
 // TestManifestsAccepted: the API server accepts all that is shipped to be
 // applied, strictly: a field that it does not know is an error. Nothing is made.
 func TestManifestsAccepted(t *testing.T) {
-	shows(t)
+	covers(t)
 	withOperator(t)
 	withDefinition(t, "scaledobjects.keda.sh", readKEDA(t, "keda.sh_scaledobjects.yaml"))
 	applyFor(t, fmt.Sprintf(dryNamespaces, dryNamespace))
@@ -147,7 +147,7 @@ func accepted(t *testing.T, name, manifests string) {
 func testMisspelt(t *testing.T) {
 	right := strings.Join(rendered(t, "base", "", ""), "\n---\n")
 	wrong := strings.Replace(right, "automountServiceAccountToken:", "automountServiceAccountTokens:", 1)
-	if err := judged(t.Context(), written(t, wrong)); err == nil || !strings.Contains(err.Error(), "automountServiceAccountTokens") {
+	if err := dryRunCreate(t.Context(), written(t, wrong)); err == nil || !strings.Contains(err.Error(), "automountServiceAccountTokens") {
 		t.Errorf("a misspelt field was not refused: %v", err)
 	}
 }

@@ -57,8 +57,8 @@ func inventory(ctx context.Context) (all []string, err error) {
 	return all, nil
 }
 
-// stock is the inventory of now.
-func stock(t *testing.T) []string {
+// currentInventory is the inventory of now.
+func currentInventory(t *testing.T) []string {
 	t.Helper()
 	all, err := inventory(t.Context())
 	if err != nil {
@@ -67,8 +67,8 @@ func stock(t *testing.T) []string {
 	return all
 }
 
-// nothingLeft waits until there is no object but those that there were.
-func nothingLeft(t *testing.T, before []string) {
+// waitNothingLeft waits until there is no object but those that there were.
+func waitNothingLeft(t *testing.T, before []string) {
 	t.Helper()
 	var left []string
 	err := cluster.Eventually(t.Context(), "nothing to be left", func(ctx context.Context) error {
@@ -76,7 +76,7 @@ func nothingLeft(t *testing.T, before []string) {
 		if err != nil {
 			return err
 		}
-		if left = beyond(now, before); len(left) > 0 {
+		if left = missingFrom(now, before); len(left) > 0 {
 			return fmt.Errorf("there are still %d", len(left))
 		}
 		return nil
@@ -86,8 +86,8 @@ func nothingLeft(t *testing.T, before []string) {
 	}
 }
 
-// beyond is what one sorted list has and the other lacks.
-func beyond(one, other []string) (more []string) {
+// missingFrom is what one sorted list has and the other lacks.
+func missingFrom(one, other []string) (more []string) {
 	for _, item := range one {
 		if _, has := slices.BinarySearch(other, item); !has {
 			more = append(more, item)

@@ -42,7 +42,7 @@ func (r release) run(t *testing.T, command string, args ...string) string {
 	began := time.Now()
 	output, err := helm(t.Context(), append([]string{command, r.name, "--namespace=" + r.namespace, "--timeout=2m"}, args...)...)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, r.words(t.Context()))
+		t.Fatalf("%v\n%s", err, r.describePods(t.Context()))
 	}
 	t.Logf("helm %s took %s", command, time.Since(began).Round(100*time.Millisecond))
 	return output
@@ -60,7 +60,7 @@ func (r release) install(t *testing.T, values ...object) string {
 }
 
 // words describes the release's pods, for a failure's report.
-func (r release) words(ctx context.Context) string {
+func (r release) describePods(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", r.namespace)
 	logs, _ := shared.Kubectl(ctx, "logs", "--namespace", r.namespace, "--selector", "app.kubernetes.io/instance="+r.name, "--tail", "60", "--prefix")
 	return pods + "\n" + logs
@@ -79,10 +79,10 @@ func valueFlags(t *testing.T, values []object) (flags []string) {
 	return flags
 }
 
-// here is all that a release on this machine is told: where the image comes from,
+// machineValues is all that a release on this machine is told: where the image comes from,
 // where this kubelet has its folders, and the simulated devices, which are in a
 // ConfigMap of its namespace.
-func here() object {
+func machineValues() object {
 	return object{
 		"image": object{"repository": "localhost/dra-exporter", "tag": "e2e", "pullPolicy": "Never"},
 		"node": object{
@@ -100,13 +100,13 @@ func here() object {
 	}
 }
 
-// helmGround has the release's namespace with the simulated devices until the
+// newRelease has the release's namespace with the simulated devices until the
 // test ends.
-func helmGround(t *testing.T) release {
+func newRelease(t *testing.T) release {
 	t.Helper()
 	devices, err := yaml.Marshal(object{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "simulated-devices", "namespace": helmNamespace},
-		"data": object{"devices.yaml": steady(0.5).yaml()},
+		"data": object{"devices.yaml": steadyHardware(0.5).yaml()},
 	})
 	if err != nil {
 		t.Fatal(err)

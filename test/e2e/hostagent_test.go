@@ -119,9 +119,9 @@ func agentKubeconfig(t *testing.T, folder string) string {
 	return path
 }
 
-// steady is the hardware of the node with constant values, so that two reads of
+// steadyHardware is the hardware of the node with constant values, so that two reads of
 // a page at different times must agree.
-func steady(utilization float64) *hardware {
+func steadyHardware(utilization float64) *hardware {
 	h := &hardware{Seed: devices.Seed}
 	for _, gpu := range devices.Devices {
 		constant := *gpu
@@ -137,8 +137,8 @@ func steady(utilization float64) *hardware {
 	return h
 }
 
-// deafKubelet is the path of a socket on which nobody ever answers.
-func deafKubelet(t *testing.T) string {
+// unresponsiveKubelet is the path of a socket on which nobody ever answers.
+func unresponsiveKubelet(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
 	listener, err := net.Listen("unix", socket)
@@ -151,8 +151,8 @@ func deafKubelet(t *testing.T) string {
 
 // TestSIGTERM: the agent ends in time whatever hangs.
 func TestSIGTERM(t *testing.T) {
-	shows(t)
-	hung, oneHung := steady(0.5), steady(0.5)
+	covers(t)
+	hung, oneHung := steadyHardware(0.5), steadyHardware(0.5)
 	hung.Faults = []fault{{Kind: "hang", After: "3s"}}
 	oneHung.Devices[0].Faults = []fault{{Kind: "hang", After: "3s"}}
 	for name, agent := range map[string]struct {
@@ -160,16 +160,16 @@ func TestSIGTERM(t *testing.T) {
 		kubelet string
 		hangs   string // the source that must be seen to hang
 	}{
-		"all is well":       {steady(0.5), shared.KubeletSocket(), ""},
+		"all is well":       {steadyHardware(0.5), shared.KubeletSocket(), ""},
 		"the source hangs":  {hung, shared.KubeletSocket(), "simulated"},
 		"a device hangs":    {oneHung, shared.KubeletSocket(), "simulated"},
-		"the kubelet hangs": {steady(0.5), deafKubelet(t), "podresources"},
+		"the kubelet hangs": {steadyHardware(0.5), unresponsiveKubelet(t), "podresources"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := runHostAgent(t, agent.devices, agent.kubelet)
 			a.eventually(t, "the first page", func(*scrape.Page) error { return nil })
 			if agent.hangs != "" {
-				a.eventually(t, agent.hangs+" to hang", func(p *scrape.Page) error { return ails(p, agent.hangs) })
+				a.eventually(t, agent.hangs+" to hang", func(p *scrape.Page) error { return sourceTimedOut(p, agent.hangs) })
 			}
 			began := time.Now()
 			if err := a.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -185,8 +185,8 @@ func TestSIGTERM(t *testing.T) {
 	}
 }
 
-// ails: the page gives a reason why a source does not answer.
-func ails(p *scrape.Page, source string) error {
+// sourceTimedOut: the page gives a reason why a source does not answer.
+func sourceTimedOut(p *scrape.Page, source string) error {
 	for _, row := range p.Rows("dra_exporter_source_error_info", scrape.Labels{"source": source}) {
 		if strings.HasSuffix(row.Labels["reason"], "timeout") {
 			return nil

@@ -20,7 +20,7 @@ import (
 // TestImage runs the images of the Dockerfile, which `make -C test image` has
 // built by its steps.
 func TestImage(t *testing.T) {
-	shows(t)
+	covers(t)
 	importBuilt(t, "glibc")
 	importBuilt(t, "static")
 	t.Run("glibc", testImageLibraries)
@@ -177,9 +177,9 @@ func testImageUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := shared.Kubectl(t.Context(), "logs", "--namespace", "image-user", image)
-		if err != nil || !strings.Contains(said, "dra-exporter 1.2.3-test") {
-			t.Errorf("%s says %q (%v)", image, said, err)
+		output, err := shared.Kubectl(t.Context(), "logs", "--namespace", "image-user", image)
+		if err != nil || !strings.Contains(output, "dra-exporter 1.2.3-test") {
+			t.Errorf("%s says %q (%v)", image, output, err)
 		}
 	}
 }

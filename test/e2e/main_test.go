@@ -47,7 +47,7 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	if err := startAgent(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+		fmt.Fprintln(os.Stderr, shared.Logs(40), describeAgent(ctx))
 		return 1, err
 	}
 	if err := startClusterRole(ctx); err != nil {
@@ -55,9 +55,9 @@ func runWithCluster(m *testing.M) (code int, err error) {
 		return 1, fmt.Errorf("start the cluster role: %w", err)
 	}
 	if code = m.Run(); code != 0 {
-		fmt.Fprintln(os.Stderr, shared.Logs(40), agentWords(ctx))
+		fmt.Fprintln(os.Stderr, shared.Logs(40), describeAgent(ctx))
 	}
-	if !verdict() {
+	if !reportRequirements() {
 		code = 1
 	}
 	return code, brokenRules()

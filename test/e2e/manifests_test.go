@@ -28,7 +28,7 @@ func deploy(t *testing.T, name string) {
 // deployText is deploy for manifests written in the test.
 func deployText(t *testing.T, namespace, manifests string) {
 	t.Helper()
-	t.Cleanup(func() { sweep(t, namespace) })
+	t.Cleanup(func() { deleteWorkloads(t, namespace) })
 	err := cluster.Eventually(t.Context(), "manifests of "+namespace, func(ctx context.Context) error {
 		return shared.Apply(ctx, manifests) // a new namespace has no service account at first
 	})
@@ -37,9 +37,9 @@ func deployText(t *testing.T, namespace, manifests string) {
 	}
 }
 
-// sweep deletes the pods, claims and templates of a namespace and waits until
+// deleteWorkloads deletes the pods, claims and templates of a namespace and waits until
 // they are gone. The namespace stays, so that the next test may use it at once.
-func sweep(t *testing.T, namespace string) {
+func deleteWorkloads(t *testing.T, namespace string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	core, dra := shared.Client().CoreV1(), shared.Client().ResourceV1()

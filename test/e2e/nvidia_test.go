@@ -20,7 +20,7 @@ type nvidiaNode struct {
 	engine      *stubs.HostEngine
 	engineIsOld bool // it tells no UUIDs of MIG devices
 	nvml, dcgm  *hostAgent
-	xids        *xidWatch // of the agent that reads NVML, if a test looks at alerts
+	xids        *xidAlerts // of the agent that reads NVML, if a test looks at alerts
 }
 
 // startNVIDIA puts NVIDIA's driver in the place of the one that imitates it, for

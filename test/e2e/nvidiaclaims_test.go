@@ -26,7 +26,7 @@ func TestNVIDIADriver(t *testing.T) {
 		gpus.CreateMIG(3, device.profile, device.placement)
 	}
 	n := startNVIDIA(t, gpus, 4, "TimeSlicingSettings=true,MPSSupport=true,NVMLDeviceHealthCheck=true")
-	n.xids = watchXIDs(t, n.nvml)
+	n.xids = startXIDAlerts(t, n.nvml)
 	deploy(t, "nvidia")
 	for _, pod := range []string{"whole", "static-a", "static-b", "sliced-0", "sliced-1", "mps"} {
 		running(t, "nvidia", pod)
@@ -35,23 +35,23 @@ func TestNVIDIADriver(t *testing.T) {
 	t.Run("static-mig", n.testStaticMIG)
 	t.Run("time-slicing", n.testTimeSlicing)
 	t.Run("mps", n.testMPS)
-	n.xids.knowsGPUs(t)
+	n.xids.waitGPUs(t)
 	t.Run("xid", n.testXID)
 	t.Run("host-engine", n.testHostEngine)
 	t.Run("alert-of-xid", n.testXIDAlert)
 }
 
 func (n *nvidiaNode) testWhole(t *testing.T) {
-	shows(t)
-	n.shownAs(t, "nvidia", wanted{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
+	covers(t)
+	n.waitShown(t, "nvidia", wantedClaim{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"whole/main"}},
 	}})
 }
 
 func (n *nvidiaNode) testStaticMIG(t *testing.T) {
-	shows(t)
+	covers(t)
 	for _, pod := range []string{"static-a", "static-b"} {
-		n.shownAs(t, "nvidia", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "static", devices: []wantedDevice{
+		n.waitShown(t, "nvidia", wantedClaim{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "static", devices: []wantedDevice{
 			{"gpu.nvidia.com/gpu-3-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
 		}})
 	}
@@ -59,8 +59,8 @@ func (n *nvidiaNode) testStaticMIG(t *testing.T) {
 
 // testTimeSlicing: the claim has its GPU alone, and two pods share the claim.
 func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
-	shows(t)
-	uuid := n.shownAs(t, "nvidia", wanted{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
+	covers(t)
+	uuid := n.waitShown(t, "nvidia", wantedClaim{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"sliced-0/main", "sliced-1/main"}},
 	}})
 	for _, call := range []string{"-i " + uuid + " -c DEFAULT", "compute-policy -i " + uuid + " --set-timeslice 3"} {
@@ -72,8 +72,8 @@ func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
 
 // testMPS: the driver has started a control daemon for the claim.
 func (n *nvidiaNode) testMPS(t *testing.T) {
-	shows(t)
-	uuid := n.shownAs(t, "nvidia", wanted{claim: "mps", class: gpuClass, sharing: "mps", devices: []wantedDevice{
+	covers(t)
+	uuid := n.waitShown(t, "nvidia", wantedClaim{claim: "mps", class: gpuClass, sharing: "mps", devices: []wantedDevice{
 		{wholeGPU, "gpu", "exclusive", []string{"mps/one", "mps/two"}},
 	}})
 	call := "-i " + uuid + " -c EXCLUSIVE_PROCESS"
@@ -100,7 +100,7 @@ func (n *nvidiaNode) testMPS(t *testing.T) {
 // tells no UUIDs of them, as old ones do, so that its agent has to find them by
 // the device nodes that the driver has prepared.
 func TestNVIDIADynamicMIG(t *testing.T) {
-	shows(t)
+	covers(t)
 	gpus := stubs.NewNode(t, 1)
 	for gi := range 15 {
 		gpus.Set(0, fmt.Sprintf("mig.%d.dcgm.field.54", gi), "blank")
@@ -113,11 +113,11 @@ func TestNVIDIADynamicMIG(t *testing.T) {
 		running(t, "on-demand", pod)
 	}
 	for _, pod := range pods {
-		n.shownAs(t, "on-demand", wanted{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "slice", devices: []wantedDevice{
+		n.waitShown(t, "on-demand", wantedClaim{claim: pod + "-mig-*", class: "mig.nvidia.com", template: "slice", devices: []wantedDevice{
 			{"gpu.nvidia.com/gpu-0-mig-1g10gb-19-?", "mig", "partition", []string{pod + "/main"}},
 		}})
 	}
-	sweep(t, "on-demand")
+	deleteWorkloads(t, "on-demand")
 	for _, a := range n.agents() {
 		a.eventually(t, "the MIG devices to be gone", func(p *scrape.Page) error {
 			for _, row := range p.Rows("dra_device_memory_used_bytes", nil) {
@@ -130,38 +130,38 @@ func TestNVIDIADynamicMIG(t *testing.T) {
 	}
 }
 
-// shownAs waits until both agents say exactly this of a claim of one device, of
+// waitShown waits until both agents say exactly this of a claim of one device, of
 // which the containers' device nodes are the truth, and leave nothing unmatched.
 // It returns the UUID of the claim's GPU, or of its MIG device's.
-func (n *nvidiaNode) shownAs(t *testing.T, namespace string, claim wanted) (gpu string) {
+func (n *nvidiaNode) waitShown(t *testing.T, namespace string, claim wantedClaim) (gpu string) {
 	t.Helper()
-	truth := truthOf(t, namespace, claim.devices[0].consumers)
-	memory := n.scriptMemory(truth.nvidiaDevice)
+	expected := heldNVIDIADeviceOf(t, namespace, claim.devices[0].consumers)
+	memory := n.scriptMemory(expected.nvidiaDevice)
 	for _, a := range n.agents() {
 		a.eventually(t, "claim "+claim.claim, func(p *scrape.Page) error {
-			infos, err := living(t, p, namespace)
+			infos, err := currentClaims(t, p, namespace)
 			if err != nil {
 				return err
 			}
-			labels, err := checkNVIDIA(p, claim, infos, n.uuid(a, truth))
+			labels, err := checkNVIDIA(p, claim, infos, n.uuid(a, expected))
 			if err != nil {
 				return err
 			}
-			return errors.Join(inOrder(p),
+			return errors.Join(checkInvariants(p),
 				checkNVIDIAQuantities(p, labels, claim.devices[0].attribution),
 				claimHas(p, "dra_claim_memory_used_bytes", labels, memory))
 		})
 	}
-	return truth.gpuUUID
+	return expected.gpuUUID
 }
 
 // uuid is how an agent is to name a device.
-func (n *nvidiaNode) uuid(a *hostAgent, d nvidiaTruth) string {
+func (n *nvidiaNode) uuid(a *hostAgent, d heldNVIDIADevice) string {
 	switch {
 	case d.gi < 0:
 		return d.gpuUUID
 	case a == n.dcgm && n.engineIsOld:
-		return d.spelled()
+		return d.oldUUID()
 	}
 	return d.migUUID
 }
@@ -179,7 +179,7 @@ func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
 
 // checkNVIDIA looks for the claim and its only device, and returns the labels of
 // what the claim gets of it.
-func checkNVIDIA(p *scrape.Page, w wanted, infos []scrape.Row, uuid string) (scrape.Labels, error) {
+func checkNVIDIA(p *scrape.Page, w wantedClaim, infos []scrape.Row, uuid string) (scrape.Labels, error) {
 	info, err := w.info(infos)
 	if err != nil {
 		return nil, err
@@ -230,9 +230,9 @@ func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution stri
 	return nil
 }
 
-// inOrder: nothing is unmatched, and the page keeps the rules that can be seen
+// checkInvariants: nothing is unmatched, and the page keeps the rules that can be seen
 // on one page.
-func inOrder(p *scrape.Page) error {
+func checkInvariants(p *scrape.Page) error {
 	for _, row := range p.Rows("dra_exporter_unmatched_devices", nil) {
 		if row.Value != 0 {
 			return fmt.Errorf("%v devices are unmatched on the side %s", row.Value, row.Labels["side"])

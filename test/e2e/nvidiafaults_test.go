@@ -17,8 +17,8 @@ import (
 // it has been for as long as it must; the driver takes no taint back before it is
 // started again.
 func (n *nvidiaNode) testXID(t *testing.T) {
-	shows(t)
-	gpu := truthOf(t, "nvidia", []string{"whole/main"})
+	covers(t)
+	gpu := heldNVIDIADeviceOf(t, "nvidia", []string{"whole/main"})
 	for _, a := range n.agents() {
 		a.eventually(t, "the GPU to be well", func(p *scrape.Page) error {
 			return errors.Join(health(p, gpu.gpuUUID, "hardware", 1), health(p, gpu.gpuUUID, "driver", 1))
@@ -29,7 +29,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	n.XID(gpu.gpu, 79)
 	n.xids.injected = began
 	for _, a := range n.agents() {
-		a.eventually(t, "the XID", func(p *scrape.Page) error { return fellOffTheBus(p, gpu.gpuUUID, began) })
+		a.eventually(t, "the XID", func(p *scrape.Page) error { return checkFellOffTheBus(p, gpu.gpuUUID, began) })
 		took := time.Since(began)
 		t.Logf("the agent %s showed the XID after %s", a.name, took)
 		if a == n.nvml && took > 2*time.Second {
@@ -40,7 +40,7 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pageSaysSick(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "Xid 79")
+	waitShownUnhealthy(tab, t, "nvidia/"+claim.Labels["resourceclaim"], gpu.gpuUUID, "Xid 79")
 	for _, a := range n.agents() {
 		a.eventually(t, "the XID and the driver's taint", func(p *scrape.Page) error {
 			_, err := p.One("dra_device_taint_info", scrape.Labels{"uuid": gpu.gpuUUID, "key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"})
@@ -54,9 +54,9 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	}
 }
 
-// fellOffTheBus: the page has the XID and its time, the GPU is sick, and the
+// checkFellOffTheBus: the page has the XID and its time, the GPU is sick, and the
 // class of the claim that holds it has suffered.
-func fellOffTheBus(p *scrape.Page, uuid string, began time.Time) error {
+func checkFellOffTheBus(p *scrape.Page, uuid string, began time.Time) error {
 	suffered, err := p.One("dra_constraint_violations_total", scrape.Labels{"deviceclass": gpuClass, "constraint": "recovery"})
 	if err == nil && suffered.Value != 1 {
 		err = fmt.Errorf("the class has suffered %v times", suffered.Value)
@@ -93,12 +93,12 @@ func health(p *scrape.Page, uuid, by string, want float64) error {
 // testHostEngine: the host engine is away for longer than gauges may be old, and
 // is another one afterwards.
 func (n *nvidiaNode) testHostEngine(t *testing.T) {
-	shows(t)
+	covers(t)
 	first := n.dcgm.eventually(t, "the source dcgm", func(p *scrape.Page) error { return sourceIs(p, "dcgm", 1) })
 	before := n.engine.Inspect()
 	pages := scrape.Watch(t.Context(), 250*time.Millisecond, n.dcgm.metrics, scrape.CountersRise(), scrape.PageInvariants)
-	missing := gaps(first)
-	vigil := pages.Keep(missing.rule)
+	missing := newSeriesGaps(first)
+	check := pages.CheckRule(missing.rule)
 
 	began := time.Now()
 	n.engine.Kill()
@@ -112,7 +112,7 @@ func (n *nvidiaNode) testHostEngine(t *testing.T) {
 		}
 		return sourceIs(p, "dcgm", 1)
 	})
-	keptTo(t, vigil, 40)
+	endRuleCheck(t, check, 40)
 	if err := pages.Broken(); err != nil {
 		t.Error(err)
 	}
@@ -147,14 +147,14 @@ func deviceSeries(p *scrape.Page) map[string]bool {
 	return found
 }
 
-// absences are for how long each series of a first page was missing at most.
-type absences struct {
+// seriesGaps are for how long each series of a first page was missing at most.
+type seriesGaps struct {
 	seen    map[string]time.Time
 	longest map[string]time.Duration
 }
 
-func gaps(first *scrape.Page) *absences {
-	a := &absences{seen: map[string]time.Time{}, longest: map[string]time.Duration{}}
+func newSeriesGaps(first *scrape.Page) *seriesGaps {
+	a := &seriesGaps{seen: map[string]time.Time{}, longest: map[string]time.Duration{}}
 	for name := range deviceSeries(first) {
 		a.seen[name] = first.At
 	}
@@ -162,7 +162,7 @@ func gaps(first *scrape.Page) *absences {
 }
 
 // rule takes note of a page; a series that is there twice in a row was not gone.
-func (a *absences) rule(p *scrape.Page) []error {
+func (a *seriesGaps) rule(p *scrape.Page) []error {
 	now := deviceSeries(p)
 	for name, last := range a.seen {
 		if !now[name] {

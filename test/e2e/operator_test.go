@@ -11,7 +11,7 @@ import (
 // operator's own definitions, accepts the shipped monitors and rules, and refuses
 // what is misspelt in them.
 func TestOperatorObjects(t *testing.T) {
-	shows(t)
+	covers(t)
 	withOperator(t)
 	for component, misspelling := range map[string][2]string{
 		"podmonitor":     {"podMetricsEndpoints:", "podMetricEndpoints:"},
@@ -28,14 +28,14 @@ func TestOperatorObjects(t *testing.T) {
 			continue
 		}
 		text := strings.Join(objects, "\n---\n")
-		if err := judged(t.Context(), written(t, text)); err != nil {
+		if err := dryRunCreate(t.Context(), written(t, text)); err != nil {
 			t.Errorf("%s: %v", component, err)
 		}
 		wrong := strings.Replace(text, misspelling[0], misspelling[1], 1)
 		if wrong == text {
 			t.Fatalf("%s: there is no %q", component, misspelling[0])
 		}
-		if err := judged(t.Context(), written(t, wrong)); err == nil {
+		if err := dryRunCreate(t.Context(), written(t, wrong)); err == nil {
 			t.Errorf("%s: %q was not refused", component, misspelling[1])
 		}
 	}

@@ -75,7 +75,7 @@ spec:
 // testPushComponent: both roles push to the collector that the component names,
 // at the port that it names, each as what it is.
 func testPushComponent(t *testing.T) {
-	shows(t)
+	covers(t)
 	at := func(port string) string { return net.JoinHostPort(shared.GatewayIP(), port) }
 	c := startCollectorAt(t, "otelcol-component", at("4317"), at("4318"), at("13133"))
 	args := fmt.Sprintf(`[node, --device.source=simulated, --simulated.config=/etc/dra-exporter/devices.yaml, --ledger.grace=%s]`, grace)
@@ -99,7 +99,7 @@ func testPushComponent(t *testing.T) {
 		{name: "shipped-node", node: shared.NodeName(), url: fmt.Sprintf("http://%s:9420/", node.Status.PodIP)},
 		{name: "shipped-cluster", url: fmt.Sprintf("http://%s:9421/", cluster.Status.PodIP)},
 	} {
-		s.agrees(t, c, "prometheus")
+		s.waitAgreement(t, c, "prometheus")
 	}
 }
 
@@ -118,14 +118,14 @@ func readyPod(t *testing.T, namespace, selector string) (pod *corev1.Pod) {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, pushWords(t.Context()))
+		t.Fatalf("%v\n%s", err, describePushPods(t.Context()))
 	}
 	return pod
 }
 
-// pushWords describes the pods of the component's test and their logs, for a
+// describePushPods describes the pods of the component's test and their logs, for a
 // failure's report.
-func pushWords(ctx context.Context) string {
+func describePushPods(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", pushNamespace)
 	logs, _ := shared.Kubectl(ctx, "logs", "--namespace", pushNamespace, "--selector", "app.kubernetes.io/name=dra-exporter", "--tail", "60", "--prefix")
 	return pods + "\n" + logs
@@ -135,7 +135,7 @@ func pushWords(ctx context.Context) string {
 func undeployPush(t *testing.T, manifests string) {
 	ctx := context.WithoutCancel(t.Context())
 	if t.Failed() {
-		t.Log(pushWords(ctx))
+		t.Log(describePushPods(ctx))
 	}
 	if err := shared.Delete(ctx, manifests); err != nil {
 		t.Error(err)

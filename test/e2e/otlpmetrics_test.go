@@ -19,8 +19,8 @@ const pushInterval = "--otlp.interval=1300ms"
 // testPushedMetrics: all that the pages of both roles say arrives, in both
 // namings and by both protocols, and so it does from another process.
 func testPushedMetrics(t *testing.T) {
-	shows(t)
-	for _, namespace := range survivors() {
+	covers(t)
+	for _, namespace := range faultNamespaces() {
 		deploy(t, namespace)
 	}
 	running(t, "exclusive", "train")
@@ -45,11 +45,11 @@ func testPushed(t *testing.T, c *collector, naming, protocol string) {
 		startClusterSender(t, "cluster-"+naming+"-"+protocol, nil, flags...),
 	}
 	for _, s := range senders {
-		s.agrees(t, c, naming)
+		s.waitAgreement(t, c, naming)
 		kill(t, s.process)
 		restarted := time.Now()
 		start(t, s.process)
-		s.agreesSince(t, c, naming, restarted)
+		s.waitAgreementSince(t, c, naming, restarted)
 	}
 }
 
@@ -75,32 +75,32 @@ func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push
 	return some, nil
 }
 
-// agrees waits until a push and a page of a sender are one: each family that
+// waitAgreement waits until a push and a page of a sender are one: each family that
 // either has, with the same values, units, start times and labels.
-func (s *sender) agrees(t *testing.T, c *collector, naming string) {
+func (s *sender) waitAgreement(t *testing.T, c *collector, naming string) {
 	t.Helper()
-	s.agreesSince(t, c, naming, time.Time{})
+	s.waitAgreementSince(t, c, naming, time.Time{})
 }
 
-// agreesSince does not look at what was pushed before a moment.
-func (s *sender) agreesSince(t *testing.T, c *collector, naming string, since time.Time) {
+// waitAgreementSince does not look at what was pushed before a moment.
+func (s *sender) waitAgreementSince(t *testing.T, c *collector, naming string, since time.Time) {
 	t.Helper()
-	pages := s.photographed(t)
-	s.finds(t, "a push of "+s.name+" that is as a page", func() error {
+	pages := s.recordPages(t)
+	s.waitCheck(t, "a push of "+s.name+" that is as a page", func() error {
 		pushes, err := c.pushed(s.name, since)
 		if err != nil {
 			return err
 		}
 		push, err := compare.Find(pages.all(), pushes, namingOf(naming))
 		if err == nil {
-			err = s.introduces(push.Resource)
+			err = s.checkResource(push.Resource)
 		}
 		return err
 	})
 }
 
-// finds waits for as long as some pushes take, and says what was amiss at last.
-func (s *sender) finds(t *testing.T, what string, check func() error) {
+// waitCheck waits for as long as some pushes take, and says what was amiss at last.
+func (s *sender) waitCheck(t *testing.T, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -119,8 +119,8 @@ func (s *sender) finds(t *testing.T, what string, check func() error) {
 	}
 }
 
-// introduces: the resource says who pushes, as the scrape's job and instance do.
-func (s *sender) introduces(resource map[string]string) error {
+// checkResource: the resource says who pushes, as the scrape's job and instance do.
+func (s *sender) checkResource(resource map[string]string) error {
 	var errs []error
 	want := map[string]string{"service.name": "dra-exporter", "k8s.cluster.name": s.name, "service.instance.id": "cluster"}
 	if s.node != "" {
@@ -137,17 +137,17 @@ func (s *sender) introduces(resource map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// album has the newest pages of a sender, those of the last twenty seconds: for
+// recentPages has the newest pages of a sender, those of the last twenty seconds: for
 // ten of them a push may be tried again.
-type album struct {
+type recentPages struct {
 	lock  sync.Mutex
 	pages []*compare.Page
 }
 
-// photographed keeps the pages of a sender until the test ends, four a second, so
+// recordPages keeps the pages of a sender until the test ends, four a second, so
 // that there is one of each snapshot.
-func (s *sender) photographed(t *testing.T) *album {
-	a := &album{}
+func (s *sender) recordPages(t *testing.T) *recentPages {
+	a := &recentPages{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -165,7 +165,7 @@ func (s *sender) photographed(t *testing.T) *album {
 	return a
 }
 
-func (a *album) add(page *compare.Page) {
+func (a *recentPages) add(page *compare.Page) {
 	const most = 80
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -173,7 +173,7 @@ func (a *album) add(page *compare.Page) {
 	a.pages = a.pages[max(0, len(a.pages)-most):]
 }
 
-func (a *album) all() []*compare.Page {
+func (a *recentPages) all() []*compare.Page {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	return append([]*compare.Page(nil), a.pages...)

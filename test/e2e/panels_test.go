@@ -41,9 +41,9 @@ func (l line) last() float64 {
 	return l.values[len(l.values)-1]
 }
 
-// over evaluates an expression throughout a span. What Prometheus warns of is an
+// queryRange evaluates an expression throughout a span. What Prometheus warns of is an
 // error: a dashboard shows a triangle for it.
-func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, error) {
+func (s *prometheus) queryRange(ctx context.Context, expr string, when span) ([]line, error) {
 	var answer struct {
 		Status, Error string
 		Warnings      []string
@@ -55,8 +55,8 @@ func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, 
 			}
 		}
 	}
-	ask := url.Values{"query": {expr}, "step": {scraped.String()}, "start": {instant(when.from)}, "end": {instant(when.to)}}
-	if err := s.get(ctx, "/api/v1/query_range?"+ask.Encode(), &answer); err != nil {
+	parameters := url.Values{"query": {expr}, "step": {scraped.String()}, "start": {instant(when.from)}, "end": {instant(when.to)}}
+	if err := s.get(ctx, "/api/v1/query_range?"+parameters.Encode(), &answer); err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
 	if answer.Status != "success" || len(answer.Warnings) > 0 {
@@ -81,17 +81,17 @@ func (s *prometheus) over(ctx context.Context, expr string, when span) ([]line, 
 	return found, nil
 }
 
-// values are those of a label, as Grafana asks for them.
-func (s *prometheus) values(ctx context.Context, selector, label string, when span) ([]string, error) {
+// labelValues are those of a label, as Grafana asks for them.
+func (s *prometheus) labelValues(ctx context.Context, selector, label string, when span) ([]string, error) {
 	var answer struct {
 		Status, Error string
 		Data          []string
 	}
-	ask := url.Values{"start": {instant(when.from)}, "end": {instant(when.to)}}
+	parameters := url.Values{"start": {instant(when.from)}, "end": {instant(when.to)}}
 	if selector != "" {
-		ask.Set("match[]", selector)
+		parameters.Set("match[]", selector)
 	}
-	if err := s.get(ctx, "/api/v1/label/"+label+"/values?"+ask.Encode(), &answer); err != nil {
+	if err := s.get(ctx, "/api/v1/label/"+label+"/values?"+parameters.Encode(), &answer); err != nil {
 		return nil, fmt.Errorf("values of %s of %s: %w", label, selector, err)
 	}
 	if answer.Status != "success" {
@@ -102,19 +102,19 @@ func (s *prometheus) values(ctx context.Context, selector, label string, when sp
 
 func instant(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// question is one that a dashboard, a rule or an alert asks. It is asked in one
+// namedQuery is one that a dashboard, a rule or an alert asks. It is asked in one
 // way for each choice of a board about one thing: a claim has panels that another
 // leaves empty.
-type question struct {
+type namedQuery struct {
 	board, panel, ref string
 	exprs             []string
 	choices           []queries.Chosen // as many as exprs; none of a rule
 }
 
-func (q question) String() string { return q.board + " / " + q.panel + " / " + q.ref }
+func (q namedQuery) String() string { return q.board + " / " + q.panel + " / " + q.ref }
 
 // with is the expression for a choice; empty, if there is no such choice.
-func (q question) with(choice queries.Chosen) string {
+func (q namedQuery) with(choice queries.Chosen) string {
 	for i, chosen := range q.choices {
 		if maps.EqualFunc(chosen, choice, slices.Equal) {
 			return q.exprs[i]
@@ -123,10 +123,10 @@ func (q question) with(choice queries.Chosen) string {
 	return ""
 }
 
-// answered: it has data for one choice at least.
-func (q question) answered(ctx context.Context, s *prometheus, when span) (bool, error) {
+// hasData: it has data for one choice at least.
+func (q namedQuery) hasData(ctx context.Context, s *prometheus, when span) (bool, error) {
 	for _, expr := range q.exprs {
-		rows, err := s.over(ctx, expr, when)
+		rows, err := s.queryRange(ctx, expr, when)
 		if err != nil || len(rows) > 0 {
 			return len(rows) > 0, err
 		}
@@ -134,16 +134,16 @@ func (q question) answered(ctx context.Context, s *prometheus, when span) (bool,
 	return false, nil
 }
 
-// asked are the questions of a board, with every choice of the variables that
+// boardQueries are the questions of a board, with every choice of the variables that
 // have a single value, and how many values each variable has.
-func (s *prometheus) asked(ctx context.Context, board queries.Board, when span) ([]question, map[string]int, error) {
+func (s *prometheus) boardQueries(ctx context.Context, board queries.Board, when span) ([]namedQuery, map[string]int, error) {
 	choices, offered, err := s.choices(ctx, board, when)
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []question
+	var all []namedQuery
 	for _, query := range board.Queries {
-		q := question{board: board.UID, panel: query.Panel, ref: query.Ref}
+		q := namedQuery{board: board.UID, panel: query.Panel, ref: query.Ref}
 		for _, chosen := range choices {
 			expr, err := board.Expr(query.Expr, chosen, when.window())
 			if err != nil {
@@ -156,8 +156,8 @@ func (s *prometheus) asked(ctx context.Context, board queries.Board, when span) 
 	return all, offered, nil
 }
 
-// mostChoices bounds how many claims a board about one is opened for.
-const mostChoices = 60
+// maxChoices bounds how many claims a board about one is opened for.
+const maxChoices = 60
 
 // choices are what can be chosen of the variables that have a single value, one
 // within the other.
@@ -170,14 +170,14 @@ func (s *prometheus) choices(ctx context.Context, board queries.Board, when span
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: variable %s: %w", board.UID, variable.Name, err)
 			}
-			values, err := s.values(ctx, selector, variable.Label, when)
+			values, err := s.labelValues(ctx, selector, variable.Label, when)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: variable %s: %w", board.UID, variable.Name, err)
 			}
 			offered[variable.Name] += len(values)
 			next = append(next, chosenOf(variable, chosen, values)...)
 		}
-		choices = next[:min(len(next), mostChoices)]
+		choices = next[:min(len(next), maxChoices)]
 	}
 	return choices, offered, nil
 }

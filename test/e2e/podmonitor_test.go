@@ -32,7 +32,7 @@ func (m monitor) job(t *testing.T, interval time.Duration) object {
 	t.Helper()
 	endpoint, role, targets := m.targets(t)
 	if interval == 0 {
-		interval = noLonger(t, endpoint.Interval, time.Hour)
+		interval = atMost(t, endpoint.Interval, time.Hour)
 	}
 	relabel := slices.Concat(targets, []object{{"replacement": endpoint.Port, "target_label": "endpoint"}})
 	for _, own := range endpoint.Relabelings {
@@ -43,7 +43,7 @@ func (m monitor) job(t *testing.T, interval time.Duration) object {
 		"honor_labels":                     endpoint.HonorLabels,
 		"metrics_path":                     endpoint.Path,
 		"scrape_interval":                  interval.String(),
-		"scrape_timeout":                   noLonger(t, endpoint.ScrapeTimeout, interval).String(),
+		"scrape_timeout":                   atMost(t, endpoint.ScrapeTimeout, interval).String(),
 		"always_scrape_classic_histograms": m.Spec.ScrapeClassicHistograms,
 		"relabel_configs":                  relabel,
 		"kubernetes_sd_configs": []object{{
@@ -82,8 +82,8 @@ func (m monitor) targets(t *testing.T) (endpoint monitorEndpoint, role string, r
 	return endpoints[0], role, append(relabel, copied(labelled+metaLabel(m.Spec.JobLabel), "job"))
 }
 
-// noLonger is a duration, or another that it must not exceed.
-func noLonger(t *testing.T, text string, most time.Duration) time.Duration {
+// atMost is a duration, or another that it must not exceed.
+func atMost(t *testing.T, text string, most time.Duration) time.Duration {
 	t.Helper()
 	duration, err := time.ParseDuration(text)
 	if err != nil {

@@ -20,25 +20,25 @@ import (
 // TestPodsAPI: an agent that may read no pods has them from the kubelet, and
 // tells what the usual agent tells.
 func TestPodsAPI(t *testing.T) {
-	shows(t)
+	covers(t)
 	a := startPodsAPI(t)
-	a.pods(t, 1)
+	a.waitPodsSource(t, 1)
 	t.Run("permissions", testPodsAPIPermissions)
 	t.Run("init", func(t *testing.T) {
 		deploy(t, "init")
 		for _, pod := range []string{"warm", "prepares"} {
 			running(t, "init", pod)
 		}
-		a.same(t, "init containers", "init")
+		a.waitSame(t, "init containers", "init")
 	})
-	deploySurvivors(t)
+	deployFaultClaims(t)
 	deploy(t, "shared-claim")
 	running(t, "shared-claim", "shared-0")
 	running(t, "shared-claim", "shared-1")
-	all := append(survivors(), "shared-claim")
-	a.same(t, "at work", all...)
+	all := append(faultNamespaces(), "shared-claim")
+	a.waitSame(t, "at work", all...)
 	remove(t, "shared-claim", "shared-0")
-	a.same(t, "after a pod has gone", all...)
+	a.waitSame(t, "after a pod has gone", all...)
 
 	t.Run("kubelet-killed", func(t *testing.T) { testPodsAPIKubelet(t, a, all) })
 	t.Run("agent-restarted", func(t *testing.T) { testPodsAPIAgent(t, a, all) })
@@ -48,16 +48,16 @@ func TestPodsAPI(t *testing.T) {
 // testPodsAPIKubelet: from the kubelet's death until it tells of its pods again
 // no claim loses a label, and a pod that has gone meanwhile is gone.
 func testPodsAPIKubelet(t *testing.T, a *podsAPIAgent, all []string) {
-	vigil := a.watcher.Keep(same(a.page(t)))
+	check := a.watcher.CheckRule(seriesUnchanged(a.page(t)))
 	kubelet := shared.Process("kubelet")
 	kill(t, kubelet)
-	a.pods(t, 0)
+	a.waitPodsSource(t, 0)
 	start(t, kubelet)
-	a.pods(t, 1)
-	listed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
-	settled(t)
-	a.same(t, "after the kubelet's restart", all...)
-	keptTo(t, vigil, 20)
+	a.waitPodsSource(t, 1)
+	waitListed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
+	waitDevicesPublished(t)
+	a.waitSame(t, "after the kubelet's restart", all...)
+	endRuleCheck(t, check, 20)
 }
 
 // testPodsAPIAgent: a new agent learns again what the old one knew.
@@ -68,8 +68,8 @@ func testPodsAPIAgent(t *testing.T, a *podsAPIAgent, all []string) {
 		t.Fatal(err)
 	}
 	remove(t, podsAPINamespace, pod.Name)
-	a.pods(t, 1)
-	a.same(t, "after the agent's restart", all...)
+	a.waitPodsSource(t, 1)
+	a.waitSame(t, "after the agent's restart", all...)
 	if after := a.page(t); processStart(t, after) == processStart(t, before) {
 		t.Error("it is the same agent")
 	}

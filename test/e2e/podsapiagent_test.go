@@ -83,8 +83,8 @@ func startPodsAPI(t *testing.T) *podsAPIAgent {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			words, _ := shared.Kubectl(ctx, "logs", "--namespace", podsAPINamespace, "--selector", agentSelector, "--tail", "60")
-			t.Logf("the agent with the Pods API:\n%s", words)
+			text, _ := shared.Kubectl(ctx, "logs", "--namespace", podsAPINamespace, "--selector", agentSelector, "--tail", "60")
+			t.Logf("the agent with the Pods API:\n%s", text)
 		}
 		if err := shared.Delete(ctx, manifests); err != nil {
 			t.Error(err)
@@ -141,8 +141,8 @@ func (a *podsAPIAgent) eventually(t *testing.T, what string, check func(*scrape.
 	}
 }
 
-// pods waits until the source of the pods is up, or down.
-func (a *podsAPIAgent) pods(t *testing.T, want float64) {
+// waitPodsSource waits until the source of the pods is up, or down.
+func (a *podsAPIAgent) waitPodsSource(t *testing.T, want float64) {
 	t.Helper()
 	a.eventually(t, fmt.Sprintf("the source pods to be %v", want), func(p *scrape.Page) error {
 		row, err := p.One("dra_exporter_source_up", scrape.Labels{"source": "pods"})
@@ -165,9 +165,9 @@ func (a *podsAPIAgent) page(t *testing.T) *scrape.Page {
 	return p
 }
 
-// told are the rows of a page that say who has what, whatever the moment: all
+// ownershipRows are the rows of a page that say who has what, whatever the moment: all
 // but what is measured, and of this agent itself.
-func told(p *scrape.Page, namespaces ...string) []string {
+func ownershipRows(p *scrape.Page, namespaces ...string) []string {
 	var rows []string
 	for _, name := range []string{"dra_claim_info", "dra_claim_device_info", "dra_claim_consumer_info", "dra_claim_held", "dra_device_holders", "dra_claim_memory_allocated_bytes"} {
 		for _, row := range p.Rows(name, nil) {
@@ -180,15 +180,15 @@ func told(p *scrape.Page, namespaces ...string) []string {
 	return rows
 }
 
-// same waits until both agents tell the same of these namespaces, and something.
-func (a *podsAPIAgent) same(t *testing.T, at string, namespaces ...string) {
+// waitSame waits until both agents tell the same of these namespaces, and something.
+func (a *podsAPIAgent) waitSame(t *testing.T, at string, namespaces ...string) {
 	t.Helper()
 	a.eventually(t, at+": both agents to agree", func(p *scrape.Page) error {
 		usual, err := watcher.Next(t.Context())
 		if err != nil {
 			return err
 		}
-		mine, its := told(p, namespaces...), told(usual, namespaces...)
+		mine, its := ownershipRows(p, namespaces...), ownershipRows(usual, namespaces...)
 		if !slices.Equal(mine, its) {
 			return fmt.Errorf("the agent with the Pods API says alone\n  %s\nand the usual one says alone\n  %s",
 				strings.Join(onlyIn(mine, its), "\n  "), strings.Join(onlyIn(its, mine), "\n  "))

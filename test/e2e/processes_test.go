@@ -79,14 +79,14 @@ func hostProcess(t *testing.T) int {
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	buried := make(chan struct{})
+	waited := make(chan struct{})
 	go func() {
-		defer close(buried)
+		defer close(waited)
 		process.Wait()
 	}()
 	t.Cleanup(func() {
 		process.Process.Kill()
-		<-buried
+		<-waited
 	})
 	return process.Process.Pid
 }

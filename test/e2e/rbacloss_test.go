@@ -14,11 +14,11 @@ import (
 
 // loss is what a page lacks for want of a permission.
 type loss struct {
-	gone  []string // families without a row
-	other []string // families that have other rows, more or fewer
-	maybe []string // families that have no rows, others or the same, as it happens
-	idle  string   // source that is not asked then, and is not up; empty: none
-	words string   // the same for people
+	gone          []string // families without a row
+	other         []string // families that have other rows, more or fewer
+	maybe         []string // families that have no rows, others or the same, as it happens
+	skippedSource string   // source that is not asked then, and is not up; empty: none
+	description   string   // the same for people
 }
 
 func (l loss) equals(found loss) error {
@@ -29,7 +29,7 @@ func (l loss) equals(found loss) error {
 		errs = append(errs, fmt.Errorf("gone are %q, not %q", found.gone, l.gone))
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(l.other)), found.other) {
-		errs = append(errs, fmt.Errorf("others are %q, not %q: %s", found.other, l.other, found.words))
+		errs = append(errs, fmt.Errorf("others are %q, not %q: %s", found.other, l.other, found.description))
 	}
 	return errors.Join(errs...)
 }
@@ -51,7 +51,7 @@ func lostBetween(full, left *scrape.Page) (found loss) {
 			found.gone = append(found.gone, name)
 		case !slices.Equal(had, has):
 			found.other = append(found.other, name)
-			found.words += fmt.Sprintf("%s: %q, not %q\n", name, beyond(has, had), beyond(had, has))
+			found.description += fmt.Sprintf("%s: %q, not %q\n", name, missingFrom(has, had), missingFrom(had, has))
 		}
 	}
 	return found
@@ -72,7 +72,7 @@ const (
 func rowsOf(p *scrape.Page, family string) (all []string) {
 	cluster := p.Count("dra_device_info", nil) == 0
 	for _, row := range p.Rows(family, nil) {
-		words := row.Labels.String()
+		labels := row.Labels.String()
 		if family == failures && !strings.HasPrefix(row.Labels["reason"], "preparation_") && !strings.HasPrefix(row.Labels["reason"], "claim_creation_") ||
 			family == durations && row.Labels["phase"] == "allocation" {
 			continue
@@ -88,10 +88,10 @@ func rowsOf(p *scrape.Page, family string) (all []string) {
 			}
 		default:
 			if cluster {
-				words += fmt.Sprint(" ", row.Value)
+				labels += fmt.Sprint(" ", row.Value)
 			}
 		}
-		all = append(all, words)
+		all = append(all, labels)
 	}
 	return all
 }

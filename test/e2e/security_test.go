@@ -18,7 +18,7 @@ import (
 // TestPodSecurity looks at the agent's process as the kernel sees it, and at
 // its service account as the API server sees it.
 func TestPodSecurity(t *testing.T) {
-	shows(t)
+	covers(t)
 	t.Run("process", testProcess)
 	t.Run("file systems", testFileSystems)
 	t.Run("permissions", testPermissions)
@@ -96,10 +96,10 @@ func testFileSystems(t *testing.T) {
 // every service account may, by the API server's own word.
 func testPermissions(t *testing.T) {
 	everybody := permissions(t, "default", "default")
-	var beyond []string
+	var additional []string
 	for _, rule := range permissions(t, agentNamespace, agentAccount) {
 		if !slices.Contains(everybody, rule) {
-			beyond = append(beyond, rule)
+			additional = append(additional, rule)
 		}
 	}
 	want := []string{
@@ -107,8 +107,8 @@ func testPermissions(t *testing.T) {
 		"list /pods", "list resource.k8s.io/resourceslices",
 		"watch /pods", "watch resource.k8s.io/resourceslices",
 	}
-	if !slices.Equal(beyond, want) {
-		t.Errorf("the agent may %q, want %q", beyond, want)
+	if !slices.Equal(additional, want) {
+		t.Errorf("the agent may %q, want %q", additional, want)
 	}
 }
 

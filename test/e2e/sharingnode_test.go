@@ -60,12 +60,12 @@ func startSharingHost(t *testing.T) *sharingNode {
 	n.gi, n.ci = n.CreateMIG(3, "1g.10gb", 0)
 	startOther(t, "sharing.test")
 	n.host = (&nvidiaNode{Node: n.Node}).agent(t, "nvml", "--nvml.library="+n.library)
-	n.watch(t, n.host.metrics)
+	n.watchPages(t, n.host.metrics)
 	return n
 }
 
-// watch holds each page of an agent to the rules, to the end of the test.
-func (n *sharingNode) watch(t *testing.T, target func(context.Context) (string, error)) {
+// watchPages holds each page of an agent to the rules, to the end of the test.
+func (n *sharingNode) watchPages(t *testing.T, target func(context.Context) (string, error)) {
 	w := scrape.Watch(t.Context(), 250*time.Millisecond, target, scrape.Rules(grace)...)
 	n.watched = append(n.watched, w)
 	t.Cleanup(func() {
@@ -129,8 +129,8 @@ func (n *sharingNode) deploy(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.deployed = &hostAgent{name: "deployed"}
-	n.find(t, false)
-	n.watch(t, func(ctx context.Context) (string, error) {
+	n.waitPod(t, false)
+	n.watchPages(t, func(ctx context.Context) (string, error) {
 		pod, err := n.agentPod(ctx)
 		if err != nil {
 			return "", err
@@ -155,19 +155,19 @@ func (n *sharingNode) manifests(t *testing.T, component string) string {
 	return manifests
 }
 
-// seeProcesses adds the component to the DaemonSet, and waits for the agent that
+// enableProcessAttribution adds the component to the DaemonSet, and waits for the agent that
 // has it.
-func (n *sharingNode) seeProcesses(t *testing.T) {
+func (n *sharingNode) enableProcessAttribution(t *testing.T) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), n.manifests(t, "process-attribution")); err != nil {
 		t.Fatal(err)
 	}
-	n.find(t, true)
+	n.waitPod(t, true)
 }
 
-// find waits for the DaemonSet's pod, with the host's pids or without, and
+// waitPod waits for the DaemonSet's pod, with the host's pids or without, and
 // returns it.
-func (n *sharingNode) find(t *testing.T, hostPID bool) (pod *corev1.Pod) {
+func (n *sharingNode) waitPod(t *testing.T, hostPID bool) (pod *corev1.Pod) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the DaemonSet's pod", func(ctx context.Context) (err error) {
 		if pod, err = n.agentPod(ctx); err == nil && pod.Spec.HostPID != hostPID {
@@ -176,7 +176,7 @@ func (n *sharingNode) find(t *testing.T, hostPID bool) (pod *corev1.Pod) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, n.words(t.Context()))
+		t.Fatalf("%v\n%s", err, n.describePod(t.Context()))
 	}
 	n.deployed.url = fmt.Sprintf("http://%s:9420/", pod.Status.PodIP)
 	return pod
@@ -205,7 +205,7 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // words describes the DaemonSet's pod and its log, for a failure's report.
-func (n *sharingNode) words(ctx context.Context) string {
+func (n *sharingNode) describePod(ctx context.Context) string {
 	pods, _ := shared.Kubectl(ctx, "describe", "pods", "--namespace", sharingNamespace)
 	log, _ := shared.Kubectl(ctx, "logs", "--namespace", sharingNamespace, "--selector", agentSelector, "--tail", "60")
 	return pods + "\n" + log
@@ -215,7 +215,7 @@ func (n *sharingNode) words(ctx context.Context) string {
 func (n *sharingNode) undeploy(t *testing.T, manifests string) {
 	ctx := context.WithoutCancel(t.Context())
 	if t.Failed() {
-		t.Log(n.words(ctx))
+		t.Log(n.describePod(ctx))
 	}
 	if err := shared.Delete(ctx, manifests); err != nil {
 		t.Error(err)

@@ -70,8 +70,8 @@ func testPodNetwork(t *testing.T) {
 // testRestarts ends one component after the other under pods that go on
 // running, and shows that each is whole again by running another.
 func testRestarts(t *testing.T) {
-	before := deploySurvivors(t)
-	vigil := watcher.Keep(same(before))
+	before := deployFaultClaims(t)
+	check := watcher.CheckRule(seriesUnchanged(before))
 	for _, component := range []struct {
 		name string
 		end  func(*cluster.Process) error
@@ -83,13 +83,13 @@ func testRestarts(t *testing.T) {
 	} {
 		t.Run(component.name, func(t *testing.T) {
 			restart(t, shared.Process(component.name), component.end)
-			listed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
+			waitListed(t, "exclusive", "train", "main", "gpu.example.com/gpu-?")
 			deploy(t, "shared-claim")
 			running(t, "shared-claim", "shared-0")
 			running(t, "shared-claim", "shared-1")
 		})
 	}
-	keptTo(t, vigil, 10)
+	endRuleCheck(t, check, 10)
 }
 
 func restart(t *testing.T, p *cluster.Process, end func(*cluster.Process) error) {

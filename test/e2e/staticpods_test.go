@@ -116,29 +116,29 @@ func besideStaticHolds() map[string]string {
 // deployed agent nor one that has the kubelet alone takes that for the end of a
 // hold.
 func TestKubeletRestartStaticPods(t *testing.T) {
-	shows(t)
+	covers(t)
 	startDevicePlugin(t, pluginResource, pluginGPU)
 	deployText(t, "beside-static", besideStatic)
 	addStaticPod(t, "static-web", staticWeb)
 	for _, pod := range append(besideStaticPods(), "static-web-"+shared.NodeName()) {
 		running(t, "beside-static", pod)
 	}
-	alone := runKubeletAgent(t, devices)
-	seen := map[string]*scrape.Watcher{"deployed": watcher, alone.name: watchHostAgent(t, alone)}
-	before, vigils := map[string]*scrape.Page{}, map[string]*scrape.Vigil{}
-	for name, w := range seen {
+	kubeletOnly := runKubeletAgent(t, devices)
+	watchers := map[string]*scrape.Watcher{"deployed": watcher, kubeletOnly.name: watchHostAgent(t, kubeletOnly)}
+	before, checks := map[string]*scrape.Page{}, map[string]*scrape.RuleCheck{}
+	for name, w := range watchers {
 		before[name] = pageWithin(t, w, time.Minute, name+": the holds", besideStaticHeld)
-		vigils[name] = w.Keep(holdsStay("beside-static", before[name]))
+		checks[name] = w.CheckRule(holdsUnchanged("beside-static", before[name]))
 	}
-	whole := restartStaticPodsFirst(t, seen)
-	for name, w := range seen {
+	whole := restartStaticPodsFirst(t, watchers)
+	for name, w := range watchers {
 		after := pageWithin(t, w, time.Minute, name+": the holds after a whole List", func(p *scrape.Page) error {
 			return errors.Join(besideStaticHeld(p), listedAfter(p, whole))
 		})
 		heldThroughout(t, name, before[name], after)
-		keptTo(t, vigils[name], 40)
+		endRuleCheck(t, checks[name], 40)
 	}
-	settled(t)
+	waitDevicesPublished(t)
 }
 
 // addStaticPod runs a static pod until the test ends.
@@ -197,11 +197,11 @@ func besideStaticHeld(p *scrape.Page) error {
 	return errors.Join(append(errs, claimHas(p, "dra_device_plugin_consumer_info", plugged, 1))...)
 }
 
-// holdsStay: what the first page says of the claims of a namespace, and of its
+// holdsUnchanged: what the first page says of the claims of a namespace, and of its
 // pods with device plugins, is on each page after it. No total is less than it was
 // before, and nothing else is there: a claim that changed its attribution would
 // have series of another one.
-func holdsStay(namespace string, first *scrape.Page) scrape.Rule {
+func holdsUnchanged(namespace string, first *scrape.Page) scrape.Rule {
 	in := scrape.Labels{"namespace": namespace}
 	before := first
 	return func(p *scrape.Page) (broken []error) {
@@ -232,16 +232,16 @@ func holdsStay(namespace string, first *scrape.Page) scrape.Rule {
 // restartStaticPodsFirst stops the kubelet and starts it again while the API
 // server does not answer, until each agent has had an answer of the kubelet: that
 // has the static pod alone. It returns when the kubelet first listed all pods again.
-func restartStaticPodsFirst(t *testing.T, seen map[string]*scrape.Watcher) (whole time.Time) {
+func restartStaticPodsFirst(t *testing.T, watchers map[string]*scrape.Watcher) (whole time.Time) {
 	t.Helper()
 	kubelet := shared.Process("kubelet")
 	if err := kubelet.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	podresources := func(want float64) {
-		for name, w := range seen {
+		for name, w := range watchers {
 			pageWithin(t, w, time.Minute, fmt.Sprintf("%s: podresources %v", name, want), func(p *scrape.Page) error {
-				return gauge(p, "dra_exporter_source_up", scrape.Labels{"source": "podresources"}, want)
+				return hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "podresources"}, want)
 			})
 		}
 	}
@@ -310,7 +310,7 @@ func heldThroughout(t *testing.T, agent string, before, after *scrape.Page) {
 	t.Helper()
 	passed := after.At.Sub(before.At).Seconds()
 	for claim := range besideStaticHolds() {
-		held := risen(before, after, "dra_claim_held_seconds_total", scrape.Labels{"namespace": "beside-static", "resourceclaim": claim})
+		held := increase(before, after, "dra_claim_held_seconds_total", scrape.Labels{"namespace": "beside-static", "resourceclaim": claim})
 		t.Logf("by the agent %s %s was held for %.1f of %.1f s", agent, claim, held, passed)
 		if !(held > passed-5 && held < passed+5) {
 			t.Errorf("by the agent %s %s was held for %v of %v s", agent, claim, held, passed)

@@ -54,7 +54,7 @@ type topDocument struct {
 // TestTop reads what claims do through the API server's proxy, with no more
 // rights than the document names.
 func TestTop(t *testing.T) {
-	shows(t)
+	covers(t)
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")
 	deployText(t, "turns", secondPod)
@@ -64,7 +64,7 @@ func TestTop(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return judgeTop(text)
+		return checkTop(text)
 	})
 	if err != nil {
 		t.Error(err)
@@ -109,19 +109,19 @@ func top(ctx context.Context, kubeconfig string, args ...string) (string, error)
 	return stdout.String(), nil
 }
 
-// judgeTop wants the pod that holds the device, and the one that waits for it.
-func judgeTop(text string) error {
-	var told topDocument
-	if err := json.Unmarshal([]byte(text), &told); err != nil {
+// checkTop wants the pod that holds the device, and the one that waits for it.
+func checkTop(text string) error {
+	var document topDocument
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		return err
 	}
-	if told.Agents == 0 || told.Answered != told.Agents || len(told.Failures) > 0 || told.PendingError != "" {
+	if document.Agents == 0 || document.Answered != document.Agents || len(document.Failures) > 0 || document.PendingError != "" {
 		return fmt.Errorf("not all have answered:\n%s", text)
 	}
-	if len(told.Devices) != 1 || len(told.Devices[0].Pods) != 1 || told.Devices[0].Pods[0] != "first" || told.Devices[0].Node != shared.NodeName() {
+	if len(document.Devices) != 1 || len(document.Devices[0].Pods) != 1 || document.Devices[0].Pods[0] != "first" || document.Devices[0].Node != shared.NodeName() {
 		return fmt.Errorf("not the one device of the first pod:\n%s", text)
 	}
-	if told.Pending == nil || told.Pending.Waiting != 1 || told.Pending.Reasons[0].Reason != "insufficient_devices" {
+	if document.Pending == nil || document.Pending.Waiting != 1 || document.Pending.Reasons[0].Reason != "insufficient_devices" {
 		return fmt.Errorf("not the one that waits:\n%s", text)
 	}
 	return nil

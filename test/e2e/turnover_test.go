@@ -40,7 +40,7 @@ func turnoverHardware() *hardware {
 // nothing yet when the slices vanish, and is bound to the node when they are gone.
 // It is shown on the hardware that the driver published for its device.
 func TestTurnoverWhileDriverDown(t *testing.T) {
-	shows(t)
+	covers(t)
 	startOther(t, turnoverDriver)
 	t.Cleanup(func() { unprepared(t, turnoverDriver) }) // before the driver ends: the kubelet never gives up
 	deploy(t, "turnover")
@@ -53,9 +53,9 @@ func TestTurnoverWhileDriverDown(t *testing.T) {
 	}
 	waitReserved(t, "b")
 	before := pageWithin(t, w, time.Minute, "a and c to hold their devices", func(p *scrape.Page) error {
-		return errors.Join(onHardware(p, "a", 0), onHardware(p, "c", 2), none(p, "dra_claim_held", turnoverClaim("b")))
+		return errors.Join(onHardware(p, "a", 0), onHardware(p, "c", 2), hasNoRow(p, "dra_claim_held", turnoverClaim("b")))
 	})
-	vigil := w.Keep(func(p *scrape.Page) []error {
+	check := w.CheckRule(func(p *scrape.Page) []error {
 		if err := onHardware(p, "c", 2); err != nil {
 			return []error{err}
 		}
@@ -78,13 +78,13 @@ func TestTurnoverWhileDriverDown(t *testing.T) {
 	start(t, driver)
 	running(t, "turnover", "b")
 	after := pageWithin(t, w, time.Minute, "b and c to hold their devices", func(p *scrape.Page) error {
-		return errors.Join(onHardware(p, "b", 1), onHardware(p, "c", 2), none(p, "dra_claim_held", turnoverClaim("a")))
+		return errors.Join(onHardware(p, "b", 1), onHardware(p, "c", 2), hasNoRow(p, "dra_claim_held", turnoverClaim("a")))
 	})
 	passed := after.At.Sub(before.At).Seconds()
-	if held := risen(before, after, "dra_claim_held_seconds_total", turnoverClaim("c")); !(held > passed-5 && held < passed+5) {
+	if held := increase(before, after, "dra_claim_held_seconds_total", turnoverClaim("c")); !(held > passed-5 && held < passed+5) {
 		t.Errorf("c was held for %v of %v s", held, passed)
 	}
-	keptTo(t, vigil, 60)
+	endRuleCheck(t, check, 60)
 }
 
 func turnoverClaim(name string) scrape.Labels {
@@ -160,7 +160,7 @@ func endWithoutDriver(t *testing.T, w *scrape.Watcher, name string) {
 	if _, err := shared.Kubectl(t.Context(), "delete", "pod", "--namespace=turnover", name, "--force", "--grace-period=0"); err != nil {
 		t.Fatal(err)
 	}
-	pageWithin(t, w, time.Minute, "the hold to end", func(p *scrape.Page) error { return none(p, "dra_claim_held", turnoverClaim(name)) })
+	pageWithin(t, w, time.Minute, "the hold to end", func(p *scrape.Page) error { return hasNoRow(p, "dra_claim_held", turnoverClaim(name)) })
 }
 
 // attach makes the binding condition of a claim's device true, as a controller

@@ -84,11 +84,11 @@ func (c *Cluster) answerDNS(ctx context.Context, packet []byte) ([]byte, error) 
 // endpoints are the addresses behind SERVICE.NAMESPACE.svc.cluster.local. that
 // are ready.
 func (c *Cluster) endpoints(ctx context.Context, name string) (addresses []string, err error) {
-	words := strings.Split(strings.TrimSuffix(name, ".svc."+clusterDomain+"."), ".")
-	if len(words) != 2 {
+	labels := strings.Split(strings.TrimSuffix(name, ".svc."+clusterDomain+"."), ".")
+	if len(labels) != 2 {
 		return nil, nil
 	}
-	found, err := c.client.DiscoveryV1().EndpointSlices(words[1]).List(ctx, metav1.ListOptions{LabelSelector: discoveryapi.LabelServiceName + "=" + words[0]})
+	found, err := c.client.DiscoveryV1().EndpointSlices(labels[1]).List(ctx, metav1.ListOptions{LabelSelector: discoveryapi.LabelServiceName + "=" + labels[0]})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints of %s: %w", name, err)
 	}

@@ -61,7 +61,7 @@ func removeLeftovers(parent string, logf func(string, ...any)) {
 	folders, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	for _, folder := range folders {
 		l := layout{dir: folder}
-		if inUse(l) {
+		if ownerRuns(l) {
 			continue
 		}
 		logf("remove what an earlier run left in %s", folder)
@@ -71,9 +71,9 @@ func removeLeftovers(parent string, logf func(string, ...any)) {
 	}
 }
 
-// inUse tells whether a cluster's owner is alive, or has just made the folder
+// ownerRuns tells whether a cluster's owner is alive, or has just made the folder
 // and not yet said so.
-func inUse(l layout) bool {
+func ownerRuns(l layout) bool {
 	if _, alive := recordedPID(l.pid(ownerName)); alive {
 		return true
 	}

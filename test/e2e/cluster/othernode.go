@@ -35,7 +35,7 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (remove func(context
 		return nil, errors.Join(err, remove(ctx))
 	}
 	go c.keepLease(renewing, name)
-	if err := c.sayReady(ctx, name); err != nil {
+	if err := c.reportReady(ctx, name); err != nil {
 		return nil, errors.Join(err, remove(ctx))
 	}
 	err = Eventually(ctx, "node "+name+" without taints", func(ctx context.Context) error {
@@ -51,9 +51,9 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (remove func(context
 	return remove, nil
 }
 
-// sayReady writes the status that a kubelet of this release would. The node
+// reportReady writes the status that a kubelet of this release would. The node
 // controller writes to a new node as well.
-func (c *Cluster) sayReady(ctx context.Context, name string) error {
+func (c *Cluster) reportReady(ctx context.Context, name string) error {
 	nodes := c.client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})

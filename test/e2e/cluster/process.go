@@ -101,7 +101,7 @@ func (p *Process) Stop() error { return p.end(syscall.SIGTERM, 5*time.Second) }
 // Kill ends the process without notice.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 0) }
 
-func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
+func (p *Process) end(signal syscall.Signal, timeout time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd == nil {
@@ -110,10 +110,10 @@ func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", p.name, err)
 	}
-	if patience > 0 {
+	if timeout > 0 {
 		select {
 		case <-p.exited:
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			p.cmd.Process.Kill()
 		}
 	}

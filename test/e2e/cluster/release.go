@@ -32,11 +32,11 @@ func releases() map[int]release {
 
 // Minor is the minor version of Kubernetes: 37 for v1.37.1.
 func (c *Cluster) Minor() int {
-	words := strings.Split(c.options.KubernetesVersion, ".")
-	if len(words) < 2 {
+	parts := strings.Split(c.options.KubernetesVersion, ".")
+	if len(parts) < 2 {
 		return 0
 	}
-	minor, err := strconv.Atoi(words[1])
+	minor, err := strconv.Atoi(parts[1])
 	if err != nil {
 		return 0
 	}

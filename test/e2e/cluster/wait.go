@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// patience bounds every Eventually whose context has no earlier deadline.
-const patience = 2 * time.Minute
+// defaultTimeout bounds every Eventually whose context has no earlier deadline.
+const defaultTimeout = 2 * time.Minute
 
 // permanentError marks an error that no waiting will mend.
 type permanentError struct{ error }
@@ -23,7 +23,7 @@ func Permanent(err error) error { return permanentError{err} }
 // Eventually calls check, every 100 ms, until it returns nil. It gives up after
 // two minutes, or when ctx is done, with the last error of check.
 func Eventually(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
 	for {
 		err := check(ctx)

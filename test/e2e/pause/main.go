@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "serve":
 		return serve(ctx, args[1])
 	case len(args) == 1 && args[0] == "apiserver":
-		return askAPIServer(ctx)
+		return checkAPIServer(ctx)
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
@@ -97,9 +97,9 @@ func serve(ctx context.Context, address string) error {
 	return nil
 }
 
-// askAPIServer is in-cluster configuration by hand: it fails where the service
+// checkAPIServer is in-cluster configuration by hand: it fails where the service
 // address leads nowhere or the server's certificate is not the published one.
-func askAPIServer(ctx context.Context) error {
+func checkAPIServer(ctx context.Context) error {
 	token, err := os.ReadFile(credentials + "token")
 	if err != nil {
 		return err

@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// plane is etcd and the API server.
-type plane struct {
+// controlPlane is etcd and the API server.
+type controlPlane struct {
 	server, token string
 	processes     []*exec.Cmd
 }
 
 // startPlane starts both and returns when the API server is ready. Its files
 // are in the folder; it ends with stop.
-func startPlane(ctx context.Context, programs, folder string) (*plane, error) {
+func startPlane(ctx context.Context, programs, folder string) (*controlPlane, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	key, tokens := filepath.Join(folder, "service-account.key"), filepath.Join(folder, "tokens.csv")
-	p := &plane{server: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), token: rand.Text()}
+	p := &controlPlane{server: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), token: rand.Text()}
 	if err := writeKey(key); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func startPlane(ctx context.Context, programs, folder string) (*plane, error) {
 }
 
 // start runs a program whose words go to a file of its name in the folder.
-func (p *plane) start(folder, program string, args ...string) error {
+func (p *controlPlane) start(folder, program string, args ...string) error {
 	log, err := os.Create(filepath.Join(folder, filepath.Base(program)+".log"))
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (p *plane) start(folder, program string, args ...string) error {
 }
 
 // stop kills both: what they hold is for nobody afterwards.
-func (p *plane) stop() {
+func (p *controlPlane) stop() {
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		_ = p.processes[i].Process.Kill()
 		_ = p.processes[i].Wait()

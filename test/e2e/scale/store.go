@@ -60,7 +60,7 @@ func (s *store) put(object generator.Object) error {
 	if err := s.namespace(object.GetNamespace()); err != nil {
 		return err
 	}
-	first := s.first(fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
+	first := s.isNew(fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
 	var err error
 	switch given := object.(type) {
 	case *corev1.Pod:
@@ -95,9 +95,9 @@ func (s *store) putPod(given *corev1.Pod, first bool) error {
 		if err != nil {
 			return err
 		}
-		s.know(given.UID, made.UID)
+		s.recordUID(given.UID, made.UID)
 	}
-	if given.Spec.NodeName != "" && s.bind(given.UID) {
+	if given.Spec.NodeName != "" && s.markBound(given.UID) {
 		binding := &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: given.Namespace, Name: given.Name},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: given.Spec.NodeName},
@@ -168,8 +168,8 @@ func (s *store) namespace(name string) error {
 	return nil
 }
 
-// first reports whether the object has not been put before.
-func (s *store) first(key string) bool {
+// isNew reports whether the object has not been put before.
+func (s *store) isNew(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.made[key]
@@ -177,7 +177,7 @@ func (s *store) first(key string) bool {
 	return !had
 }
 
-func (s *store) know(given, made types.UID) {
+func (s *store) recordUID(given, made types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uids[given] = made
@@ -189,8 +189,8 @@ func (s *store) uid(given types.UID) types.UID {
 	return s.uids[given]
 }
 
-// bind reports whether the pod is still to be bound.
-func (s *store) bind(given types.UID) bool {
+// markBound reports whether the pod is still to be bound.
+func (s *store) markBound(given types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.bound[given]

@@ -8,7 +8,7 @@ import (
 
 // ClusterRules are those that every page of the cluster role's life must keep.
 func ClusterRules() []Rule {
-	return []Rule{CountersRise(), HistogramsRise(), SinceStays(), PendingAgrees, FunnelNarrows, StatesAreWhole}
+	return []Rule{CountersRise(), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
 }
 
 // HistogramsRise says that no histogram of ours loses observations while the
@@ -37,19 +37,19 @@ func HistogramsRise() Rule {
 	}
 }
 
-// sinces are the families that say since when something has been so.
-func sinces() []string {
+// startTimeFamilies are the families that say since when something has been so.
+func startTimeFamilies() []string {
 	return []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"}
 }
 
-// SinceStays says that what has been so since an instant has not been so since
+// StartTimesStay says that what has been so since an instant has not been so since
 // an earlier one, and since none that is still to come. That goes on over
 // restarts: these instants are the API server's.
-func SinceStays() Rule {
+func StartTimesStay() Rule {
 	before := map[string]float64{}
 	return func(p *Page) (broken []error) {
 		now := map[string]float64{}
-		for _, name := range sinces() {
+		for _, name := range startTimeFamilies() {
 			for _, row := range p.Rows(name, nil) {
 				key := name + row.Labels.String()
 				now[key] = row.Value
@@ -75,21 +75,21 @@ func Reasons() []string {
 	}
 }
 
-func reference(row Row) string {
+func pendingRef(row Row) string {
 	return row.Labels["namespace"] + "/" + row.Labels["pod"] + " " + row.Labels["pod_claim"]
 }
 
-// PendingAgrees says that each waiting reference has one row, and one reason of
+// PendingIsConsistent says that each waiting reference has one row, and one reason of
 // the closed set, and that nothing else has a reason or a funnel.
-func PendingAgrees(p *Page) (broken []error) {
+func PendingIsConsistent(p *Page) (broken []error) {
 	waiting, reasoned := map[string]int{}, map[string]int{}
 	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", nil) {
-		waiting[reference(row)]++
+		waiting[pendingRef(row)]++
 	}
 	for _, row := range p.Rows("dra_claim_pending_reason_info", nil) {
-		reasoned[reference(row)]++
+		reasoned[pendingRef(row)]++
 		if !slices.Contains(Reasons(), row.Labels["reason"]) {
-			broken = append(broken, fmt.Errorf("%s waits for the reason %q", reference(row), row.Labels["reason"]))
+			broken = append(broken, fmt.Errorf("%s waits for the reason %q", pendingRef(row), row.Labels["reason"]))
 		}
 	}
 	for ref, rows := range waiting {
@@ -103,8 +103,8 @@ func PendingAgrees(p *Page) (broken []error) {
 		}
 	}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
-		if waiting[reference(row)] == 0 {
-			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", reference(row)))
+		if waiting[pendingRef(row)] == 0 {
+			broken = append(broken, fmt.Errorf("%s has a funnel and does not wait", pendingRef(row)))
 		}
 	}
 	return broken
@@ -119,7 +119,7 @@ func Stages() []string {
 func FunnelNarrows(p *Page) (broken []error) {
 	funnels := map[string]map[string]float64{}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
-		key := reference(row) + " " + row.Labels["request"]
+		key := pendingRef(row) + " " + row.Labels["request"]
 		if funnels[key] == nil {
 			funnels[key] = map[string]float64{}
 		}
@@ -139,9 +139,9 @@ func FunnelNarrows(p *Page) (broken []error) {
 	return broken
 }
 
-// StatesAreWhole says that devices are counted in each of the three states, or
+// DeviceStatesComplete says that devices are counted in each of the three states, or
 // not at all.
-func StatesAreWhole(p *Page) (broken []error) {
+func DeviceStatesComplete(p *Page) (broken []error) {
 	for _, name := range []string{"dra_devices", "dra_class_devices"} {
 		states := map[string]int{}
 		for _, row := range p.Rows(name, nil) {

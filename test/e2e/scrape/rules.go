@@ -16,7 +16,7 @@ type Rule func(*Page) []error
 
 // Rules are those that every page of an exporter's life must keep.
 func Rules(grace time.Duration) []Rule {
-	return []Rule{Invariants(), CountersRise(), CountersOutlive(grace), NamespacesStay(), ReasonIsOne}
+	return []Rule{Invariants(), CountersRise(), CountersKeptForGrace(grace), NamespacesStay(), OneReason}
 }
 
 // slack is how long an answer may take, and how old the exporter's snapshot may
@@ -30,19 +30,19 @@ func Invariants() Rule {
 	return func(p *Page) []error {
 		page := invariant.FromFamilies(p.sorted(), p.At)
 		page.Slack = slack
-		return violated(watch.Next(page))
+		return persistentViolations(watch.Next(page))
 	}
 }
 
 // PageInvariants are those rules that are about a page by itself.
 func PageInvariants(p *Page) []error {
-	return violated(invariant.Check(invariant.FromFamilies(p.sorted(), p.At)))
+	return persistentViolations(invariant.Check(invariant.FromFamilies(p.sorted(), p.At)))
 }
 
-// violated leaves out what one page may have without a bug: tests set what a
+// persistentViolations leaves out what one page may have without a bug: tests set what a
 // device and its partitions show one after the other. `check agent`, which these
 // tests run too, looks whether it lasts.
-func violated(violations []invariant.Violation) (broken []error) {
+func persistentViolations(violations []invariant.Violation) (broken []error) {
 	for _, v := range violations {
 		if !v.Momentary {
 			broken = append(broken, errors.New(v.String()))
@@ -94,9 +94,9 @@ func CountersRise() Rule {
 	}
 }
 
-// CountersOutlive says that the counters of a claim go no sooner than the grace
+// CountersKeptForGrace says that the counters of a claim go no sooner than the grace
 // after it was last seen to hold the device. A second is for the time between pages.
-func CountersOutlive(grace time.Duration) Rule {
+func CountersKeptForGrace(grace time.Duration) Rule {
 	var process float64
 	var before map[string]Row
 	held := map[string]time.Time{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// shownWhen is what the agent is to be shown to do on a real node, and the test
+// requirements is what the agent is to be shown to do on a real node, and the test
 // that shows it. A run without -run fails if one of them is missing.
-var shownWhen = []struct{ item, test string }{
+var requirements = []struct{ item, test string }{
 	{"exclusive claim from a template", "TestExclusiveClaim"},
 	{"one claim of two devices with two containers, each on its own request", "TestTwoRequests"},
 	{"one claim shared by two pods", "TestSharedClaim"},
@@ -48,7 +48,7 @@ var shownWhen = []struct{ item, test string }{
 	{"a driver killed before preparation shows in that phase until it is back", "TestClusterDriverKilled"},
 	{"what is published and what is left: partitions, consumable capacity, extended resources, prioritized lists, admin access", "TestClusterSupply"},
 	{"taint rules of each effect, and an eviction", "TestClusterTaintRules"},
-	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterSick"},
+	{"claims that cannot go, orphans, failed preparation and binding, two words on one device", "TestClusterUnhealthy"},
 	{"permission for one kind missing → its families absent, the reason named, the rest flows", "TestClusterPermission"},
 	{"API server restarted → no page missing, nothing observed twice, then all goes on", "TestClusterAPIServer"},
 	{"a claim pending over five minutes, with its device class, is one query", "TestClusterQuery"},
@@ -96,7 +96,7 @@ var outcomes struct {
 }
 
 // shows is called first by a test of shownWhen.
-func shows(t *testing.T) {
+func covers(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		outcome := "ok"
@@ -115,15 +115,15 @@ func shows(t *testing.T) {
 	})
 }
 
-// verdict prints a line for each item and reports whether all were shown.
+// reportRequirements prints a line for each item and reports whether all were shown.
 // Those that a -run filter left out are not asked for.
-func verdict() bool {
+func reportRequirements() bool {
 	outcomes.Lock()
 	defer outcomes.Unlock()
 	filter := flag.Lookup("test.run")
 	filtered := filter != nil && filter.Value.String() != ""
 	all := true
-	for _, row := range shownWhen {
+	for _, row := range requirements {
 		outcome, ran := outcomes.of[row.test]
 		switch {
 		case !ran && filtered:

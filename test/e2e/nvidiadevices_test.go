@@ -22,10 +22,10 @@ type nvidiaDevice struct {
 	gpu, gi, ci int // gi and ci are -1 for a GPU as a whole
 }
 
-// injectedNVIDIA are the devices that a running container can open: the truth
+// openableDevices are the devices that a running container can open: the truth
 // about what NVIDIA's driver has given it. A MIG device comes with the node of
 // its GPU, and is told by the node of its compute instance.
-func injectedNVIDIA(pod *corev1.Pod, container string) ([]nvidiaDevice, error) {
+func openableDevices(pod *corev1.Pod, container string) ([]nvidiaDevice, error) {
 	pid, err := shared.ContainerPID(pod, container)
 	if err != nil {
 		return nil, err
@@ -79,23 +79,23 @@ func minorsOf(dev, pattern string) (minors []int, err error) {
 	return minors, nil
 }
 
-// nvidiaTruth is the device that a claim's containers can open.
-type nvidiaTruth struct {
+// heldNVIDIADevice is the device that a claim's containers can open.
+type heldNVIDIADevice struct {
 	nvidiaDevice
 	gpuUUID, migUUID string // as NVIDIA's driver has published and prepared them
 }
 
-// spelled is the name of the device where its UUID is not known, in NVIDIA's
+// oldUUID is the name of the device where its UUID is not known, in NVIDIA's
 // older spelling.
-func (d nvidiaTruth) spelled() string { return fmt.Sprintf("MIG-%s/%d/%d", d.gpuUUID, d.gi, d.ci) }
+func (d heldNVIDIADevice) oldUUID() string { return fmt.Sprintf("MIG-%s/%d/%d", d.gpuUUID, d.gi, d.ci) }
 
-// truthOf looks into containers, pod/container each, which must all have the
+// heldNVIDIADeviceOf looks into containers, pod/container each, which must all have the
 // same one device.
-func truthOf(t *testing.T, namespace string, containers []string) (d nvidiaTruth) {
+func heldNVIDIADeviceOf(t *testing.T, namespace string, containers []string) (d heldNVIDIADevice) {
 	t.Helper()
 	for i, name := range containers {
 		podName, container, _ := strings.Cut(name, "/")
-		devices, err := injectedNVIDIA(running(t, namespace, podName), container)
+		devices, err := openableDevices(running(t, namespace, podName), container)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func publishedUUID(t *testing.T, gpu int) (uuid string) {
 
 // preparedMIG is the UUID of a MIG device in the notes that NVIDIA's driver keeps
 // of what it has prepared.
-func preparedMIG(t *testing.T, d nvidiaTruth) (uuid string) {
+func preparedMIG(t *testing.T, d heldNVIDIADevice) (uuid string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(shared.KubeletDir(), "plugins", cluster.NVIDIADriver, "checkpoint.json"))
 	if err != nil {
