@@ -19,10 +19,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestAccess takes each way by which docs/access.md lets the agent see NVIDIA's
-// GPUs: the manifests that are shipped, the vendor's own driver, container
-// runtime and plugin, over its imitated library. By each the agent must see both
-// GPUs and whose they are, and be as unprivileged as without.
+// TestAccess runs the agent with each of the first four modes of
+// docs/access.md, from the shipped manifests, beside NVIDIA's own driver,
+// container runtime and plugin over the imitated library. In each mode the
+// agent must read both GPUs, attribute the held one to its claim, and have no
+// more privileges than without the mode.
 func TestAccess(t *testing.T) {
 	n := startAccess(t)
 	t.Run("dcgm", n.testHostEngineAccess)
@@ -35,18 +36,18 @@ const (
 	accessGPUs  = 2
 	accessImage = "localhost/dra-exporter-access:e2e"
 
-	// presentLabel is on the node by the word of NVIDIA's operator: the shipped
-	// manifests run the agent where it is.
+	// presentLabel is the label that NVIDIA's operator sets on nodes with
+	// GPUs. The shipped manifests select it.
 	presentLabel = "nvidia.com/gpu.present"
 )
 
-// accessNode has two GPUs, the first or second of which a pod holds by a claim.
+// accessNode has two GPUs. A pod holds one of them by a claim.
 type accessNode struct {
 	*nvidiaNode
 	libraries stubs.Libraries
 }
 
-// accessPodManifest is the pod whose claim the agents have to tell of.
+// accessPodManifest is the pod whose claim the agents must report.
 const accessPodManifest = `
 apiVersion: v1
 kind: Namespace
@@ -77,8 +78,8 @@ func startAccess(t *testing.T) *accessNode {
 	return n
 }
 
-// importImage makes the image that ships with a build with cgo: DCGM's library
-// is in it, NVML's is not, because it comes with the driver.
+// importImage makes the image that ships with a build with cgo. It contains
+// DCGM's library. It does not contain NVML's, which comes with the driver.
 func (n *accessNode) importImage(t *testing.T) {
 	t.Helper()
 	program := filepath.Join(os.Getenv("DRA_E2E_BIN"), "agent-cgo", "dra-exporter")
@@ -104,9 +105,9 @@ func labelNode(t *testing.T, key, value string) {
 	t.Cleanup(func() { label(context.WithoutCancel(t.Context()), "null") })
 }
 
-// checkAgent: the agent sees every GPU, and the worker's claim on the one that the
-// worker can open, with that GPU's values; nothing is held but by that claim; and
-// the agent has no privilege.
+// checkAgent fails the test unless the agent reads every GPU, reports the
+// worker's claim on the GPU that the worker can open, with that GPU's values,
+// reports no other claim, and has no privilege.
 func (n *accessNode) checkAgent(t *testing.T, a *accessAgent) {
 	t.Helper()
 	expected := heldNVIDIADeviceOf(t, "access", []string{"worker/main"})
@@ -137,8 +138,8 @@ func (n *accessNode) checkAgent(t *testing.T, a *accessAgent) {
 	a.runCheck(t)
 }
 
-// runCheck runs the agent's own check in its container, which must find nothing
-// wrong, and devices by the source that this way is for.
+// runCheck runs the agent's own check in its container. It must find no
+// failure, and devices from the source of this mode.
 func (a *accessAgent) runCheck(t *testing.T) {
 	t.Helper()
 	output, err := shared.Kubectl(t.Context(), "exec", "--namespace", a.path.namespace, a.pod.Name, "--", "/dra-exporter", "check", "-o", "json")
@@ -153,7 +154,7 @@ func (a *accessAgent) runCheck(t *testing.T) {
 	var report struct {
 		Findings []struct{ Area, Subject, Outcome, Text string }
 	}
-	// What goes on is told before the report.
+	// The output begins with progress lines. The report follows.
 	if err := json.Unmarshal([]byte(output[max(0, strings.Index(output, "{")):]), &report); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -166,7 +167,8 @@ func (a *accessAgent) runCheck(t *testing.T) {
 	t.Errorf("the check has no devices of %s:\n%s", source, output)
 }
 
-// hasEveryGPU: the page has the memory of each GPU that the driver publishes.
+// hasEveryGPU returns an error unless the page has the memory of each GPU that
+// the driver publishes.
 func (n *accessNode) hasEveryGPU(t *testing.T, p *scrape.Page) error {
 	for gpu := range accessGPUs {
 		if _, err := p.One("dra_device_memory_used_bytes", scrape.Labels{"uuid": publishedUUID(t, gpu)}); err != nil {
@@ -176,7 +178,8 @@ func (n *accessNode) hasEveryGPU(t *testing.T, p *scrape.Page) error {
 	return nil
 }
 
-// checkDeviceNodes: the agent's container has exactly the device nodes of these GPUs.
+// checkDeviceNodes fails the test unless the agent's container has exactly the
+// device nodes of these GPUs.
 func (a *accessAgent) checkDeviceNodes(t *testing.T, want ...int) {
 	t.Helper()
 	devices, err := openableDevices(a.pod, agentContainer)

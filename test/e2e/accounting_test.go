@@ -30,9 +30,10 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// TestShortJob runs a pod for 10 s between two scrapes that are 60 s apart: no
-// scrape ever sees its claim hold a device. The grace of this agent is 30 s, so
-// that it must end in the second half of the time between them.
+// TestShortJob runs a pod for 10 s between two scrapes that are 60 s apart, so
+// that no scrape observes its claim holding a device. This agent's grace
+// period is 30 s, so that the job must end in the second half of the time
+// between the scrapes.
 func TestShortJob(t *testing.T) {
 	covers(t)
 	const interval = 60 * time.Second
@@ -87,9 +88,9 @@ func TestShortJob(t *testing.T) {
 	s.checkRulesHealthy(t)
 }
 
-// checkDeviceSeconds compares device-seconds with what this test saw: the pod was bound
-// once its claim was reserved, and let go when it had ended. The agent learns of
-// both up to a second later.
+// checkDeviceSeconds compares device-seconds with what the test observed: the
+// hold begins when the claim is reserved and ends when the pod has ended. The
+// agent observes both up to a second later.
 func checkDeviceSeconds(t *testing.T, steps stepTimes, ended time.Time, seconds float64) {
 	t.Helper()
 	held := ended.Sub(steps[bound]).Seconds()

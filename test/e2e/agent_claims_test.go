@@ -13,14 +13,14 @@ const (
 	gpuClass = "gpu.nvidia.com"
 )
 
-// wantedExclusive is what the page says of testdata/claims/exclusive.yaml.
+// wantedExclusive is the expected claim of testdata/claims/exclusive.yaml.
 func wantedExclusive() wantedClaim {
 	return wantedClaim{claim: "train-gpu-*", class: "gpu.example.com", template: "single-gpu", devices: []wantedDevice{
 		{"gpu.example.com/gpu-?", "gpu", "exclusive", []string{"train/main"}},
 	}}
 }
 
-// wantedMIG is what the page says of testdata/claims/mig.yaml.
+// wantedMIG are the expected claims of testdata/claims/mig.yaml.
 func wantedMIG() []wantedClaim {
 	return []wantedClaim{
 		{claim: "whole-gpu-*", class: gpuClass, template: "whole", devices: []wantedDevice{
@@ -62,8 +62,8 @@ func TestSharedClaim(t *testing.T) {
 	}})
 }
 
-// TestConsumableCapacity runs two claims on one GPU of which the hardware is
-// known, then two on one of which it is not.
+// TestConsumableCapacity runs two claims on one GPU with known hardware, then
+// two on one without.
 func TestConsumableCapacity(t *testing.T) {
 	covers(t)
 	t.Run("known hardware", func(t *testing.T) {
@@ -93,7 +93,8 @@ func wantedHalves(device, class string) []wantedClaim {
 	return []wantedClaim{half("slice-a", "pod-a"), half("slice-b", "pod-b")}
 }
 
-// checkShare: a claim is given what it consumes, and charged for that part.
+// checkShare fails the test unless the claim has the capacity that it consumes
+// and is charged for that part.
 func checkShare(t *testing.T, before, after *scrape.Page, claim scrape.Labels, memory, weight float64) {
 	t.Helper()
 	given, err := after.One("dra_claim_memory_allocated_bytes", claim)
@@ -155,7 +156,7 @@ func TestExtendedResource(t *testing.T) {
 }
 
 // TestPartitions: two MIG devices of one profile on one GPU, static and on
-// demand, are told apart; those of another driver have no known hardware.
+// demand, are distinguished. Those of another driver have no known hardware.
 func TestPartitions(t *testing.T) {
 	covers(t)
 	t.Run("known hardware", func(t *testing.T) {

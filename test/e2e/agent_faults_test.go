@@ -14,11 +14,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// namespaces of the claims that live through the faults.
+// faultNamespaces are the namespaces of the claims that hold devices during
+// the faults.
 func faultNamespaces() []string { return []string{"exclusive", "mig"} }
 
-// deployFaultClaims runs a claim of each driver whose hardware is known and waits
-// until the page is as it should be; it returns that page.
+// deployFaultClaims runs a claim of each driver whose hardware is known, waits
+// until the page is as expected, and returns that page.
 func deployFaultClaims(t *testing.T) *scrape.Page {
 	t.Helper()
 	for _, namespace := range faultNamespaces() {
@@ -34,8 +35,7 @@ func deployFaultClaims(t *testing.T) *scrape.Page {
 	return p
 }
 
-// claimSeries are what a page says of the survivors' claims, by claim and without
-// the values.
+// claimSeries returns the series of faultNamespaces, without values, by claim.
 func claimSeries(p *scrape.Page) map[string]map[string]bool {
 	found := map[string]map[string]bool{}
 	for _, name := range p.Names("dra_claim_") {
@@ -52,7 +52,8 @@ func claimSeries(p *scrape.Page) map[string]map[string]bool {
 	return found
 }
 
-// heldClaims are the survivors' claims that hold devices, by the same names.
+// heldClaims returns the claims of faultNamespaces that hold devices, by the
+// same names.
 func heldClaims(p *scrape.Page) (claims []string) {
 	for _, namespace := range faultNamespaces() {
 		for _, row := range p.Rows("dra_claim_held", scrape.Labels{"namespace": namespace}) {
@@ -62,8 +63,9 @@ func heldClaims(p *scrape.Page) (claims []string) {
 	return claims
 }
 
-// same: each page says of the survivors what the first one says, no less and
-// no more: nothing is gone, renamed, or attributed otherwise.
+// seriesUnchanged returns a rule that each page has the same series of
+// faultNamespaces as the first one: no series is missing, added, or attributed
+// differently.
 func seriesUnchanged(first *scrape.Page) scrape.Rule {
 	want, holders, others := claimSeries(first), heldClaims(first), noNewSeries(first)
 	return func(p *scrape.Page) (broken []error) {
@@ -79,7 +81,8 @@ func seriesUnchanged(first *scrape.Page) scrape.Rule {
 	}
 }
 
-// noNewSeries: each page says of the survivors only what the first one says.
+// noNewSeries returns a rule that no page has series of faultNamespaces that
+// the first one does not have.
 func noNewSeries(first *scrape.Page) scrape.Rule {
 	want := claimSeries(first)
 	return func(p *scrape.Page) (broken []error) {
@@ -94,7 +97,7 @@ func noNewSeries(first *scrape.Page) scrape.Rule {
 	}
 }
 
-// sourceUp waits until a source of the agent is up (1) or down (0).
+// sourceUp waits until dra_exporter_source_up of a source has the value want.
 func sourceUp(t *testing.T, source string, want float64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("source %s %v", source, want), func(p *scrape.Page) error {
@@ -120,8 +123,8 @@ func start(t *testing.T, p *cluster.Process) {
 	}
 }
 
-// TestDriverKilled: both drivers are away for a minute, for half of which their
-// slices are gone.
+// TestDriverKilled: both drivers are down for a minute. Their slices are gone
+// for half of it.
 func TestDriverKilled(t *testing.T) {
 	covers(t)
 	before := deployFaultClaims(t)
@@ -160,8 +163,9 @@ func noSlices(t *testing.T, driver string) error {
 	return nil
 }
 
-// TestKubeletKilled: from the kubelet's death until all is as before, through
-// its empty answers and the loss of every slice, no claim loses a label.
+// TestKubeletKilled: from the end of the kubelet until it has recovered,
+// through its empty answers and the loss of every slice, no claim loses a
+// label.
 func TestKubeletKilled(t *testing.T) {
 	covers(t)
 	before := deployFaultClaims(t)
@@ -181,7 +185,7 @@ func TestKubeletKilled(t *testing.T) {
 	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
 }
 
-// TestAPIServerDown: for half a minute there is no API server.
+// TestAPIServerDown: there is no API server for half a minute.
 func TestAPIServerDown(t *testing.T) {
 	covers(t)
 	before := deployFaultClaims(t)
@@ -201,7 +205,7 @@ func TestAPIServerDown(t *testing.T) {
 	checkRise(t, "mig")
 	endRuleCheck(t, check, 60)
 
-	// They would come back by themselves, in half a minute.
+	// They would restart by themselves, but only after half a minute.
 	for _, component := range []string{"controller-manager", "scheduler"} {
 		restart(t, shared.Process(component), (*cluster.Process).Kill)
 	}
@@ -210,8 +214,8 @@ func TestAPIServerDown(t *testing.T) {
 	eventually(t, "a new claim", func(p *scrape.Page) error { return heldOnly(p, "prioritized", "infer-gpu-*") })
 }
 
-// TestAgentKilled: the agent comes back with the same series, and shows no
-// other in between, after its process was killed and after its pod was deleted.
+// TestAgentKilled: after its process is killed, and after its pod is deleted,
+// the agent exports the same series again, and no others meanwhile.
 func TestAgentKilled(t *testing.T) {
 	covers(t)
 	before := deployFaultClaims(t)
@@ -252,8 +256,8 @@ func killAgent(t *testing.T) {
 	}
 }
 
-// readyAgent waits for the agent's pod: after a restart, its page is there
-// before the kubelet has probed it.
+// readyAgent waits until the agent's pod is ready. After a restart the page is
+// available before the kubelet has probed it.
 func readyAgent(t *testing.T) (pod *corev1.Pod) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -280,8 +284,9 @@ func processStart(t *testing.T, p *scrape.Page) float64 {
 	return row.Value
 }
 
-// TestIdleDevices: with no claim at all, every device shows what it does and
-// that no claim holds it. That it always does is a rule of every page of the run.
+// TestIdleDevices: without any claim, every device is exported with its values
+// and without a claim. A rule of every page of the run checks that this is so
+// at all times.
 func TestIdleDevices(t *testing.T) {
 	covers(t)
 	p := eventually(t, "no claim to hold a device", func(p *scrape.Page) error {

@@ -14,8 +14,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestInitContainer: init containers hold their claims while they run, though
-// the kubelet does not list them. A pod that completes lets go.
+// TestInitContainer: init containers hold their claims while they run,
+// although the kubelet does not list them. A completed pod releases its
+// claims.
 func TestInitContainer(t *testing.T) {
 	covers(t)
 	deploy(t, "init")
@@ -51,8 +52,8 @@ func TestInitContainer(t *testing.T) {
 	checkInjected(t, p, "init")
 }
 
-// initContainerRuns fails unless the pod's init container runs now: then it did when the
-// claim was shown.
+// initRuns fails unless the pod's init container runs now, so that it ran when
+// the claim was exported.
 func initContainerRuns(t *testing.T, name string) error {
 	t.Helper()
 	pod, err := shared.Client().CoreV1().Pods("init").Get(t.Context(), name, metav1.GetOptions{})
@@ -69,7 +70,8 @@ func initContainerRuns(t *testing.T, name string) error {
 	return nil
 }
 
-// heldOnly: of a namespace's claims, those of these names hold devices.
+// heldOnly returns an error unless exactly these claims of a namespace hold
+// devices.
 func heldOnly(p *scrape.Page, namespace string, names ...string) error {
 	rows := p.Rows("dra_claim_held", scrape.Labels{"namespace": namespace})
 	if len(rows) != len(names) {
@@ -83,8 +85,9 @@ func heldOnly(p *scrape.Page, namespace string, names ...string) error {
 	return nil
 }
 
-// TestPodDeleted: that gauges go with dra_claim_held, and that counters outlive
-// it for the grace, are rules of every page; here both are seen to happen.
+// TestPodDeleted: gauges end with dra_claim_held, and counters are kept for
+// the grace period. Both are rules of every page. This test checks that both
+// happen.
 func TestPodDeleted(t *testing.T) {
 	covers(t)
 	deploy(t, "exclusive")
@@ -131,7 +134,7 @@ func remove(t *testing.T, namespace, pod string) {
 	}
 }
 
-// recreatedClaim is a claim that asks for one certain GPU, and its pod.
+// recreatedClaim is a claim that requests one particular GPU, and its pod.
 const recreatedClaim = `
 apiVersion: v1
 kind: Namespace
@@ -151,8 +154,9 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimName: same-name}]
 `
 
-// TestClaimRecreated: no page between the two lives of a claim lacks its
-// counters, and none shows less than the page before.
+// TestClaimRecreated: while a claim is deleted and created again under its
+// name, no page lacks its counters, and none has a lower value than the page
+// before.
 func TestClaimRecreated(t *testing.T) {
 	covers(t)
 	deployText(t, "again", recreatedClaim)
@@ -192,8 +196,8 @@ func claimUID(t *testing.T, p *scrape.Page) string {
 	return info.Labels["claim_uid"]
 }
 
-// countersNeverFall: the counters of a namespace's claims that a page has are on each
-// page after it, and never smaller.
+// countersNeverFall returns a rule that the first page's counters of a
+// namespace are on each later page, and never lower.
 func countersNeverFall(namespace string, first *scrape.Page) scrape.Rule {
 	before := first
 	return func(p *scrape.Page) (broken []error) {
@@ -214,7 +218,8 @@ func countersNeverFall(namespace string, first *scrape.Page) scrape.Rule {
 	}
 }
 
-// endRuleCheck ends a vigil that must have seen some pages, all of them good.
+// endRuleCheck ends a check that must have read at least this many pages,
+// without a violation.
 func endRuleCheck(t *testing.T, check *scrape.RuleCheck, atLeast int) {
 	t.Helper()
 	pages, err := check.End()
@@ -227,8 +232,8 @@ func endRuleCheck(t *testing.T, check *scrape.RuleCheck, atLeast int) {
 	t.Logf("%d pages were looked at", pages)
 }
 
-// waitDevicesPublished waits until every driver's devices are published: after a kubelet or
-// a driver was away, their slices come back late.
+// waitDevicesPublished waits until every driver's devices are published. After
+// a kubelet or a driver was down, their slices are published late.
 func waitDevicesPublished(t *testing.T) {
 	t.Helper()
 	for _, driver := range []string{"gpu.example.com", "share.example.com", "part.example.com", "gpu.nvidia.com", lifeDriver} {

@@ -19,15 +19,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// alertmanager is Debian's Alertmanager, of one test. It tells the test's webhook
-// of each alert by itself, at once.
+// alertmanager is Debian's Alertmanager, of one test. It notifies the test's
+// webhook of each alert separately and immediately.
 type alertmanager struct {
 	address string // HOST:PORT
 	began   time.Time
 	webhook *webhookReceiver
 }
 
-// notification is an alert as a webhook gets it, or as Alertmanager's API shows it.
+// notification is an alert as a webhook receives it, or as Alertmanager's API
+// reports it.
 type notification struct {
 	Status       any // at a webhook: firing, resolved
 	Labels       map[string]string
@@ -37,7 +38,7 @@ type notification struct {
 	GeneratorURL string
 	Fingerprint  string
 
-	at time.Time // that it came
+	at time.Time // when it was received
 }
 
 func (n notification) String() string {
@@ -80,8 +81,8 @@ func startAlertmanager(t *testing.T, name string) *alertmanager {
 	return a
 }
 
-// firing are the alerts of that name that Alertmanager holds for firing now, with
-// the annotations that Prometheus sent last.
+// firing returns the alerts of that name that are firing in Alertmanager now,
+// with the latest annotations of Prometheus.
 func (a *alertmanager) firing(ctx context.Context, alert string) ([]notification, error) {
 	filter := url.QueryEscape(fmt.Sprintf("alertname=%q", alert))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/api/v2/alerts?filter="+filter, nil)
@@ -100,7 +101,8 @@ func (a *alertmanager) firing(ctx context.Context, alert string) ([]notification
 	return found, nil
 }
 
-// told waits until the webhook has been told of an alert that is as it is to be.
+// waitNotified waits until the webhook has received a notification for which
+// is returns true.
 func (a *alertmanager) waitNotified(t *testing.T, what string, is func(notification) bool) (found notification) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(context.Context) error {
@@ -118,7 +120,7 @@ func (a *alertmanager) waitNotified(t *testing.T, what string, is func(notificat
 	return found
 }
 
-// inbox is a webhook that keeps what it is told.
+// webhookReceiver is a webhook that keeps the notifications that it receives.
 type webhookReceiver struct {
 	lock    sync.Mutex
 	notices []notification
@@ -138,7 +140,7 @@ func (i *webhookReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all that it was told, in order.
+// all returns the notifications in the order in which they were received.
 func (i *webhookReceiver) all() []notification {
 	i.lock.Lock()
 	defer i.lock.Unlock()

@@ -17,8 +17,8 @@ import (
 
 const pendingAlert = "DRAClaimPendingTooLong"
 
-// lateClass selects what its verb says; lateWaiters are two pods that wait for a
-// device of it, one of which nobody may schedule yet.
+// lateClass is a device class with a selector that the test sets. latePods are
+// two pods with a claim of that class, one of which has a scheduling gate.
 const (
 	lateClass = `
 apiVersion: resource.k8s.io/v1
@@ -55,9 +55,9 @@ spec:
 `
 )
 
-// TestPendingAlert: a person is told of a pod that waits for its claim, in words
-// that say what is wrong; once, whatever the reason becomes; not while the pod is
-// gated; and that it is over.
+// TestPendingAlert: Alertmanager notifies of a pending claim, with annotations
+// that say what is wrong. It does so once, even if the reason changes, not
+// while the pod is gated, and it notifies when the alert is resolved.
 func TestPendingAlert(t *testing.T) {
 	covers(t)
 	a := startAlertmanager(t, "alertmanager-pending")
@@ -66,7 +66,7 @@ func TestPendingAlert(t *testing.T) {
 		rules:        []string{shippedRules(t), ruleFile(t, alertRules, pendingReplacements()...)},
 		every:        time.Second,
 		alertmanager: a.address,
-		flags:        []string{"--rules.alert.resend-delay=1s"}, // Alertmanager hears of new words at once
+		flags:        []string{"--rules.alert.resend-delay=1s"}, // Prometheus sends changed annotations immediately
 	})
 	deployText(t, "alerts", latePods)
 	t.Cleanup(func() {
@@ -100,7 +100,7 @@ func TestPendingAlert(t *testing.T) {
 	a.checkFiredAndResolvedOnce(t, "late")
 }
 
-// pendingReplacements lets a test wait for seconds where a person has minutes.
+// pendingReplacements replaces minutes by seconds in the alert.
 func pendingReplacements() []replacement {
 	const text = `(dra_claim_pending_since_timestamp_seconds) > %s
           unless on (cluster, namespace, pod, pod_claim)
@@ -114,7 +114,8 @@ func pendingFor(n notification, pod, status string) bool {
 	return n.Labels["alertname"] == pendingAlert && n.Labels["namespace"] == "alerts" && n.Labels["pod"] == pod && n.Status == status
 }
 
-// checkPendingAnnotations: whoever is told knows who waits for what, why, and where to look.
+// checkPendingAnnotations fails the test unless the notification names the
+// pod, the claim's class, the reason, and where to look.
 func checkPendingAnnotations(t *testing.T, n notification) {
 	t.Helper()
 	summary, description := n.Annotations["summary"], n.Annotations["description"]
@@ -142,12 +143,12 @@ func checkPendingAnnotations(t *testing.T, n notification) {
 	t.Logf("the webhook was told:\n%s\n%s", summary, description)
 }
 
-// broken: a template of Prometheus has failed here.
+// templateFailed reports whether a template of Prometheus failed in a text.
 func templateFailed(text string) bool {
 	return strings.Contains(text, "<no value>") || strings.Contains(text, "error expanding template")
 }
 
-// checkNotNotified: nobody was told that this pod waits.
+// checkNotNotified fails the test if the webhook was notified of this pod.
 func checkNotNotified(t *testing.T, a *alertmanager, pod string) {
 	t.Helper()
 	for _, n := range a.webhook.all() {
@@ -157,7 +158,8 @@ func checkNotNotified(t *testing.T, a *alertmanager, pod string) {
 	}
 }
 
-// checkFiredAndResolvedOnce: of this pod's wait there was one beginning and one end.
+// checkFiredAndResolvedOnce fails the test unless the webhook was notified of
+// this pod's alert twice: firing, then resolved.
 func (a *alertmanager) checkFiredAndResolvedOnce(t *testing.T, pod string) {
 	t.Helper()
 	var statuses []any
@@ -171,7 +173,8 @@ func (a *alertmanager) checkFiredAndResolvedOnce(t *testing.T, pod string) {
 	}
 }
 
-// waitFiring waits until Alertmanager has a firing alert that is as it is to be.
+// waitFiring waits until Alertmanager has a firing alert for which is returns
+// true.
 func (a *alertmanager) waitFiring(t *testing.T, what string, is func(notification) bool) (found notification) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
@@ -192,7 +195,7 @@ func (a *alertmanager) waitFiring(t *testing.T, what string, is func(notificatio
 	return found
 }
 
-// setLateSelector lets the class of the waiting pods select what the expression says.
+// setLateSelector sets the selector of the pods' device class.
 func setLateSelector(t *testing.T, expression string) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), fmt.Sprintf(lateClass, expression)); err != nil {

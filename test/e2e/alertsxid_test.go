@@ -9,13 +9,13 @@ import (
 const (
 	xidAlert = "DRADeviceXIDFatal"
 
-	// shippedInterval is how often the shipped PodMonitors scrape, and how often the
-	// operator's Prometheus evaluates groups of rules that do not say.
+	// shippedInterval is the scrape interval of the shipped PodMonitors, and
+	// the default evaluation interval of the operator's Prometheus.
 	shippedInterval = 30 * time.Second
 )
 
 // xidAlerts is a Prometheus with the shipped rules, alerts and intervals that
-// looks at the agent which reads NVML, and what its Alertmanager tells.
+// scrapes the agent which reads NVML, with an Alertmanager.
 type xidAlerts struct {
 	*alertmanager
 	prometheus *prometheus
@@ -34,15 +34,15 @@ func startXIDAlerts(t *testing.T, agent *hostAgent) *xidAlerts {
 	return w
 }
 
-// waitGPUs waits until it has seen the GPUs: an Xid that comes next is the first
-// that they ever had.
+// waitGPUs waits until Prometheus has scraped the GPUs, so that the next Xid
+// is the first that it observes of them.
 func (w *xidAlerts) waitGPUs(t *testing.T) {
 	t.Helper()
 	w.prometheus.waitRows(t, `count(dra_device_xid_errors_total{xid="79"} == 0) unless on () dra_device_xid_last_timestamp_seconds`, oneRow)
 }
 
-// testXIDAlert: the Xid that testXID injected has been told to the webhook within
-// one minute, with the claim whose GPU it is.
+// testXIDAlert: the webhook was notified of the Xid that testXID injected
+// within one minute, with the claim that holds the GPU.
 func (n *nvidiaNode) testXIDAlert(t *testing.T) {
 	covers(t)
 	if n.xids.injected.IsZero() {

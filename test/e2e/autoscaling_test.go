@@ -18,9 +18,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// inference is the Deployment that the shipped autoscalers speak of, each of
-// whose pods has a GPU; a pod of the namespace that is none of its pods; and two
-// pods that share a GPU, so that nobody can tell which of them uses it.
+// inference is the Deployment that the shipped autoscalers scale, each of
+// whose pods has a GPU, a pod of the namespace that does not belong to it, and
+// two pods that share a GPU, so that its use cannot be attributed.
 const inference = `
 apiVersion: v1
 kind: Namespace
@@ -49,7 +49,7 @@ spec:
       resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// otherPod wants its name and its template.
+// otherPod is a manifest. Its arguments are the name and the template.
 const otherPod = `---
 apiVersion: v1
 kind: Pod
@@ -60,16 +60,16 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
 `
 
-// autoscalingEnv is what a test of autoscalers has: hardware whose use it sets, and a
-// Prometheus with the shipped rules that reads it.
+// autoscalingEnv is what tests of autoscalers use: hardware whose utilization
+// they set, and a Prometheus with the shipped rules that scrapes it.
 type autoscalingEnv struct {
 	gpus  *hardware
 	agent *hostAgent
 	*prometheus
 }
 
-// TestAutoscaling: the shipped rules of prometheus-adapter and the shipped
-// autoscaler, with the adapter, Prometheus and the controller that everybody has.
+// TestAutoscaling: prometheus-adapter with the shipped rules, and the shipped
+// HorizontalPodAutoscaler, with Kubernetes' own controller.
 func TestAutoscaling(t *testing.T) {
 	covers(t)
 	s := autoscalingEnv{gpus: steadyHardware(0.05)}
@@ -93,8 +93,8 @@ func TestAutoscaling(t *testing.T) {
 	s.checkRulesHealthy(t)
 }
 
-// deployInference applies the pods and the shipped autoscaler. The Deployment
-// goes before its pods do, or it would make new ones.
+// deployInference applies the pods and the shipped autoscaler. At the end the
+// Deployment is deleted before its pods, or it would create new ones.
 func deployInference(t *testing.T) {
 	t.Helper()
 	manifests := inference
@@ -122,7 +122,7 @@ func deployInference(t *testing.T) {
 	}
 }
 
-// setUtilization sets what the GPUs of pods do.
+// setUtilization sets the utilization of the pods' GPUs.
 func (s *autoscalingEnv) setUtilization(t *testing.T, utilization float64, pods ...string) {
 	t.Helper()
 	for _, pod := range pods {
@@ -131,8 +131,8 @@ func (s *autoscalingEnv) setUtilization(t *testing.T, utilization float64, pods 
 	s.agent.change(t, s.gpus)
 }
 
-// waitReplicas waits until the Deployment has so many running pods and no others,
-// and returns their names, the oldest first.
+// waitReplicas waits until the Deployment has this many running pods and no
+// others, and returns their names, the oldest first.
 func (s *autoscalingEnv) waitReplicas(t *testing.T, want int) (names []string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%d replicas", want), func(ctx context.Context) error {
@@ -160,8 +160,8 @@ func (s *autoscalingEnv) waitReplicas(t *testing.T, want int) (names []string) {
 	return names
 }
 
-// testIdle: the autoscaler knows that the pod idles, by the number that the API
-// has, and goes on with one.
+// testIdle: the autoscaler reads the idle pod's utilization from the API and
+// keeps one replica.
 func (s *autoscalingEnv) testIdle(t *testing.T, pod string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the pods' metrics", func(ctx context.Context) error {
@@ -175,8 +175,8 @@ func (s *autoscalingEnv) testIdle(t *testing.T, pod string) {
 	s.checkReplicasUnchanged(t, 1)
 }
 
-// testBusy: what one pod did two pods do now, each with a GPU of its own, and
-// that is what the autoscaler is after.
+// testBusy: two pods, each with a GPU of its own, share the load of one, and
+// the autoscaler keeps two replicas.
 func (s *autoscalingEnv) testBusy(t *testing.T, pods []string) {
 	t.Helper()
 	if one, other := allocatedTo(t, s.gpus, "web", pods[0]), allocatedTo(t, s.gpus, "web", pods[1]); one == other {
@@ -195,7 +195,8 @@ func (s *autoscalingEnv) testBusy(t *testing.T, pods []string) {
 	s.checkReplicasUnchanged(t, 2)
 }
 
-// testSharedDevices: pods whose use nobody can tell have no value, and a bound.
+// testSharedDevices: pods whose use cannot be attributed have no value, but an
+// upper bound.
 func (s *autoscalingEnv) testSharedDevices(t *testing.T) {
 	t.Helper()
 	values, err := podMetric(t.Context(), "web", "dra_pod_utilization_ratio")
@@ -216,8 +217,8 @@ func (s *autoscalingEnv) testSharedDevices(t *testing.T) {
 	}
 }
 
-// checkReplicasUnchanged: the autoscaler, which looks every two seconds, does not change the
-// number of pods for ten.
+// checkReplicasUnchanged fails the test if the autoscaler, which syncs every
+// two seconds, changes the number of replicas within ten.
 func (s *autoscalingEnv) checkReplicasUnchanged(t *testing.T, replicas int32) {
 	t.Helper()
 	for range 10 {
@@ -232,7 +233,8 @@ func (s *autoscalingEnv) checkReplicasUnchanged(t *testing.T, replicas int32) {
 	}
 }
 
-// waitAutoscaler waits until it has the value and wants that many pods for it.
+// waitAutoscaler waits until the autoscaler has the value and wants that many
+// replicas for it.
 func (s *autoscalingEnv) waitAutoscaler(t *testing.T, what string, replicas int32, value float64) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the autoscaler "+what, func(ctx context.Context) error {
@@ -255,7 +257,8 @@ func (s *autoscalingEnv) waitAutoscaler(t *testing.T, what string, replicas int3
 	}
 }
 
-// valuesNear: these pods have these values. The API has them in thousandths.
+// valuesNear returns an error unless these pods have these values. The API has
+// a resolution of thousandths.
 func valuesNear(values, want map[string]float64) error {
 	for pod, value := range want {
 		if found, there := values[pod]; !there || !(math.Abs(found-value) <= 2e-3) {

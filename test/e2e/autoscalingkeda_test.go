@@ -17,9 +17,9 @@ import (
 
 const scaledObjectFile = "../../deploy/autoscaling/scaledobject.yaml"
 
-// testKEDA: the shipped ScaledObject is one to KEDA's own definition, says
-// nothing to its trigger that this would not hear, and asks Prometheus for the
-// number that KEDA is to have.
+// testKEDA: the shipped ScaledObject is valid by KEDA's own definition, its
+// trigger has only keys that this test knows, and its query returns the number
+// that KEDA is to use.
 func (s *autoscalingEnv) testKEDA(t *testing.T) {
 	trigger := checkScaledObject(t)
 	for key := range trigger.Metadata {
@@ -52,8 +52,9 @@ type kedaTrigger struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
-// checkScaledObject has the API server judge the shipped file by KEDA's
-// definition, and one with an error in it, and returns its only trigger.
+// checkScaledObject validates the shipped file, and one with an error in it,
+// by a dry run with KEDA's definition. It returns the shipped file's only
+// trigger.
 func checkScaledObject(t *testing.T) kedaTrigger {
 	t.Helper()
 	definition := readKEDA(t, "keda.sh_scaledobjects.yaml")
@@ -92,7 +93,7 @@ func dryRunCreate(ctx context.Context, file string) error {
 	return err
 }
 
-// readKEDA reads a file of KEDA's own.
+// readKEDA reads a file of KEDA's module.
 func readKEDA(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "autoscaling", name))

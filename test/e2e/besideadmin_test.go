@@ -10,10 +10,10 @@ import (
 )
 
 // TestAdminContainerBesideSharing: a pod monitors GPUs by admin access in one
-// container and works on them in another. What the monitoring container does is
-// work of nobody that holds the GPU. On the GPU that two claims share it belongs
-// to neither of them. On the GPU that one claim has alone the claim has the whole
-// value, and the unattributed part of it is known.
+// container and works on them in another. What the monitoring container uses
+// is unattributed. On the GPU that two claims share it belongs to neither
+// claim. On the GPU that one claim holds alone, the claim has the whole value,
+// and the unattributed part of it is known.
 func TestAdminContainerBesideSharing(t *testing.T) {
 	covers(t)
 	n := startSharingHost(t)
@@ -51,8 +51,8 @@ func TestAdminContainerBesideSharing(t *testing.T) {
 	})
 }
 
-// checkBesideAdmin: the claims have this of a GPU, no other claims have anything of it,
-// and this is unattributed.
+// checkBesideAdmin returns an error unless the claims have these values of a
+// GPU, no other claims have any, and this value is unattributed.
 func checkBesideAdmin(p *scrape.Page, gpu int, unattributed usage, attribution string, claims map[string]usage) error {
 	of := scrape.Labels{"uuid": sharingUUID(gpu)}
 	errs := []error{

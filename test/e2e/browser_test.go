@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// TestBrowser reads a claim's utilization from the page for people and from
-// /metrics, in Chromium with and without JavaScript, while all is well and
-// while a source hangs.
+// TestBrowser reads a claim's utilization from the page and from /metrics, in
+// Chromium with and without JavaScript, without a fault and while a source
+// hangs.
 func TestBrowser(t *testing.T) {
 	covers(t)
 	deployFaultClaims(t)
@@ -57,7 +57,8 @@ func TestBrowser(t *testing.T) {
 	})
 }
 
-// oneHangs: the GPU of no claim that the test reads answers no more.
+// oneHangs returns hardware in which one GPU, which no claim of the test
+// holds, does not answer.
 func oneHangs(utilization float64) *hardware {
 	h := steadyHardware(utilization)
 	for _, gpu := range h.Devices {
@@ -74,8 +75,9 @@ func allHang(utilization float64) *hardware {
 	return h
 }
 
-// waitShownValue waits until the claim's utilization is as wanted in /metrics, and then
-// until an open page shows the same without being asked.
+// waitShownValue waits until the claim's utilization has the value want in
+// /metrics, and then until an open page shows the same without a reload by the
+// test.
 func waitShownValue(tab context.Context, t *testing.T, a *hostAgent, want float64) {
 	t.Helper()
 	claim := scrape.Labels{"namespace": "exclusive"}
@@ -108,7 +110,7 @@ func waitShownValue(tab context.Context, t *testing.T, a *hostAgent, want float6
 	}
 }
 
-// elementValue is the data-value of the only element; NaN where it is empty.
+// elementValue returns the data-value of the only element, NaN if it is empty.
 func elementValue(tab context.Context, selector string) (float64, error) {
 	ctx, cancel := context.WithTimeout(tab, 5*time.Second)
 	defer cancel()
@@ -129,7 +131,7 @@ func elementValue(tab context.Context, selector string) (float64, error) {
 	return strconv.ParseFloat(value, 64)
 }
 
-// openTab opens a page in a Chromium of its own.
+// openTab opens a page in a new Chromium.
 func openTab(t *testing.T, url string, javascript bool) context.Context {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
@@ -153,7 +155,8 @@ func openTab(t *testing.T, url string, javascript bool) context.Context {
 	return tab
 }
 
-// screenshot keeps a picture of the page beside the logs, if they are kept.
+// screenshot writes a picture of the page to the folder of the logs, if there
+// is one.
 func screenshot(tab context.Context, t *testing.T, name string) {
 	t.Helper()
 	folder := os.Getenv("DRA_E2E_LOGS")

@@ -14,9 +14,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestCheck asks the agent's own check in the agent's container, and the other
-// checks from outside: what is well is said to be, and what is taken away is
-// named.
+// TestCheck runs the agent's own check in the agent's container, and the other
+// checks from outside. They must report no failure without a fault, and name
+// each missing permission.
 func TestCheck(t *testing.T) {
 	covers(t)
 	t.Run("node", testCheckNode)
@@ -25,14 +25,14 @@ func TestCheck(t *testing.T) {
 	t.Run("agent", testCheckAgent)
 }
 
-// checkReport is what check writes as JSON.
+// checkReport is the JSON report of check.
 type checkReport struct {
 	Failures int
 	Findings []struct{ Area, Subject, Outcome, Text, Remedy, Page string }
 }
 
-// checkReportOf reads a report. What goes on is told before it, where both
-// outputs are one.
+// checkReportOf decodes a report. Where both outputs are one, progress lines
+// precede it.
 func checkReportOf(t *testing.T, output string) (report checkReport) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(output[max(0, strings.Index(output, "{")):]))
@@ -47,7 +47,8 @@ func checkReportOf(t *testing.T, output string) (report checkReport) {
 	return report
 }
 
-// says: there is a finding of this area, subject and outcome, with these words.
+// checkFinding fails the test unless there is a finding of this area, subject
+// and outcome whose text contains words.
 func (r checkReport) checkFinding(t *testing.T, area, subject, outcome, words string) {
 	t.Helper()
 	for _, f := range r.Findings {
@@ -58,7 +59,7 @@ func (r checkReport) checkFinding(t *testing.T, area, subject, outcome, words st
 	t.Errorf("no %s about %s, %s, with %q in %+v", outcome, area, subject, words, r.Findings)
 }
 
-// checkFromOutside runs check as a person does.
+// checkFromOutside runs check outside the cluster, with a kubeconfig.
 func checkFromOutside(t *testing.T, args ...string) (report checkReport, code int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -108,7 +109,8 @@ func testCheckCluster(t *testing.T) {
 	report.checkFinding(t, "cluster", "device classes", "ok", "")
 }
 
-// testCheckWithoutPermissions asks as a service account that may do nothing.
+// testCheckWithoutPermissions runs check with a service account that has no
+// role.
 func testCheckWithoutPermissions(t *testing.T) {
 	path := kubeconfigWithoutPermissions(t)
 	report, code := checkFromOutside(t, "cluster", "--kubeconfig="+path)
@@ -128,8 +130,8 @@ func testCheckWithoutPermissions(t *testing.T) {
 	report.checkFinding(t, "matching", "published devices", "skipped", "cannot be read")
 }
 
-// kubeconfigWithoutPermissions reaches the API server with a fresh token of the account
-// default, which has no role.
+// kubeconfigWithoutPermissions returns a kubeconfig with a new token of the
+// account default, which has no role.
 func kubeconfigWithoutPermissions(t *testing.T) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(shared.Kubeconfig())

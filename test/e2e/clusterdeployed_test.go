@@ -17,8 +17,8 @@ import (
 
 const clusterSelector = "app.kubernetes.io/name=dra-exporter,app.kubernetes.io/component=cluster"
 
-// TestClusterDeployment: the shipped Deployment runs as it is, says what the
-// process beside it says, and may only read.
+// TestClusterDeployment: the shipped Deployment runs unchanged, serves the
+// same page as the process beside it, and has read permissions only.
 func TestClusterDeployment(t *testing.T) {
 	covers(t)
 	var pod *corev1.Pod

@@ -12,7 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// accountWithoutSlices is an account that may read all that the shipped one may, but slices.
+// accountWithoutSlices is an account with the permissions of the shipped one,
+// except for ResourceSlices.
 const accountWithoutSlices = `
 apiVersion: v1
 kind: ServiceAccount
@@ -33,8 +34,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: blind}
 subjects: [{kind: ServiceAccount, name: blind, namespace: dra-exporter}]
 `
 
-// TestClusterPermission: what cannot be read is named and its families are
-// absent; the others are as they are for one that may read all.
+// TestClusterPermission: a kind that cannot be read is reported and its
+// families are absent. The other families equal those of an account with all
+// permissions.
 func TestClusterPermission(t *testing.T) {
 	covers(t)
 	deployText(t, "turns", heldPods)
@@ -79,8 +81,8 @@ func TestClusterPermission(t *testing.T) {
 	}
 }
 
-// TestClusterAPIServer: while the API server is away every page is as it was,
-// and says that it is old; then all goes on.
+// TestClusterAPIServer: while the API server is down every page has its
+// previous values and reports their age. Afterwards updates continue.
 func TestClusterAPIServer(t *testing.T) {
 	covers(t)
 	deployText(t, "turns", heldPods)
@@ -135,8 +137,8 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: gpu}]
 `
 
-// TestClusterDriverKilled: a driver that is away before it prepares a claim is
-// seen by the phase that does not end, until it is back.
+// TestClusterDriverKilled: while a driver is down before it prepares a claim,
+// the phase of preparation does not end.
 func TestClusterDriverKilled(t *testing.T) {
 	covers(t)
 	before := clusterPage(t)
@@ -196,7 +198,8 @@ func boundPod(t *testing.T, namespace, name string) (pod *corev1.Pod) {
 	return pod
 }
 
-// scheduledAt is when the API server says that a pod was bound, 0 if it was not.
+// scheduledAt is the time at which the pod was bound according to the API
+// server, 0 if it is not bound.
 func scheduledAt(pod *corev1.Pod) float64 {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {

@@ -17,16 +17,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// pendingCase is what is to be said of a pod that waits for its claim.
+// pendingCase is the expected report of a pod with a pending claim.
 type pendingCase struct {
 	pod       string
 	reference string // within the pod; of an extended resource, its name
 	claim     string // name of the ResourceClaim; empty where there is none
 	class     string
-	scheduler string           // what the real scheduler must have said of the pod, empty for nothing
-	reason    string           // ours
-	left      map[string][]int // by request: what each stage after the published devices leaves
-	explained []string         // words of `explain pod`
+	scheduler string           // part of the real scheduler's message on the pod, empty for none
+	reason    string           // the exporter's reason
+	left      map[string][]int // by request: devices left by each stage after the published devices
+	explained []string         // parts of the output of `explain pod`
 }
 
 func pendingCases() []pendingCase {
@@ -48,8 +48,8 @@ func pendingCases() []pendingCase {
 		{"constraints", "device", "constraints", "pair.pending", cannot, "constraints_unsatisfiable", one(2, 2, 2, 2, 2), []string{"relax the constraint", "pending.example.com/root"}},
 		{"incomplete", "device", "incomplete", "incomplete.pending", cannot, "pool_incomplete", one(1, 1, 1, 0, 0), []string{"of pool incomplete, fewer than it announced"}},
 		{"all-mode", "device", "all-mode", "incomplete.pending", "is currently being updated", "pool_incomplete", one(1, 1, 1, 0, 0), []string{"of pool incomplete, fewer than it announced"}},
-		// An incomplete pool, of whatever driver, keeps the scheduler from
-		// giving anybody all devices of a class.
+		// While any driver has an incomplete pool, the scheduler allocates no
+		// request for all devices of a class.
 		{"all-others", "device", "all-others", "fabric.pending", "is currently being updated", "pool_incomplete", nil, []string{"of pool incomplete, fewer than it announced"}},
 		{"binding", "device", "binding", "bind.pending", "", "binding_conditions", nil, []string{"binding conditions", "pending.example.com"}},
 		{"other", "device", "other", "fabric.pending", "2 Insufficient cpu", "other_constraints", one(2, 2, 2, 2, 2), []string{"Insufficient cpu"}},
@@ -65,8 +65,8 @@ func pendingCases() []pendingCase {
 	}
 }
 
-// TestClusterPending provokes every reason by real objects. What the real
-// scheduler says of each pod shows that the provocation is one.
+// TestClusterPending provokes every reason with real objects. The real
+// scheduler's message on each pod confirms that the provocation is valid.
 func TestClusterPending(t *testing.T) {
 	covers(t)
 	twoNodes(t)
@@ -98,8 +98,9 @@ func TestClusterPending(t *testing.T) {
 	})
 }
 
-// allReasons: each of the closed set is on the page, but the one for which a
-// test had to stop the scheduler, and one that lasts until a claim is diagnosed.
+// allReasons fails the test unless each reason of the closed set is on the
+// page, except for the one for which a test stops the scheduler, and the one
+// that lasts until a claim is diagnosed.
 func allReasons(t *testing.T, p *scrape.Page) {
 	t.Helper()
 	found := map[string]bool{"unknown": true, "pending_diagnosis": true}
@@ -120,7 +121,7 @@ func (w pendingCase) test(t *testing.T, namespace string) {
 	}
 	waitClusterPage(t, w.reason+" for "+w.pod, func(p *scrape.Page) error { return w.check(t, p, namespace) })
 	text := explain(t, "pod", namespace+"/"+w.pod)
-	for _, words := range append(w.explained, ": "+w.reason) { // as the heading has it: some pods are called after the reason
+	for _, words := range append(w.explained, ": "+w.reason) { // as in the heading: some pods are named after the reason
 		if !strings.Contains(text, words) {
 			t.Errorf("explain does not say %q:\n%s", words, text)
 		}
@@ -166,7 +167,8 @@ func (w pendingCase) checkFunnel(t *testing.T, p *scrape.Page, pod scrape.Labels
 	return nil
 }
 
-// waitSchedulerMessage waits until the scheduler has said this of a pod.
+// waitSchedulerMessage waits until the scheduler has written a message on a
+// pod that contains words.
 func waitSchedulerMessage(ctx context.Context, namespace, pod, words string) error {
 	return cluster.Eventually(ctx, "the scheduler's word on "+pod, func(ctx context.Context) error {
 		found, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
@@ -182,9 +184,9 @@ func waitSchedulerMessage(ctx context.Context, namespace, pod, words string) err
 	})
 }
 
-// pendingSince is max(the claim's creation, its oldest living consumer's), as the
-// API server tells. For a claim that others have been given already, a pod has
-// waited since its own creation alone.
+// pendingSince returns max(the claim's creation, that of its oldest consumer
+// that still exists), from the API server. If the claim was already allocated
+// for other pods, it returns the creation of the pod.
 func pendingSince(ctx context.Context, namespace, pod, claim string) (float64, error) {
 	pods, err := shared.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -214,7 +216,7 @@ func claimName(claim corev1.PodResourceClaim) string {
 	return *claim.ResourceClaimName
 }
 
-// publishedDevices counts the devices of all pools, each at its newest
+// publishedDevices counts the devices of all pools, each at its latest
 // generation.
 func publishedDevices(ctx context.Context) (count int, err error) {
 	found, err := shared.Client().ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -255,8 +257,9 @@ spec:
   resourceClaims: [{name: device, resourceClaimName: silent}]
 `
 
-// testUnknown: no scheduler says anything, and nothing speaks against the
-// allocation. When the scheduler is back the pod is bound and nothing waits.
+// testUnknown: the scheduler does not run, and nothing prevents the
+// allocation. When the scheduler runs again the pod is bound and no claim is
+// pending.
 func testUnknown(t *testing.T) {
 	scheduler := shared.Process("scheduler")
 	kill(t, scheduler)
@@ -268,8 +271,8 @@ func testUnknown(t *testing.T) {
 	})
 }
 
-// testUnused: a claim that no pod refers to is counted as such, and waits for
-// nothing.
+// testUnused: a claim to which no pod refers is counted as unused, and is not
+// pending.
 func testUnused(t *testing.T) {
 	p := waitClusterPage(t, "the unused claim", func(p *scrape.Page) error {
 		return hasGauge(p, "dra_claims", scrape.Labels{"namespace": "pending", "deviceclass": "plain.pending", "state": "unused"}, 1)

@@ -9,17 +9,18 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// clockTolerance is how far the exporter's watches and ours may be apart, on a machine
-// that is busy with starting pods.
+// clockTolerance is the largest difference, in seconds, between an observation
+// by the exporter's watches and one by the test's, on a machine that is busy
+// starting pods.
 const clockTolerance = 0.5
 
-// allPhases are those of the label, of all releases.
+// allPhases returns the values of the label phase in all releases.
 func allPhases() []string {
 	return []string{"allocation", "binding", "scheduling", "preparation", "start", "preparation_start"}
 }
 
-// TestClusterPhases: a delay shows in the histogram of its phase and in no
-// other, and each phase took as long as it took before our own eyes.
+// TestClusterPhases: a delay is in the histogram of its phase and in no other,
+// and each phase lasted as long as the test itself observed.
 func TestClusterPhases(t *testing.T) {
 	covers(t)
 	setBehaviour(t, "{prepareDelay: 3s, bindingDelay: 4s}")
@@ -37,13 +38,13 @@ func TestClusterPhases(t *testing.T) {
 	checkPhases(t, before, after, "bind.life", late)
 	checkPhases(t, before, after, "share.example.com", prompt)
 	delays := map[string]float64{"binding": 4, "preparation": 3, "preparation_start": 3}
-	const slack = 4 // for what else a phase takes on a busy machine
+	const slack = 4 // in seconds, for what else a phase takes on a busy machine
 	for _, phase := range allPhases() {
 		_, took := deltas(before, after, "bind.life", phase)
 		switch delay, has := delays[phase]; {
 		case has && late[phase] > 0 && (took < delay || took > delay+slack):
 			t.Errorf("%s took %.3f s, and was delayed by %v s", phase, took, delay)
-		// The scheduler looks for binding conditions every five seconds.
+		// The scheduler checks binding conditions every five seconds.
 		case phase == "scheduling" && took > 6, !has && phase != "scheduling" && took > 2.5:
 			t.Errorf("%s took %.3f s, and was not delayed", phase, took)
 		}
@@ -56,7 +57,8 @@ func TestClusterPhases(t *testing.T) {
 	}
 }
 
-// observed: so many more pods have been ready.
+// observed returns an error unless exactly this many more pods have become
+// ready.
 func observed(before, after *scrape.Page, class string, want float64) error {
 	labels := scrape.Labels{"deviceclass": class}
 	had, _ := before.Histogram("dra_claim_ready_duration_seconds", labels)
@@ -67,7 +69,7 @@ func observed(before, after *scrape.Page, class string, want float64) error {
 	return nil
 }
 
-// deltas are how often and for how long a class was in a phase.
+// deltas returns the increase of the count and sum of a class and phase.
 func deltas(before, after *scrape.Page, class, phase string) (count, sum float64) {
 	labels := scrape.Labels{"deviceclass": class, "phase": phase}
 	had, hadSum := before.Histogram("dra_allocation_duration_seconds", labels)
@@ -75,8 +77,8 @@ func deltas(before, after *scrape.Page, class, phase string) (count, sum float64
 	return has - had, hasSum - hadSum
 }
 
-// checkPhases: each of the phases was observed once and took as long as it did, and
-// no other was observed.
+// checkPhases fails the test unless each of these phases was observed once,
+// with its duration, and no other was observed.
 func checkPhases(t *testing.T, before, after *scrape.Page, class string, want map[string]float64) {
 	t.Helper()
 	for _, phase := range allPhases() {
@@ -91,8 +93,9 @@ func checkPhases(t *testing.T, before, after *scrape.Page, class string, want ma
 	}
 }
 
-// checkPhasesAddUp: the phases of one pod are together as long as it took to be ready,
-// within a second, to which the API server's timestamps are cut.
+// checkPhasesAddUp fails the test unless the phases of one pod add up to the
+// time until it was ready, within a second, because the API server's
+// timestamps have a resolution of one second.
 func checkPhasesAddUp(t *testing.T, before, after *scrape.Page, class string) {
 	t.Helper()
 	var sum float64
@@ -108,7 +111,8 @@ func checkPhasesAddUp(t *testing.T, before, after *scrape.Page, class string) {
 	}
 }
 
-// counterIncreased: a counter has risen since; one that is not there is 0.
+// counterIncreased returns an error unless a counter has increased. A counter
+// that is absent is 0.
 func counterIncreased(before, after *scrape.Page, family string, labels scrape.Labels) error {
 	if was, is := total(before, family, labels), total(after, family, labels); is <= was {
 		return fmt.Errorf("%s%s was %v and is %v", family, labels, was, is)
@@ -116,7 +120,7 @@ func counterIncreased(before, after *scrape.Page, family string, labels scrape.L
 	return nil
 }
 
-// total is the sum of the rows with the labels.
+// total returns the sum of the rows with the labels.
 func total(p *scrape.Page, family string, labels scrape.Labels) (sum float64) {
 	for _, row := range p.Rows(family, labels) {
 		sum += row.Value

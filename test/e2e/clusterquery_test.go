@@ -11,12 +11,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// pendingQuery is "which claims have been pending for more than five minutes, and of
-// which class?"
+// pendingQuery is "which claims have been pending for more than five minutes,
+// and of which class?"
 const pendingQuery = `sum by (namespace, pod, resourceclaim, deviceclass) (time() - dra_claim_pending_since_timestamp_seconds > 300)`
 
-// TestClusterQuery asks Prometheus' own engine. Its clock begins at zero, so the
-// instants of the page are moved by that of the scrape.
+// TestClusterQuery evaluates a query with Prometheus' own engine. Its clock
+// begins at zero, so the page's timestamps are moved by the time of the
+// scrape.
 func TestClusterQuery(t *testing.T) {
 	covers(t)
 	deployText(t, "turns", heldPods)
@@ -44,8 +45,9 @@ func TestClusterQuery(t *testing.T) {
 	}
 }
 
-// queryTest wants the series, the query twice, the claim's name, and how long it
-// has been pending at the second time.
+// queryTest is a rule test of promtool. Its arguments are the series, the
+// query twice, the claim's name, and for how long it has been pending at the
+// second time.
 const queryTest = `
 evaluation_interval: 1m
 tests:

@@ -38,8 +38,9 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: only}]
 `
 
-// TestClusterRestart: another process observes nothing of what has been, says
-// the same of what waits, and observes a wait that it did not see begin.
+// TestClusterRestart: after a restart the process observes nothing that
+// happened before it, reports the same pending claims, and observes a pending
+// claim that began before the restart.
 func TestClusterRestart(t *testing.T) {
 	covers(t)
 	deployText(t, "turns", heldPods)
@@ -72,7 +73,8 @@ func TestClusterRestart(t *testing.T) {
 	ended := waitClusterPage(t, "the second pod to be ready", func(p *scrape.Page) error { return observed(after, p, "only.life", 1) })
 	times := history.timesOf(t, "second")
 	count, took := deltas(after, ended, "only.life", "allocation")
-	// The wait began before this process: its start is cut to the second.
+	// The claim was pending before this process started, so its start is
+	// truncated to the second.
 	if want := times[allocated].Sub(times[pending]).Seconds(); count != 1 || took < want-clockTolerance || took > want+1+clockTolerance {
 		t.Errorf("the wait was observed %v times and took %.3f s, not %.3f", count, took, want)
 	}
@@ -81,7 +83,8 @@ func TestClusterRestart(t *testing.T) {
 	}
 }
 
-// hasReason: the pod waits, for this reason.
+// hasReason returns an error unless the pod's claim is pending for this
+// reason.
 func hasReason(p *scrape.Page, pod scrape.Labels, reason string) error {
 	row, err := p.One("dra_claim_pending_reason_info", pod)
 	if err == nil && row.Labels["reason"] != reason {
@@ -90,7 +93,7 @@ func hasReason(p *scrape.Page, pod scrape.Labels, reason string) error {
 	return err
 }
 
-// sameStartTimes: what was so since an instant is so since the same.
+// sameStartTimes returns an error unless both pages have the same start times.
 func sameStartTimes(before, after *scrape.Page) error {
 	for _, family := range []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"} {
 		for _, row := range before.Rows(family, nil) {

@@ -16,8 +16,8 @@ import (
 
 const gibibyte = 1 << 30
 
-// deviceStates: of the devices with these labels, so many are allocated, free and
-// unavailable.
+// deviceStates returns an error unless this many of the devices with these
+// labels are allocated, free and unavailable.
 func deviceStates(p *scrape.Page, family string, labels scrape.Labels, allocated, free, unavailable float64) error {
 	var errs []error
 	for state, want := range map[string]float64{"allocated": allocated, "free": free, "unavailable": unavailable} {
@@ -30,8 +30,8 @@ func pool(driver, name, node string) scrape.Labels {
 	return scrape.Labels{"driver": driver, "pool": name, "node": node}
 }
 
-// TestClusterSupply: what is published, and what of it is left, before and
-// after something is taken.
+// TestClusterSupply: the published devices, and those that are left, before
+// and after allocations.
 func TestClusterSupply(t *testing.T) {
 	covers(t)
 	t.Run("pools", testPools)
@@ -39,8 +39,8 @@ func TestClusterSupply(t *testing.T) {
 	t.Run("taken", testAllocated)
 }
 
-// testPools takes the incomplete pool away again: while there is one anywhere,
-// the scheduler gives nobody all devices of anything.
+// testPools removes the incomplete pool afterwards: while any pool is
+// incomplete, the scheduler allocates no request for all devices of a class.
 func testPools(t *testing.T) {
 	twoNodes(t)
 	waitClusterPage(t, "the pools", func(p *scrape.Page) error {
@@ -74,8 +74,9 @@ func testFree(t *testing.T) {
 	})
 }
 
-// testAllocated: half a card spends the whole one; of a shared device as much is
-// gone as claims consume; a monitor takes nothing.
+// testAllocated: an allocated half makes the whole card unavailable. A shared
+// device loses the capacity that claims consume. Admin access uses no
+// capacity.
 func testAllocated(t *testing.T) {
 	before := clusterPage(t)
 	deploy(t, "supply")
@@ -84,15 +85,16 @@ func testAllocated(t *testing.T) {
 	}
 	waitClusterPage(t, "taken devices", func(p *scrape.Page) error {
 		return errors.Join(
-			// A half, the shared one, the extended resource's, the choice.
+			// Allocated are a half, the shared device, the device of the
+			// extended resource, and the one that the prioritized list chose.
 			deviceStates(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 4, 3, 1),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 1, 1, 1),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "shared.life"}, 1, 0, 0),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "gpu.life"}, 1, 1, 0),
 			hasGauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 24*gibibyte),
 			reserved(p, "part.life", 1), reserved(p, "shared.life", 2),
-			reserved(p, "gpu.life", 2),  // the extended resource's, and the monitor's
-			reserved(p, "only.life", 1), // what the list chose
+			reserved(p, "gpu.life", 2),  // the extended resource and the claim with admin access
+			reserved(p, "only.life", 1), // the choice of the prioritized list
 			observed(before, p, "only.life", 1), observed(before, p, "gpu.life", 2),
 			hasNoRow(p, "dra_claim_pending_since_timestamp_seconds", scrape.Labels{"namespace": "supply"}),
 		)
@@ -103,8 +105,8 @@ func reserved(p *scrape.Page, class string, want float64) error {
 	return hasGauge(p, "dra_claims", scrape.Labels{"namespace": "supply", "deviceclass": class, "state": "reserved"}, want)
 }
 
-// rule is a DeviceTaintRule, whose version depends on the release. It wants the
-// version and the effect.
+// rule is a DeviceTaintRule, whose API version depends on the release. Its
+// arguments are the version and the effect.
 const rule = `
 apiVersion: resource.k8s.io/%s
 kind: DeviceTaintRule
@@ -114,7 +116,7 @@ spec:
   taint: {key: e2e.example.com/worn, value: "yes", effect: %s}
 `
 
-// apply has the rule with this effect until the test ends.
+// applyRule creates the rule with this effect until the test ends.
 func applyRule(t *testing.T, effect string) {
 	t.Helper()
 	text := fmt.Sprintf(rule, shared.TaintRuleVersion(), effect)
@@ -128,7 +130,8 @@ func applyRule(t *testing.T, effect string) {
 	})
 }
 
-// TestClusterTaintRules: a rule of each effect, on the only device of a class.
+// TestClusterTaintRules applies a rule of each effect to the only device of a
+// class.
 func TestClusterTaintRules(t *testing.T) {
 	covers(t)
 	only := scrape.Labels{"deviceclass": "only.life"}

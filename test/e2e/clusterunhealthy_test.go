@@ -15,8 +15,9 @@ import (
 
 const unhealthyTimeout = 90 * time.Second
 
-// TestClusterUnhealthy: claims that cannot go, claims of pods that are gone, and
-// devices of which the driver and the kubelet say different things.
+// TestClusterUnhealthy: claims that cannot be deleted, orphaned claims, failed
+// preparation and binding, and devices whose health the driver and the kubelet
+// report differently.
 func TestClusterUnhealthy(t *testing.T) {
 	covers(t)
 	t.Run("terminating", testTerminating)
@@ -87,8 +88,8 @@ spec:
   resourceClaims: [{name: device, resourceClaimName: orphan}]
 `
 
-// testOrphaned: nobody takes back the reservation of a pod that is gone while
-// the controller manager is away.
+// testOrphaned: while the controller manager is down, the reservation of a
+// deleted pod is not removed.
 func testOrphaned(t *testing.T) {
 	deployText(t, "sick", orphanedPod)
 	running(t, "sick", "leaver")
@@ -147,8 +148,8 @@ func testBindingFails(t *testing.T) {
 	})
 }
 
-// testHealthDisagreement: the driver's slice says nothing against a device, and
-// the kubelet was told that it is sick.
+// testHealthDisagreement: the driver's slice has no taint of the device, while
+// the driver reports it as unhealthy to the kubelet.
 func testHealthDisagreement(t *testing.T) {
 	deployText(t, "turns", heldPods)
 	running(t, "turns", "first")

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// startClusterDashboards starts a Prometheus that scrapes the real cluster: the agent as it
-// is shipped, a cluster role of its own, whose counters begin here, the kubelet
-// and the control plane. As of other clusters it scrapes an agent with prices and
-// teams whose GPUs have all kinds of trouble, and one that has trouble itself.
+// startClusterDashboards starts a Prometheus that scrapes the real cluster:
+// the agent from the shipped manifests, a new cluster role, whose counters
+// begin now, the kubelet and the control plane. As other clusters it scrapes
+// an agent with prices and teams whose GPUs have faults of all kinds, one that
+// cannot read the kubelet, and one that does not exist.
 func startClusterDashboards(t *testing.T, rules []string) *dashboardServer {
 	t.Helper()
 	url, err := runClusterRole(t.Context(), "exporter-boards", clusterAccount)
@@ -44,8 +45,8 @@ func componentJob(name, url string) object {
 	}
 }
 
-// faultyJob scrapes an agent on the host whose GPUs have something of each that
-// a board on health shows.
+// faultyJob scrapes an agent on the host whose GPUs have a fault of each kind
+// that a dashboard about health shows.
 func faultyJob(t *testing.T) object {
 	t.Helper()
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
@@ -55,8 +56,8 @@ func faultyJob(t *testing.T) object {
 	return jobOf("troubled", flaggedAgent(t, faultyHardware(), "--cost.prices="+prices, "--labels.pod=team", "--device.slow-interval=2s"))
 }
 
-// failingJob scrapes an agent that cannot ask the kubelet, and whose families are
-// cut short.
+// failingJob scrapes an agent that cannot read the kubelet, and whose families
+// are limited to few series.
 func failingJob(t *testing.T) object {
 	t.Helper()
 	a := &hostAgent{name: "ailing", config: filepath.Join(t.TempDir(), "devices.yaml")}
@@ -66,14 +67,14 @@ func failingJob(t *testing.T) object {
 	return jobOf("ailing", a)
 }
 
-// absentJob scrapes an agent that is not there.
+// absentJob scrapes an agent that does not exist.
 func absentJob(t *testing.T) object {
 	t.Helper()
 	return jobOf("dead", &hostAgent{url: "http://" + freeAddress(t) + "/"})
 }
 
-// jobOf scrapes an agent on the host as that of another cluster: it looks at the
-// same node as the agent that is shipped.
+// jobOf scrapes an agent on the host as that of another cluster, although it
+// runs on the same node as the shipped agent.
 func jobOf(cluster string, a *hostAgent) object {
 	job := hostJob(a, scraped)
 	job["job_name"] = cluster
@@ -82,8 +83,8 @@ func jobOf(cluster string, a *hostAgent) object {
 	return job
 }
 
-// faultyHardware is the hardware of the node with something of each trouble, but for one
-// GPU that idles and one that is well until it reports an Xid.
+// faultyHardware is the hardware of the node with faults of all kinds, except
+// for one GPU that is idle and one that is healthy until it reports an Xid.
 func faultyHardware() *hardware {
 	h := distinctHardware()
 	idle, healthy := h.uuidOf("gpu.nvidia.com/gpu-0"), h.uuidOf("gpu.nvidia.com/gpu-1")
@@ -104,7 +105,7 @@ func faultyHardware() *hardware {
 
 func grows(rate float64) object { return object{"rate": rate, "start": 10} }
 
-// addActivity is what a GPU that works tells, each of them another.
+// addActivity adds the readings of a busy GPU, which differ by i.
 func addActivity(gpu *chip, i int) {
 	for quantity, value := range map[string]any{
 		"temperature":      object{"gpu": 60 + i, "memory": 70 + i},

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deployForBoards brings about what boards show: claims of each kind that are
-// held, some that wait, for different reasons, and some that are stuck. What
-// shows as a rate happens twice, some scrapes apart: the series of a component
-// may begin with the first.
+// deployForBoards creates what dashboards show: held claims of each kind,
+// claims that are pending for different reasons, and claims that cannot be
+// deleted. What a dashboard shows as a rate happens twice, some scrapes apart:
+// the series of a component may begin with the first.
 func deployForBoards(t *testing.T) {
 	t.Helper()
 	twoNodes(t)
@@ -49,7 +49,7 @@ func deployForBoards(t *testing.T) {
 	deployText(t, "sick", boundLate)
 }
 
-// removeFinalizers lets a claim go.
+// removeFinalizers removes a claim's finalizers, so that it can be deleted.
 func removeFinalizers(t *testing.T, namespace, claim string) {
 	t.Helper()
 	free := []byte(`{"metadata":{"finalizers":null}}`)

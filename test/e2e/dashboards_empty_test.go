@@ -8,18 +8,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// exemption says why questions have no answer in some places.
+// exemption says why queries have no data on some servers.
 type exemption struct {
 	Reason string   `json:"reason"`
 	Where  []string `json:"where"`  // demo, cluster
 	Panels []string `json:"panels"` // board / panel, or board / panel / ref
 
-	// Sometimes there is an answer.
+	// The query has data on some runs.
 	Sometimes bool `json:"sometimes"`
 }
 
-// readExemptions are those of testdata/empty-panels.yaml for one place, by what they
-// excuse.
+// readExemptions returns those of testdata/empty-panels.yaml for one server,
+// by the panel or query.
 func readExemptions(t *testing.T, where string) map[string]*exemption {
 	t.Helper()
 	text, err := os.ReadFile("testdata/empty-panels.yaml")
@@ -49,8 +49,9 @@ func readExemptions(t *testing.T, where string) map[string]*exemption {
 	return exemptions
 }
 
-// checkData asks everything, and holds the answers to the excuses: what
-// has no answer has an excuse, and what has an excuse has no answer.
+// checkData evaluates every query and fails the test if a query without data
+// has no exemption, or a query with data has one. It returns the queries that
+// have data.
 func (g *dashboardServer) checkData(t *testing.T, where string, when span) (answered []namedQuery) {
 	t.Helper()
 	all, offered := g.queries(t, when)

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// startExportedDashboards starts a Prometheus that scrapes the demo without honorLabels, as a
-// pod, with the variant of dashboards and rules that is made for that.
+// startExportedDashboards starts a Prometheus that scrapes the demo without
+// honorLabels, as a pod, with the variant of dashboards and rules for this
+// case.
 func startExportedDashboards(t *testing.T, d demo) *dashboardServer {
 	t.Helper()
 	folder := t.TempDir()
@@ -31,8 +32,9 @@ func startExportedDashboards(t *testing.T, d demo) *dashboardServer {
 	return startDashboards(t, "exported", d.jobs(labels, object{"honor_labels": false}), rules, folder)
 }
 
-// checkSameData: what has an answer there has one here, with the same labels; and
-// many have the same values. The rest changes from scrape to scrape.
+// checkSameData fails the test unless queries that have data on the other
+// server have data on this one, with the same labels, and many of them have
+// the same values. The others change from scrape to scrape.
 func (g *dashboardServer) checkSameData(t *testing.T, other *dashboardServer, answered []namedQuery) {
 	t.Helper()
 	when := g.waitScraped(t)
@@ -58,8 +60,8 @@ func (g *dashboardServer) checkSameData(t *testing.T, other *dashboardServer, an
 	}
 }
 
-// sameData: two questions have answers with the same labels, and reports whether
-// they have the same newest values.
+// sameData fails the test unless both queries have data with the same labels.
+// It reports whether they have the same newest values.
 func (g *dashboardServer) sameData(t *testing.T, own namedQuery, other *dashboardServer, theirs namedQuery, when span) bool {
 	t.Helper()
 	for i, expr := range theirs.exprs {
@@ -68,7 +70,7 @@ func (g *dashboardServer) sameData(t *testing.T, own namedQuery, other *dashboar
 			same = own.with(theirs.choices[i])
 		}
 		if same == "" {
-			continue // a claim that was there for a moment
+			continue // a claim that existed for a short time
 		}
 		there, err := other.queryRange(t.Context(), expr, when)
 		if err != nil {
@@ -90,7 +92,7 @@ func (g *dashboardServer) sameData(t *testing.T, own namedQuery, other *dashboar
 	return false
 }
 
-// labelNames are the names of all labels of an answer.
+// labelNames returns the names of all labels of the rows.
 func labelNames(rows []line) (names []string) {
 	for _, row := range rows {
 		names = append(names, slices.Collect(maps.Keys(row.labels))...)

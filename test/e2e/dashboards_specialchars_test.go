@@ -10,15 +10,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// odd is a value with all that means something in a regular expression or in a
-// string. decoy is what a regular expression selects in which the dot is none.
+// specialName is a value with all characters that have a meaning in a regular
+// expression or in a string. similarName is a value that a regular expression
+// selects if the dot is not escaped.
 const (
 	specialName = `a.b+c(d)|"e\`
 	similarName = `aXb+c(d)|"e\`
 )
 
-// plainValues are the values of the demo that the gallery has odd in the place of, by
-// the variable that chooses them.
+// plainValues are the values of the demo that this server replaces by
+// specialName, by the variable that selects them.
 func plainValues() queries.Chosen {
 	return queries.Chosen{
 		"cluster": {"demo"}, "node": {demoNode},
@@ -26,8 +27,8 @@ func plainValues() queries.Chosen {
 	}
 }
 
-// startSpecialDashboards starts a Prometheus for which one of each has an odd name, and another
-// one that is similar.
+// startSpecialDashboards starts a Prometheus on which one object of each kind
+// is named specialName, and another one similarName.
 func startSpecialDashboards(t *testing.T, d demo, rules []string) *dashboardServer {
 	t.Helper()
 	rename := func(label, from, to string) object {
@@ -47,8 +48,9 @@ func startSpecialDashboards(t *testing.T, d demo, rules []string) *dashboardServ
 	return startDashboards(t, "odd", jobs, rules, shippedBoards)
 }
 
-// checkSelection: with odd values chosen, each question has an answer where it has
-// one with the plain ones, of nothing but what is chosen; and no question breaks.
+// checkSelection fails the test unless, with special values selected, each
+// query has data where it has data with plain values, for the selected objects
+// only, and no query fails.
 func (g *dashboardServer) checkSelection(t *testing.T, onPlain *dashboardServer) {
 	t.Helper()
 	when, whenPlain := g.waitScraped(t), onPlain.waitScraped(t)
@@ -80,8 +82,8 @@ func (g *dashboardServer) checkSelection(t *testing.T, onPlain *dashboardServer)
 	}
 }
 
-// specialValues are these values of all that has plain ones; the first of them where one
-// alone can be chosen.
+// specialValues replaces plain values by special ones. If only one can be
+// selected, it returns the first.
 func specialValues(values ...string) queries.Chosen {
 	all := queries.Chosen{}
 	for variable := range plainValues() {
@@ -90,8 +92,8 @@ func specialValues(values ...string) queries.Chosen {
 	return all
 }
 
-// choiceFor is a choice for a board: of what is wanted, which must be offered, and of
-// all values where nothing is.
+// choiceFor returns the values selected on a board: the preferred ones, which
+// must be offered, and all values of other variables.
 func (g *dashboardServer) choiceFor(t *testing.T, board queries.Board, preferred queries.Chosen, when span) queries.Chosen {
 	t.Helper()
 	chosen := queries.Chosen{}
@@ -118,7 +120,7 @@ func (g *dashboardServer) choiceFor(t *testing.T, board queries.Board, preferred
 	return chosen
 }
 
-// rowsFor is the answer to a query with these values.
+// rowsFor evaluates a query with these values.
 func (g *dashboardServer) rowsFor(t *testing.T, board queries.Board, query queries.Query, values queries.Chosen, when span) []line {
 	t.Helper()
 	expr, err := board.Expr(query.Expr, values, when.window())
@@ -132,8 +134,8 @@ func (g *dashboardServer) rowsFor(t *testing.T, board queries.Board, query queri
 	return rows
 }
 
-// notChosen are the labels of a row that a variable of the board chooses, with
-// other values than those.
+// notChosen returns the labels of a row that a variable of the board selects
+// and whose values are not selected.
 func notChosen(board queries.Board, chosen queries.Chosen, row line) (others []string) {
 	for _, variable := range board.Variables {
 		value, there := row.labels[variable.Label]
@@ -144,7 +146,7 @@ func notChosen(board queries.Board, chosen queries.Chosen, row line) (others []s
 	return others
 }
 
-// rowsByLabels are rows by their labels, whatever their order.
+// rowsByLabels returns rows by their labels, in any order.
 func rowsByLabels(rows []line) map[string]line {
 	all := map[string]line{}
 	for _, row := range rows {

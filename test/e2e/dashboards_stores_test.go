@@ -14,7 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// dashboardServer is a Prometheus that dashboards, rules and alerts are asked of.
+// dashboardServer is a Prometheus server on which tests evaluate the queries
+// of dashboards, rules and alerts.
 type dashboardServer struct {
 	*prometheus
 	boards []queries.Board
@@ -44,8 +45,9 @@ func startDemo(t *testing.T) demo {
 	return d
 }
 
-// jobs scrape the demo as the shipped PodMonitors scrape a cluster, but for where
-// it is. Its targets get these labels too, and each job has more to do.
+// jobs scrape the demo as the shipped PodMonitors scrape a cluster, except for
+// the address. The targets have these labels in addition, and each job these
+// settings.
 func (d demo) jobs(labels map[string]string, more object) (all []object) {
 	for instance, target := range map[string]string{demoNode: d.node, "cluster": d.cluster} {
 		all = append(all, merged(object{
@@ -60,7 +62,7 @@ func (d demo) jobs(labels map[string]string, more object) (all []object) {
 	return all
 }
 
-// merged has what both have; of what both say, the second counts.
+// merged returns the union of two maps. The second takes precedence.
 func merged[M ~map[string]V, V any](first, second M) M {
 	all := maps.Clone(first)
 	maps.Copy(all, second)
@@ -79,8 +81,8 @@ func startDashboards(t *testing.T, name string, jobs []object, rules []string, b
 	return g
 }
 
-// queries are all that is asked of the gallery, and what there is of its
-// dashboards' variables to choose.
+// queries returns all queries of dashboards, rules and alerts, and how many
+// values each variable of a dashboard has.
 func (g *dashboardServer) queries(t *testing.T, when span) (all []namedQuery, offered map[string]int) {
 	t.Helper()
 	offered = map[string]int{}
@@ -104,8 +106,8 @@ func (g *dashboardServer) queries(t *testing.T, when span) (all []namedQuery, of
 	return all, offered
 }
 
-// ruleQueries are what a file's rules record, and what its alerts ask. Where
-// several alerts have one name they are told apart by their order.
+// ruleQueries returns the expressions of a file's recording rules and alerts.
+// Alerts of one name are numbered.
 func ruleQueries(file string) (all []namedQuery, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 
 const shippedBoards = "../../dashboards"
 
-// scrapeTime is how long a Prometheus looks before it is asked. The demo's story has
-// shown all that it has by then.
+// scrapeTime is how long a Prometheus scrapes before its data is evaluated.
+// The demo has shown all its events by then.
 const scrapeTime = 100 * time.Second
 
-// TestDashboards asks a real Prometheus all that dashboards, recording rules and
-// alerts ask. All servers look for the same time.
+// TestDashboards evaluates the queries of all dashboards, recording rules and
+// alerts on real Prometheus servers, over ranges of the same length.
 func TestDashboards(t *testing.T) {
 	d := startDemo(t)
 	rules := []string{shippedRules(t), ruleFile(t, alertRules)}
@@ -44,11 +44,13 @@ func TestDashboards(t *testing.T) {
 	})
 }
 
-// inCluster are a target's labels in a store of several clusters.
+// inCluster returns a target's labels in a store of several clusters.
 func inCluster(name string) map[string]string { return map[string]string{"cluster": name} }
 
-// waitScraped waits until the gallery has looked for long enough, and returns that
-// time from when all targets have been scraped: not more, so that an answer does not depend on what a run does besides.
+// waitScraped waits until the server has scraped for scrapeTime, and returns
+// the range from when all targets have been scraped. The range does not
+// include later data, so that a result does not depend on the duration of
+// other tests.
 func (g *dashboardServer) waitScraped(t *testing.T) span {
 	t.Helper()
 	until := g.began.Add(scrapeTime)
@@ -60,7 +62,8 @@ func (g *dashboardServer) waitScraped(t *testing.T) span {
 	return span{g.began.Add(3 * scraped), until}
 }
 
-// checkRules: no rule has ever failed, and no alert's text.
+// checkRules fails the test if the evaluation of a rule or the template of an
+// alert has ever failed.
 func (g *dashboardServer) checkRules(t *testing.T) {
 	t.Helper()
 	failures, err := g.query(t.Context(), `sum by (rule_group) (prometheus_rule_evaluation_failures_total{job="prometheus"}) > 0`)

@@ -7,18 +7,19 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// usage is what somebody has of a GPU.
+// usage is a holder's part of a GPU.
 type usage struct{ utilization, memory float64 }
 
-// division is how a page is to divide a GPU.
+// division is how a page must divide a GPU.
 type division struct {
 	gpu          int
 	claims, pods map[string]usage
 	unattributed usage
 }
 
-// check: the claims have this by their processes and in no other way, these and
-// no other pods are told apart, and this is nobody's.
+// check returns an error unless the claims have these values by process
+// attribution only, exactly these pods have values of their own, and this
+// value is unattributed.
 func (d division) check(p *scrape.Page) error {
 	gpu := scrape.Labels{"uuid": sharingUUID(d.gpu)}
 	errs := []error{
@@ -46,7 +47,8 @@ func (d division) check(p *scrape.Page) error {
 	return errors.Join(errs...)
 }
 
-// heldBy: a claim has one such row, of this attribution and value.
+// heldBy returns an error unless a claim has one such row, of this attribution
+// and value.
 func heldBy(p *scrape.Page, name string, claim scrape.Labels, attribution string, want float64) error {
 	row, err := p.One(name, claim)
 	if err != nil {
@@ -58,7 +60,8 @@ func heldBy(p *scrape.Page, name string, claim scrape.Labels, attribution string
 	return claimHas(p, name, claim, want)
 }
 
-// checkAttributed: processes are attributed, or are not, for this reason alone.
+// checkAttributed returns an error unless processes are attributed, or not,
+// for exactly this reason.
 func checkAttributed(p *scrape.Page, reason string) error {
 	var now []string
 	for _, row := range p.Rows("dra_exporter_process_attribution", nil) {
@@ -72,12 +75,14 @@ func checkAttributed(p *scrape.Page, reason string) error {
 	return nil
 }
 
-// sharedWhole: a claim's row is the GPU's own, and not for adding.
+// sharedWhole returns an error unless a claim's row has the GPU's own value,
+// and is marked as shared.
 func sharedWhole(p *scrape.Page, name string, gpu int, claim string, want float64) error {
 	return heldBy(p, name, scrape.Labels{"uuid": sharingUUID(gpu), "namespace": "sharing", "resourceclaim": claim}, "shared", want)
 }
 
-// wantOneClaim: the claim team has its GPU alone, with this, and its pods divide it so.
+// wantOneClaim: the claim team holds its GPU alone and has this value, which
+// its pods divide.
 func wantOneClaim(utilization, memory float64, divided division) func(*scrape.Page) error {
 	claim := scrape.Labels{"uuid": sharingUUID(2), "namespace": "sharing", "resourceclaim": "team"}
 	return func(p *scrape.Page) error {
@@ -87,8 +92,8 @@ func wantOneClaim(utilization, memory float64, divided division) func(*scrape.Pa
 	}
 }
 
-// wantTwoClaims: what the claim right has is told from what left has, and what a
-// container does that has two claims is its pod's, and of neither of the claims.
+// wantTwoClaims: the values of the claims right and left are distinguished. A
+// container with both claims counts for its pod and for neither claim.
 func wantTwoClaims(right usage) func(*scrape.Page) error {
 	left := usage{0.25, 5 * gibibyte}
 	divided := division{
@@ -103,8 +108,8 @@ func wantTwoClaims(right usage) func(*scrape.Page) error {
 	}
 }
 
-// checkUndivided: nothing is divided, and the reason is that the host's processes
-// cannot be seen.
+// checkUndivided returns an error unless no device is divided, because the
+// host's processes cannot be read.
 func checkUndivided(p *scrape.Page) error {
 	errs := []error{checkAttributed(p, "pid_namespace")}
 	for _, claim := range []string{"slice-a", "slice-b"} {

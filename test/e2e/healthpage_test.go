@@ -10,8 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// healthScript is a script that looks at the health of a device beside a claim:
-// what it says, and in which colour.
+// healthScript reads the text and colour of a device's health beside a claim.
 const healthScript = `(() => {
 	const health = document.querySelector('tr[data-claim="%s"][data-uuid="%s"] [data-field="health"]');
 	if (!health) return {};
@@ -24,8 +23,8 @@ type shownHealth struct {
 	Red, Green, Blue int
 }
 
-// waitShownUnhealthy waits until an open page says beside the claim that its device is
-// sick, why, and in red.
+// waitShownUnhealthy waits until an open page shows beside the claim that its
+// device is unhealthy, why, and in red.
 func waitShownUnhealthy(tab context.Context, t *testing.T, claim, uuid, why string) {
 	t.Helper()
 	script := fmt.Sprintf(healthScript, claim, uuid)

@@ -17,12 +17,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// helmPace is how often the second Prometheus of the chart's test scrapes: the
-// first does as the chart says.
+// helmPace is the scrape interval of the second Prometheus of the chart's
+// test. The first has the chart's interval.
 const helmPace = 2 * time.Second
 
-// TestHelmInstall: what one `helm install` brings, what an upgrade changes, and
-// what an uninstall leaves, on the real cluster.
+// TestHelmInstall: what `helm install` creates, what an upgrade changes, and
+// what remains after an uninstall, on the real cluster.
 func TestHelmInstall(t *testing.T) {
 	covers(t)
 	r := newRelease(t)
@@ -53,8 +53,8 @@ func TestHelmInstall(t *testing.T) {
 	t.Logf("the release had made %d objects", len(installed))
 }
 
-// jobs are the scrape jobs that the operator makes of the release's monitors on
-// the API server.
+// jobs returns the scrape jobs that the operator would create from the
+// release's monitors on the API server.
 func (r release) jobs(t *testing.T, resource string, interval time.Duration) (jobs []object) {
 	t.Helper()
 	text, err := shared.Kubectl(t.Context(), "get", resource, "--namespace", r.namespace, "--output", "json")
@@ -82,8 +82,8 @@ func (r release) jobs(t *testing.T, resource string, interval time.Duration) (jo
 	return jobs
 }
 
-// rules are the release's rules on the API server, as a file of Prometheus that
-// evaluates all of them at the test's own pace.
+// rules writes the release's rules on the API server to a file of Prometheus
+// with one evaluation interval for all groups.
 func (r release) rules(t *testing.T) []string {
 	t.Helper()
 	text, err := shared.Kubectl(t.Context(), "get", "prometheusrules", "--namespace", r.namespace, "--output", "jsonpath={.items[0].spec}")
@@ -97,7 +97,8 @@ func (r release) rules(t *testing.T) []string {
 	return []string{written(t, pace.ReplaceAllString(text, fmt.Sprintf(`"interval":"%s"`, tick)))}
 }
 
-// checkNotes: they name what there is, and do not speak of what is missing.
+// checkNotes fails the test unless the notes name what was installed, and only
+// that.
 func (r release) checkNotes(t *testing.T, notes string) {
 	for _, words := range []string{r.name + "-dra-exporter-node", r.namespace, "port-forward"} {
 		if !strings.Contains(notes, words) {
@@ -106,8 +107,8 @@ func (r release) checkNotes(t *testing.T, notes string) {
 	}
 }
 
-// testPrivileges: the kernel gives neither role a capability or a namespace of
-// the host.
+// testPrivileges: neither role has a capability or a namespace of the host,
+// according to the kernel.
 func (r release) testPrivileges(t *testing.T) {
 	for _, selector := range []string{agentSelector, clusterSelector} {
 		pod := readyPod(t, r.namespace, selector)
@@ -119,8 +120,8 @@ func (r release) testPrivileges(t *testing.T) {
 	}
 }
 
-// readOnly: no account of the namespace is bound to a role that lets it do more
-// than read, and there is such an account.
+// readOnly fails the test if an account of the namespace is bound to a role
+// with other verbs than those that read, or if there is no account.
 func readOnly(t *testing.T, namespace string) {
 	t.Helper()
 	bindings, err := shared.Client().RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
@@ -153,7 +154,8 @@ func readOnly(t *testing.T, namespace string) {
 	}
 }
 
-// testHooks: `helm test` asks both roles by the names of their Services.
+// testHooks: the pods of `helm test` reach both roles by the names of their
+// Services.
 func (r release) testHooks(t *testing.T) {
 	stop, err := shared.StartDNS(context.WithoutCancel(t.Context()))
 	if err != nil {
@@ -165,8 +167,8 @@ func (r release) testHooks(t *testing.T) {
 	}
 }
 
-// testWithoutOperator: the chart installs, says what it left out, and leaves
-// nothing.
+// testWithoutOperator: the chart installs without the operator's definitions,
+// reports what it omits, and an uninstall removes everything.
 func testWithoutOperator(t *testing.T, r release) {
 	notes := r.install(t, machineValues())
 	if !strings.Contains(notes, "PodMonitor") {
@@ -184,7 +186,7 @@ func testWithoutOperator(t *testing.T, r release) {
 	r.run(t, "uninstall", "--wait")
 }
 
-// testRefusedValues: helm names the key, and has not made anything.
+// testRefusedValues: helm names the wrong key, and creates nothing.
 func testRefusedValues(t *testing.T, r release) {
 	before := currentInventory(t)
 	for value, words := range map[string]string{
@@ -207,7 +209,7 @@ func testRefusedValues(t *testing.T, r release) {
 	}
 }
 
-// currentSeries are the exporter's series that have a value now, sorted.
+// currentSeries returns the exporter's series that have a value now, sorted.
 func (s *prometheus) currentSeries(ctx context.Context) (all []string, err error) {
 	var answer struct {
 		Data struct {

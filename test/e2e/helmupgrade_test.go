@@ -14,8 +14,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// helmChanges is an upgrade that changes all that may change: other names of all
-// objects, other resources, a price list.
+// helmChanges is an upgrade that changes all values that may change: the names
+// of all objects, resources, and a price list.
 func helmChanges() object {
 	return object{
 		"fullnameOverride": "renamed",
@@ -27,9 +27,10 @@ func helmChanges() object {
 	}
 }
 
-// testUpgrade: the series of a release are the same after an upgrade that gives
-// all objects other names, but for those that are asked for by it; and after a
-// rollback, and with the other kind of monitor, they are the same altogether.
+// testUpgrade: the series of a release are the same after an upgrade that
+// renames all objects, except for the changes that its values request. After a
+// rollback, and with the other kind of monitor, they are the same without
+// exception.
 func (r release) testUpgrade(t *testing.T, jobs []object) {
 	quick := serve(t, "prometheus-helm-quick", serverConfig{jobs: withShortIntervals(jobs), every: tick})
 	before := quick.waitSeries(t, nil, nil)
@@ -52,7 +53,7 @@ func (r release) testUpgrade(t *testing.T, jobs []object) {
 	services.waitSeries(t, before, nil)
 }
 
-// withShortIntervals are the same jobs with shorter intervals.
+// withShortIntervals returns the jobs with shorter intervals.
 func withShortIntervals(jobs []object) (all []object) {
 	for _, job := range jobs {
 		all = append(all, merged(job, object{"scrape_interval": helmPace.String(), "scrape_timeout": helmPace.String()}))
@@ -60,7 +61,7 @@ func withShortIntervals(jobs []object) (all []object) {
 	return all
 }
 
-// checkChanged: the upgrade did what it was asked for.
+// checkChanged fails the test unless the upgrade had the requested effects.
 func (r release) checkChanged(t *testing.T) {
 	t.Helper()
 	sets, err := shared.Client().AppsV1().DaemonSets(r.namespace).List(t.Context(), metav1.ListOptions{})
@@ -76,13 +77,13 @@ func memoryLimit(set *appsapi.DaemonSet) string {
 	return set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String()
 }
 
-// waitSeries waits until two looks, some scrapes apart, find the same series,
-// and these are the ones that there were, together with some of each new family
+// waitSeries waits until two reads, some scrapes apart, have the same series,
+// and these are the series of before, together with some of each added family
 // and of no other.
 func (s *prometheus) waitSeries(t *testing.T, before, added []string) []string {
 	t.Helper()
 	var last []string
-	var reason error // more telling than that time ran out
+	var reason error // more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "the series", func(ctx context.Context) error {
 		now, err := s.currentSeries(ctx)
 		if err != nil {
@@ -108,7 +109,8 @@ func (s *prometheus) waitSeries(t *testing.T, before, added []string) []string {
 	return last
 }
 
-// claimed: both roles' series are there, with those of a claim.
+// claimed returns an error unless there are series of both roles, and some of
+// a claim.
 func claimed(series []string) error {
 	for _, words := range []string{`instance="cluster"`, `resourceclaim="train-`, `__name__="dra_claim_utilization_ratio"`, `__name__="dra_devices"`} {
 		if !slices.ContainsFunc(series, func(one string) bool { return strings.Contains(one, words) }) {

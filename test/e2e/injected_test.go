@@ -11,9 +11,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// checkInjected compares, for every container of a namespace that runs, the
-// devices and claims that the page says it may use with those that the drivers
-// told it of by variables: the truth.
+// checkInjected compares, for every running container of a namespace, the
+// devices and claims that the page reports with those that the drivers
+// injected as variables.
 func checkInjected(t *testing.T, p *scrape.Page, namespace string) {
 	t.Helper()
 	pods, err := shared.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -37,8 +37,8 @@ func checkInjected(t *testing.T, p *scrape.Page, namespace string) {
 	}
 }
 
-// injectedClaims are the variables of a container that name a device and have
-// its claim's UID as their value.
+// injectedClaims returns the variables of a container that name a device, each
+// with its claim's UID as the value.
 func injectedClaims(pod *corev1.Pod, container string) ([]string, error) {
 	env, err := shared.ContainerEnv(pod, container)
 	if err != nil {
@@ -54,7 +54,7 @@ func injectedClaims(pod *corev1.Pod, container string) ([]string, error) {
 	return variables, nil
 }
 
-// usedOnPage writes what the page says in the same way.
+// usedOnPage returns what the page reports of a container, in the same format.
 func usedOnPage(p *scrape.Page, pod *corev1.Pod, container string) []string {
 	var variables []string
 	consumers := scrape.Labels{"namespace": pod.Namespace, "pod": pod.Name, "pod_uid": string(pod.UID), "container": container}
@@ -72,7 +72,7 @@ func usedOnPage(p *scrape.Page, pod *corev1.Pod, container string) []string {
 	return variables
 }
 
-// variableOf is the variable by which a driver tells a container of a device.
+// variableOf returns the variable that a driver injects for a device.
 func variableOf(device scrape.Labels) string {
 	shell := func(name string) string {
 		return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))

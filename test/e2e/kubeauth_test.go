@@ -19,8 +19,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// readerAccounts are a Prometheus, a team of one namespace, an administrator of all, and
-// somebody whom the API server knows and who may nothing.
+// readerAccounts are a Prometheus, a team of one namespace, an administrator
+// of all, and an account that has no role.
 const readerAccounts = `
 apiVersion: v1
 kind: ServiceAccount
@@ -73,7 +73,8 @@ kind: ServiceAccount
 metadata: {name: nobody, namespace: dra-exporter}
 `
 
-// reviewRights are those that the chart gives with web.kubernetesAuth.
+// reviewRights are the permissions that the chart grants with
+// web.kubernetesAuth.
 const reviewRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -91,8 +92,8 @@ subjects:
 - {kind: ServiceAccount, name: dra-exporter-cluster, namespace: dra-exporter}
 `
 
-// TestKubernetesAuth: the API server decides who may read the metrics, and of which
-// namespaces each reader sees claims on the pages.
+// TestKubernetesAuth: the API server decides who may read the metrics, and for
+// which namespaces each reader gets claims on the pages.
 func TestKubernetesAuth(t *testing.T) {
 	covers(t)
 	deploy(t, "exclusive")
@@ -132,7 +133,7 @@ func TestKubernetesAuth(t *testing.T) {
 	}
 }
 
-// authRole is a role of the exporter that has its readers reviewed.
+// authRole is a role of the exporter with --web.kubernetes-auth.
 type authRole struct{ name, url, log string }
 
 func startAuthRole(t *testing.T, role, account string) *authRole {
@@ -164,7 +165,7 @@ func startAuthRole(t *testing.T, role, account string) *authRole {
 	}
 	t.Cleanup(func() {
 		process.Process.Kill()
-		process.Wait() // it was killed
+		process.Wait() // it was killed, so that an error is expected
 		if t.Failed() {
 			t.Logf("the log of the %s role:\n%s", role, g.logTail(t))
 		}
@@ -190,7 +191,7 @@ func tokenOf(t *testing.T, account string) string {
 	return request.Status.Token
 }
 
-// get is the answer at a path, with a token unless it is empty.
+// get returns the status and body at a path, with a token unless it is empty.
 func (g *authRole) get(ctx context.Context, token, path string) (int, []byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
 	if err != nil {
@@ -208,8 +209,8 @@ func (g *authRole) get(ctx context.Context, token, path string) (int, []byte, er
 	return response.StatusCode, body, err
 }
 
-// waitStatus waits until a reader gets this status: rights that have just been given
-// reach the API server's authorizer a moment later.
+// waitStatus waits until a reader gets this status. Permissions that were just
+// granted reach the API server's authorizer with a delay.
 func (g *authRole) waitStatus(t *testing.T, reader, token, path string, want int) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to get %d of the %s role's /%s", reader, want, g.name, path), func(ctx context.Context) error {
@@ -224,8 +225,8 @@ func (g *authRole) waitStatus(t *testing.T, reader, token, path string, want int
 	}
 }
 
-// waitNamespaces waits until the claims that a reader is shown are those of these
-// namespaces, of the ones that the test has.
+// waitNamespaces waits until a reader gets the claims of exactly these
+// namespaces, of those that the test has.
 func (g *authRole) waitNamespaces(t *testing.T, reader, token, path string, want []string) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), fmt.Sprintf("%s to see the claims of %q", reader, want), func(ctx context.Context) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// waitListed waits until the kubelet lists exactly these devices for a container,
-// each as a pattern of driver/device in the order of their names, and fails the
-// test if it never does. A device that it lists twice, as some kubelets do after
-// a restart, counts once.
+// waitListed waits until the kubelet lists exactly these devices for a
+// container, each as a pattern of driver/device in the order of their names,
+// and fails the test if it does not in time. A device that it lists twice, as
+// some kubelets do after a restart, counts once.
 func waitListed(t *testing.T, namespace, pod, container string, want ...string) {
 	t.Helper()
 	what := fmt.Sprintf("%s/%s/%s to hold %s", namespace, pod, container, want)
@@ -39,7 +39,8 @@ func matches(device, pattern string) bool {
 	return err == nil && matched
 }
 
-// listedDevices are the devices of a container by the kubelet's word, sorted.
+// listedDevices returns the devices that the kubelet lists for a container,
+// sorted.
 func listedDevices(ctx context.Context, namespace, pod, container string) ([]string, error) {
 	pods, err := shared.PodResources(ctx)
 	if err != nil {

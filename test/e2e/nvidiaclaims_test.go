@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestNVIDIADriver runs NVIDIA's driver on three whole GPUs and one that is cut
-// into MIG devices, with all that it can do at one time.
+// TestNVIDIADriver runs NVIDIA's driver on three whole GPUs and one with MIG
+// devices, with all features that it supports at the same time.
 func TestNVIDIADriver(t *testing.T) {
 	gpus := stubs.NewNode(t, 4)
 	for _, device := range []struct {
@@ -57,7 +57,8 @@ func (n *nvidiaNode) testStaticMIG(t *testing.T) {
 	}
 }
 
-// testTimeSlicing: the claim has its GPU alone, and two pods share the claim.
+// testTimeSlicing: the claim holds its GPU alone, and two pods share the
+// claim.
 func (n *nvidiaNode) testTimeSlicing(t *testing.T) {
 	covers(t)
 	uuid := n.waitShown(t, "nvidia", wantedClaim{claim: "sliced", class: gpuClass, sharing: "time_slicing", devices: []wantedDevice{
@@ -95,10 +96,10 @@ func (n *nvidiaNode) testMPS(t *testing.T) {
 	}
 }
 
-// TestNVIDIADynamicMIG: two MIG devices of one profile are made on one GPU for
-// two claims, are told apart, and are gone with their claims. The host engine
-// tells no UUIDs of them, as old ones do, so that its agent has to find them by
-// the device nodes that the driver has prepared.
+// TestNVIDIADynamicMIG: two MIG devices of one profile are created on one GPU
+// for two claims, are distinguished, and are deleted with their claims. The
+// host engine reports no UUIDs for them, as old versions do, so that its agent
+// must match them by the device nodes that the driver has prepared.
 func TestNVIDIADynamicMIG(t *testing.T) {
 	covers(t)
 	gpus := stubs.NewNode(t, 1)
@@ -130,9 +131,10 @@ func TestNVIDIADynamicMIG(t *testing.T) {
 	}
 }
 
-// waitShown waits until both agents say exactly this of a claim of one device, of
-// which the containers' device nodes are the truth, and leave nothing unmatched.
-// It returns the UUID of the claim's GPU, or of its MIG device's.
+// waitShown waits until both agents report exactly this of a claim with one
+// device, which must be the device whose nodes the containers have, and report
+// no unmatched device. It returns the UUID of the claim's GPU, or of its MIG
+// device's GPU.
 func (n *nvidiaNode) waitShown(t *testing.T, namespace string, claim wantedClaim) (gpu string) {
 	t.Helper()
 	expected := heldNVIDIADeviceOf(t, namespace, claim.devices[0].consumers)
@@ -155,7 +157,7 @@ func (n *nvidiaNode) waitShown(t *testing.T, namespace string, claim wantedClaim
 	return expected.gpuUUID
 }
 
-// uuid is how an agent is to name a device.
+// uuid returns the UUID by which an agent must report a device.
 func (n *nvidiaNode) uuid(a *hostAgent, d heldNVIDIADevice) string {
 	switch {
 	case d.gi < 0:
@@ -166,7 +168,8 @@ func (n *nvidiaNode) uuid(a *hostAgent, d heldNVIDIADevice) string {
 	return d.migUUID
 }
 
-// scriptMemory gives a device a use of memory that no other one has, in bytes.
+// scriptMemory sets a use of memory that no other device has, and returns it
+// in bytes.
 func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
 	mebibytes := 100*(d.gpu+1) + 10*(d.gi+1) + d.ci + 1
 	key := "memory.used"
@@ -177,8 +180,8 @@ func (n *nvidiaNode) scriptMemory(d nvidiaDevice) float64 {
 	return float64(mebibytes << 20)
 }
 
-// checkNVIDIA looks for the claim and its only device, and returns the labels of
-// what the claim gets of it.
+// checkNVIDIA returns an error unless the claim has exactly this device. It
+// returns the labels of the claim's rows for the device.
 func checkNVIDIA(p *scrape.Page, w wantedClaim, infos []scrape.Row, uuid string) (scrape.Labels, error) {
 	info, err := w.info(infos)
 	if err != nil {
@@ -211,8 +214,8 @@ func checkNVIDIA(p *scrape.Page, w wantedClaim, infos []scrape.Row, uuid string)
 	return with(claim, "uuid", uuid), nil
 }
 
-// checkNVIDIAQuantities: a claim of a GPU has what the GPU has, one of a MIG
-// device has its memory, and nothing that is its GPU's.
+// checkNVIDIAQuantities returns an error unless a claim of a GPU has the GPU's
+// values, and one of a MIG device has its memory and no value of its GPU.
 func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution string) error {
 	whole := attribution != "partition"
 	for name, there := range map[string]bool{
@@ -230,8 +233,8 @@ func checkNVIDIAQuantities(p *scrape.Page, claim scrape.Labels, attribution stri
 	return nil
 }
 
-// checkInvariants: nothing is unmatched, and the page keeps the rules that can be seen
-// on one page.
+// checkInvariants returns an error if a device is unmatched or the page
+// violates a rule that one page can violate.
 func checkInvariants(p *scrape.Page) error {
 	for _, row := range p.Rows("dra_exporter_unmatched_devices", nil) {
 		if row.Value != 0 {
@@ -241,7 +244,7 @@ func checkInvariants(p *scrape.Page) error {
 	return errors.Join(scrape.PageInvariants(p)...)
 }
 
-// claimHas: the page has one such row, of this value.
+// claimHas returns an error unless the page has one such row, of this value.
 func claimHas(p *scrape.Page, name string, labels scrape.Labels, want float64) error {
 	row, err := p.One(name, labels)
 	if err == nil && math.Abs(row.Value-want) > 1e-9*want {

@@ -11,11 +11,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// testXID: a claimed GPU falls off the bus. Within two seconds NVML's agent says
-// so, beside the claim, and DCGM's when the engine and it have looked again; the
-// page is red, and the driver taints the device. The hardware is well again when
-// it has been for as long as it must; the driver takes no taint back before it is
-// started again.
+// testXID: a claimed GPU falls off the bus (XID 79). NVML's agent reports it
+// within two seconds, with the claim. DCGM's agent reports it after the
+// engine's and its own next reading. The page shows it in red, and the driver
+// taints the device. The exporter reports the hardware as healthy after the
+// recovery time. The driver removes no taint before it is restarted.
 func (n *nvidiaNode) testXID(t *testing.T) {
 	covers(t)
 	gpu := heldNVIDIADeviceOf(t, "nvidia", []string{"whole/main"})
@@ -54,8 +54,9 @@ func (n *nvidiaNode) testXID(t *testing.T) {
 	}
 }
 
-// checkFellOffTheBus: the page has the XID and its time, the GPU is sick, and the
-// class of the claim that holds it has suffered.
+// checkFellOffTheBus returns an error unless the page has the XID and its
+// time, the GPU is unhealthy, and the violation counts for the class of the
+// claim that holds it.
 func checkFellOffTheBus(p *scrape.Page, uuid string, began time.Time) error {
 	suffered, err := p.One("dra_constraint_violations_total", scrape.Labels{"deviceclass": gpuClass, "constraint": "recovery"})
 	if err == nil && suffered.Value != 1 {
@@ -81,7 +82,8 @@ func xidCounted(p *scrape.Page, uuid string, began time.Time) error {
 	return nil
 }
 
-// health: by this source's word the device is well (1) or sick (0).
+// health returns an error unless this source reports the device as healthy (1)
+// or unhealthy (0).
 func health(p *scrape.Page, uuid, by string, want float64) error {
 	row, err := p.One("dra_device_healthy", scrape.Labels{"uuid": uuid, "by": by})
 	if err == nil && row.Value != want {
@@ -90,8 +92,8 @@ func health(p *scrape.Page, uuid, by string, want float64) error {
 	return err
 }
 
-// testHostEngine: the host engine is away for longer than gauges may be old, and
-// is another one afterwards.
+// testHostEngine: the host engine is down for longer than the staleness limit,
+// and is replaced by a new process.
 func (n *nvidiaNode) testHostEngine(t *testing.T) {
 	covers(t)
 	first := n.dcgm.eventually(t, "the source dcgm", func(p *scrape.Page) error { return sourceIs(p, "dcgm", 1) })
@@ -134,7 +136,8 @@ func sourceIs(p *scrape.Page, source string, want float64) error {
 	return err
 }
 
-// deviceSeries are a page's rows of devices and claims, without their values.
+// deviceSeries returns a page's rows of devices and claims, without their
+// values.
 func deviceSeries(p *scrape.Page) map[string]bool {
 	found := map[string]bool{}
 	for _, prefix := range []string{"dra_device_", "dra_claim_"} {
@@ -147,7 +150,8 @@ func deviceSeries(p *scrape.Page) map[string]bool {
 	return found
 }
 
-// seriesGaps are for how long each series of a first page was missing at most.
+// seriesGaps records for how long each series of a first page was absent at
+// most.
 type seriesGaps struct {
 	seen    map[string]time.Time
 	longest map[string]time.Duration
@@ -161,7 +165,8 @@ func newSeriesGaps(first *scrape.Page) *seriesGaps {
 	return a
 }
 
-// rule takes note of a page; a series that is there twice in a row was not gone.
+// rule records a page. A series that is on two consecutive pages had no gap
+// between them.
 func (a *seriesGaps) rule(p *scrape.Page) []error {
 	now := deviceSeries(p)
 	for name, last := range a.seen {

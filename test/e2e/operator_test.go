@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestOperatorObjects: the API server, which judges them by the Prometheus
-// operator's own definitions, accepts the shipped monitors and rules, and refuses
-// what is misspelt in them.
+// TestOperatorObjects: the API server validates the shipped monitors and rules
+// by the Prometheus operator's own definitions. It accepts them, and refuses
+// misspelt fields.
 func TestOperatorObjects(t *testing.T) {
 	covers(t)
 	withOperator(t)
@@ -41,7 +41,7 @@ func TestOperatorObjects(t *testing.T) {
 	}
 }
 
-// written is a file with the text.
+// written returns the path of a file with the text.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")

@@ -12,12 +12,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/otelcol/compare"
 )
 
-// pushInterval is no multiple of the time between two looks at the devices, so
-// that a push comes at any moment between two of them.
+// pushInterval is no multiple of the interval between readings of the devices,
+// so that pushes occur at varying times between two readings.
 const pushInterval = "--otlp.interval=1300ms"
 
-// testPushedMetrics: all that the pages of both roles say arrives, in both
-// namings and by both protocols, and so it does from another process.
+// testPushedMetrics: all families of both roles' pages are pushed, in both
+// namings and by both protocols, also after a restart of the process.
 func testPushedMetrics(t *testing.T) {
 	covers(t)
 	for _, namespace := range faultNamespaces() {
@@ -53,7 +53,7 @@ func testPushed(t *testing.T, c *collector, naming, protocol string) {
 	}
 }
 
-// namingOf is how names are spelled.
+// namingOf returns the naming of the flag's value.
 func namingOf(flag string) *compare.Naming {
 	if flag == "semconv" {
 		return compare.Semantic()
@@ -61,7 +61,7 @@ func namingOf(flag string) *compare.Naming {
 	return compare.Prometheus()
 }
 
-// pushed are the pushes of a sender since a moment.
+// pushed returns the pushes of a sender since a time.
 func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push, err error) {
 	requests, err := compare.ReadMetrics(c.file(sender, "metrics"))
 	if err != nil {
@@ -75,14 +75,14 @@ func (c *collector) pushed(sender string, since time.Time) (some []*compare.Push
 	return some, nil
 }
 
-// waitAgreement waits until a push and a page of a sender are one: each family that
-// either has, with the same values, units, start times and labels.
+// waitAgreement waits until a push equals a page of the sender: each family of
+// either has the same values, units, start times and labels.
 func (s *sender) waitAgreement(t *testing.T, c *collector, naming string) {
 	t.Helper()
 	s.waitAgreementSince(t, c, naming, time.Time{})
 }
 
-// waitAgreementSince does not look at what was pushed before a moment.
+// waitAgreementSince does the same and ignores pushes before a time.
 func (s *sender) waitAgreementSince(t *testing.T, c *collector, naming string, since time.Time) {
 	t.Helper()
 	pages := s.recordPages(t)
@@ -99,7 +99,8 @@ func (s *sender) waitAgreementSince(t *testing.T, c *collector, naming string, s
 	})
 }
 
-// waitCheck waits for as long as some pushes take, and says what was amiss at last.
+// waitCheck calls check for as long as several pushes take, and fails the test
+// with its last error.
 func (s *sender) waitCheck(t *testing.T, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -107,8 +108,8 @@ func (s *sender) waitCheck(t *testing.T, what string, check func() error) {
 	var last error
 	err := cluster.Eventually(ctx, what, func(context.Context) error {
 		err := check()
-		// An album forgets: that nothing can be compared any more says less
-		// than what differed.
+		// recentPages drops old pages, so that a later error may only be that
+		// nothing can be compared. The earlier difference is more helpful.
 		if last == nil || !errors.Is(err, compare.ErrNoPush) {
 			last = err
 		}
@@ -119,7 +120,8 @@ func (s *sender) waitCheck(t *testing.T, what string, check func() error) {
 	}
 }
 
-// checkResource: the resource says who pushes, as the scrape's job and instance do.
+// checkResource returns an error unless the resource identifies the sender, as
+// the scrape's job and instance do.
 func (s *sender) checkResource(resource map[string]string) error {
 	var errs []error
 	want := map[string]string{"service.name": "dra-exporter", "k8s.cluster.name": s.name, "service.instance.id": "cluster"}
@@ -137,15 +139,15 @@ func (s *sender) checkResource(resource map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// recentPages has the newest pages of a sender, those of the last twenty seconds: for
-// ten of them a push may be tried again.
+// recentPages has the pages of a sender of the last twenty seconds. A push may
+// be retried for ten of them.
 type recentPages struct {
 	lock  sync.Mutex
 	pages []*compare.Page
 }
 
-// recordPages keeps the pages of a sender until the test ends, four a second, so
-// that there is one of each snapshot.
+// recordPages keeps the sender's pages until the test ends. It reads four a
+// second, so that it has one of each snapshot.
 func (s *sender) recordPages(t *testing.T) *recentPages {
 	a := &recentPages{}
 	ctx, cancel := context.WithCancel(t.Context())

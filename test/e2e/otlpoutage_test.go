@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// outage is for how long the collector is away.
+	// outage is for how long the collector is down.
 	outage = 60 * time.Second
-	// maxPushRetry is for how long a push is tried again: the first that the
-	// collector is told may have been made so long ago.
+	// maxPushRetry is for how long a push is retried: the first push that the
+	// collector receives may be as old.
 	maxPushRetry = 12 * time.Second
-	// maxMemoryGrowth is how much more memory of its own a role may have at any time
-	// while the collector is away, in bytes: the garbage collector lets a heap
-	// breathe by some.
+	// maxMemoryGrowth is by how much the private memory of a role may grow
+	// while the collector is down, in bytes. The heap varies with garbage
+	// collections.
 	maxMemoryGrowth = 8 << 20
 )
 
-// outageRole is a role whose collector goes away, and what was known of it before.
+// outageRole is a role whose collector is down for a time, and its state
+// before that.
 type outageRole struct {
 	*sender
 	endpoint  string   // HOST:PORT of the collector
 	signals   []string // that it pushes
 	rules     []scrape.Rule
 	watcher   *scrape.Watcher
-	pages     *recentPages // from shortly before the collector is back
+	pages     *recentPages // from shortly before the collector is started again
 	ruleCheck *scrape.RuleCheck
 
-	memory, maxMemory int // bytes of its own: before the outage, and the most during it
+	memory, maxMemory int // private memory in bytes: before the outage, and the maximum during it
 }
 
 const outagePod = `
@@ -58,13 +59,14 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 `
 
-// testOutage: a collector that is killed and comes back a minute later has missed
-// nothing that counts, and nobody else has noticed.
+// testOutage: a collector that is killed and restarted a minute later has
+// received all counters and traces afterwards, and nothing else in the
+// exporter is affected.
 func testOutage(t *testing.T) {
 	covers(t)
 	c := startCollector(t, "otelcol-outage")
 	roles := startPushing(t, c)
-	deployText(t, "outage", outagePod) // one trace, so that either signal works before
+	deployText(t, "outage", outagePod) // one trace, so that both signals work before the outage
 	running(t, "outage", "meanwhile")
 	waitTraced(t, c, roles[1], userOf(t, "outage", "meanwhile"))
 	remove(t, "outage", "meanwhile")
@@ -97,8 +99,8 @@ func testOutage(t *testing.T) {
 	}
 }
 
-// startPushing starts a role of each kind, with a protocol each, and waits until
-// the collector has all of both.
+// startPushing starts a role of each kind, with a different protocol each, and
+// waits until the collector has all data of both.
 func startPushing(t *testing.T, c *collector) []*outageRole {
 	t.Helper()
 	roles := []*outageRole{
@@ -119,8 +121,8 @@ func startPushing(t *testing.T, c *collector) []*outageRole {
 	return roles
 }
 
-// waitOutageEnd waits until it is time for the collector to come back, looks at the
-// memory of the roles meanwhile, and begins to keep pages in time.
+// waitOutageEnd waits until it is time to restart the collector, measures the
+// memory of the roles meanwhile, and starts to keep pages in time.
 func waitOutageEnd(t *testing.T, c *collector, roles []*outageRole, killed time.Time) {
 	t.Helper()
 	for _, r := range roles {
@@ -141,7 +143,8 @@ func waitOutageEnd(t *testing.T, c *collector, roles []*outageRole, killed time.
 	time.Sleep(maxPushRetry)
 }
 
-// checkCurrent: a page knows what has been a few seconds ago.
+// checkCurrent returns errors unless the page's data is at most a few seconds
+// old.
 func checkCurrent(p *scrape.Page) []error {
 	const most = 10 * time.Second
 	newest := 0.0
@@ -154,7 +157,7 @@ func checkCurrent(p *scrape.Page) []error {
 	return nil
 }
 
-// waitTraced waits until the collector has the trace of a pod, once.
+// traced waits until the collector has the trace of a pod, once.
 func waitTraced(t *testing.T, c *collector, r *outageRole, u user) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "a trace of "+r.name, func(context.Context) error {
@@ -170,7 +173,7 @@ func waitTraced(t *testing.T, c *collector, r *outageRole, u user) {
 	}
 }
 
-// waitOutageReported waits until the page says that the collector is away.
+// waitOutageReported waits until the page reports that the collector is down.
 func (r *outageRole) waitOutageReported(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), r.name+" to notice", func(ctx context.Context) error {
@@ -189,8 +192,8 @@ func (r *outageRole) waitOutageReported(t *testing.T) {
 	}
 }
 
-// waitCaughtUp: the first that the collector is told again is the whole truth. It
-// returns that.
+// waitCaughtUp waits until the first push after the outage has all of the
+// page's data, and returns it.
 func (r *outageRole) waitCaughtUp(t *testing.T, c *collector) (first *compare.Push) {
 	t.Helper()
 	r.waitCheck(t, "the first push of "+r.name, func() error {
@@ -204,8 +207,9 @@ func (r *outageRole) waitCaughtUp(t *testing.T, c *collector) (first *compare.Pu
 	return first
 }
 
-// checkCountersEnded: a push says of the counters of the claim that went just before the
-// outage, which the grace kept for a part of it, that they are no more.
+// checkCountersEnded fails the test unless a push reports that the counters of
+// the claim that ended just before the outage, which the grace period kept for
+// a part of it, have ended.
 func checkCountersEnded(t *testing.T, push *compare.Push) {
 	t.Helper()
 	off := push.CalledOff()

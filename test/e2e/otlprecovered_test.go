@@ -15,8 +15,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// checkRecovered: the page says that the collector is back and what was missed, no
-// trace was lost, and the log has one line each way for each signal.
+// checkRecovered fails the test unless the page reports the recovery and what
+// was not delivered, no trace was lost, and the log has one line for the
+// failure and one for the recovery of each signal.
 func (r *outageRole) checkRecovered(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), r.name+" to have recovered", func(ctx context.Context) error {
@@ -45,7 +46,8 @@ func (r *outageRole) checkRecovered(t *testing.T) {
 	r.checkLog(t)
 }
 
-// checkLog: two lines for each signal, and no word of anybody else.
+// checkLog fails the test unless the log has two lines for each signal and
+// none of anything else.
 func (r *outageRole) checkLog(t *testing.T) {
 	t.Helper()
 	lines := strings.Split(r.process.LogTail(10000), "\n")
@@ -64,14 +66,14 @@ func (r *outageRole) checkLog(t *testing.T) {
 			t.Errorf("%s: there are %d lines that %s fail, and %d that they work again", r.name, fails, signal, recovers)
 		}
 	}
-	// One more says at the start that something is pushed.
+	// One more line at the start says where the role pushes.
 	if named, want := count(r.endpoint), 2*len(r.signals)+1; named != want {
 		t.Errorf("%s: there are %d lines about the collector, not %d:\n%s", r.name, named, want, strings.Join(lines, "\n"))
 	}
 }
 
-// checkUnaffected: every page was there, with what it must have, and the memory has
-// stayed.
+// checkUnaffected fails the test unless every scrape succeeded with the
+// expected series, and the memory stayed within its limit.
 func (r *outageRole) checkUnaffected(t *testing.T) {
 	t.Helper()
 	endRuleCheck(t, r.ruleCheck, int(outage/time.Second))
@@ -85,8 +87,8 @@ func (r *outageRole) checkUnaffected(t *testing.T) {
 	}
 }
 
-// anonymous is the memory of a process that is its own, in bytes: not that of
-// files, its program among them.
+// anonymous returns the private memory of a process, in bytes, without that of
+// mapped files such as its program.
 func anonymous(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

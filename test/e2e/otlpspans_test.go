@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// receivedSpan is one span as the collector wrote it down.
+// receivedSpan is one span as the collector wrote it.
 type receivedSpan struct {
 	trace, id, parent string // hex
 	name              string
@@ -38,7 +38,8 @@ func (s receivedSpan) String() string {
 
 func (s receivedSpan) length() time.Duration { return s.end.Sub(s.begin) }
 
-// event is the first of that name with a reason, nil where there is none.
+// event returns the first event of that name with a reason, nil if there is
+// none.
 func (s receivedSpan) event(name, reason string) *spanEvent {
 	for i, e := range s.events {
 		if e.name == name && e.attributes["dra.event.reason"] == reason {
@@ -48,8 +49,8 @@ func (s receivedSpan) event(name, reason string) *spanEvent {
 	return nil
 }
 
-// spans are all that a sender has told of the claims of a namespace, in the order
-// in which it did.
+// spans returns all spans that a sender pushed of the claims of a namespace,
+// in the order of the pushes.
 func (c *collector) spans(sender, namespace string) (all []receivedSpan, err error) {
 	text, err := os.ReadFile(c.file(sender, "traces"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,10 +92,11 @@ func decodeSpan(s ptrace.Span) receivedSpan {
 	return read
 }
 
-// user is one claim of one pod: what a trace is of.
+// user is one claim of one pod. It has one trace.
 type user struct{ pod, claim string } // UIDs
 
-// traceID is what the documentation says of it, worked out anew.
+// traceID computes the id from its documentation, independently of the
+// exporter.
 func (u user) traceID() string { return shortHash(16, "trace", u.claim, u.pod) }
 
 func (u user) spanID(phase string) string { return shortHash(8, "span", u.claim, u.pod, phase) }
@@ -107,20 +109,20 @@ func shortHash(length int, words ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:length])
 }
 
-// traceOf are the spans of a user's trace, in the order in which they began.
+// traceOf returns the spans of a user's trace, by their start.
 func traceOf(u user, all []receivedSpan) []receivedSpan {
 	own := slices.DeleteFunc(slices.Clone(all), func(s receivedSpan) bool { return s.trace != u.traceID() })
 	slices.SortStableFunc(own, func(a, b receivedSpan) int { return a.begin.Compare(b.begin) })
 	return own
 }
 
-// maxOverlap is by how much two watches tell in the wrong order at most here:
-// phases overlap by as much (docs/phases.md), and never leave a gap.
+// maxOverlap is by how much phases may overlap, because two watches may
+// deliver events in the wrong order (docs/phases.md). They never leave a gap.
 const maxOverlap = 250 * time.Millisecond
 
-// wholeTrace: the user's trace is there once, it has a span for each of these
-// phases beneath one for all of them, and they follow each other from its
-// beginning to its end without a gap.
+// wholeTrace returns an error unless the user's trace exists once, has a span
+// for each of these phases below one root span, and the phases follow each
+// other from its beginning to its end without a gap.
 func wholeTrace(u user, all []receivedSpan, phases ...string) (root receivedSpan, byPhase map[string]receivedSpan, err error) {
 	own := traceOf(u, all)
 	byPhase = map[string]receivedSpan{}

@@ -15,22 +15,23 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// tracing is a cluster role that pushes traces, and what is to be known of the
-// pods that it sees.
+// tracing is a cluster role that pushes traces, and the test's own
+// observations of the pods.
 type tracing struct {
 	*collector
 	sender  *sender
-	before  *scrape.Page // of the role, when no pod was there
+	before  *scrape.Page // of the role, before there was a pod
 	history *podHistory
 	users   map[string]user // by pod
 }
 
-// testTraces follows pods from waiting to running, or to their end before that.
+// testTraces checks the traces of pods from pending to running, or to their
+// end before that.
 func testTraces(t *testing.T) {
 	covers(t)
 	c := startCollector(t, "otelcol-traces")
 	w := &tracing{collector: c, history: watchHistory(t, "traces"), users: map[string]user{}}
-	// The variables of the standard; the flags are for the other tests.
+	// Standard environment variables; other tests use the flags.
 	w.sender = startClusterSender(t, "traces", []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_BSP_SCHEDULE_DELAY=200",
 	})
@@ -50,7 +51,7 @@ func testTraces(t *testing.T) {
 	t.Run("restart", w.testRestart)
 }
 
-// page is what the role that pushes says now.
+// page scrapes the page of the role that pushes.
 func (w *tracing) page(t *testing.T) *scrape.Page {
 	t.Helper()
 	p, err := scrape.Fetch(t.Context(), w.sender.url+"metrics")
@@ -84,10 +85,10 @@ func userOf(t *testing.T, namespace, name string) (u user) {
 	return u
 }
 
-// traceTime is within which a trace is told that has come to its end.
+// traceTime is within which the trace of an ended pod must arrive.
 const traceTime = 30 * time.Second
 
-// waitWholeTrace waits until the collector has the trace of a pod that runs.
+// waitWholeTrace waits until the collector has the trace of a running pod.
 func (w *tracing) waitWholeTrace(t *testing.T, pod string, phases ...string) (root receivedSpan, byPhase map[string]receivedSpan) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), traceTime)
@@ -112,7 +113,8 @@ func (w *tracing) waitWholeTrace(t *testing.T, pod string, phases ...string) (ro
 	return root, byPhase
 }
 
-// checkAttributes: a span says whose it is.
+// checkAttributes fails the test unless a span has the attributes of its pod
+// and claim.
 func (w *tracing) checkAttributes(t *testing.T, pod string, s receivedSpan) {
 	t.Helper()
 	for key, want := range map[string]any{
@@ -125,7 +127,7 @@ func (w *tracing) checkAttributes(t *testing.T, pod string, s receivedSpan) {
 	}
 }
 
-// workingPhases are those of a pod without binding conditions.
+// workingPhases returns the phases of a pod without binding conditions.
 func workingPhases() []string {
 	if shared.Minor() < 36 {
 		return []string{"allocation", "scheduling", "preparation_start"}
@@ -133,13 +135,13 @@ func workingPhases() []string {
 	return []string{"allocation", "scheduling", "preparation", "start"}
 }
 
-// bindingPhases are those of a pod with binding conditions.
+// bindingPhases returns the phases of a pod with binding conditions.
 func bindingPhases() []string {
 	return append([]string{"allocation", "binding"}, workingPhases()[1:]...)
 }
 
-// testDelays: each span is as long as what the histogram counted and as what we
-// saw ourselves, and the delays are where they belong.
+// testDelays: each span is as long as the histogram's observation and as the
+// test's own, and the delays are in their phases.
 func (w *tracing) testDelays(t *testing.T) {
 	late, ofLate := w.waitWholeTrace(t, "late", bindingPhases()...)
 	prompt, ofPrompt := w.waitWholeTrace(t, "prompt", workingPhases()...)
@@ -160,7 +162,7 @@ func (w *tracing) testDelays(t *testing.T) {
 	for pod, phases := range map[string]map[string]receivedSpan{"late": ofLate, "prompt": ofPrompt} {
 		for phase, s := range phases {
 			delayed := phase == "ready" || pod == "late" && (phase == "binding" || phase == preparationPhase())
-			// The scheduler looks for binding conditions every five seconds.
+			// The scheduler checks binding conditions every five seconds.
 			if most := 2500 * time.Millisecond; !delayed && phase != "scheduling" && s.length() > most || phase == "scheduling" && s.length() > 6*time.Second {
 				t.Errorf("%s of %s took %s, and was not delayed", phase, pod, s.length())
 			}
@@ -168,8 +170,8 @@ func (w *tracing) testDelays(t *testing.T) {
 	}
 }
 
-// checkHistograms: the only pod of a class took as long by its trace as it did by the
-// histograms.
+// checkHistograms fails the test unless the durations of the trace of a
+// class's only pod are those of the histograms.
 func (w *tracing) checkHistograms(t *testing.T, after *scrape.Page, class string, root receivedSpan, phases map[string]receivedSpan) {
 	t.Helper()
 	labels := scrape.Labels{"deviceclass": class}
@@ -188,8 +190,8 @@ func (w *tracing) checkHistograms(t *testing.T, after *scrape.Page, class string
 	}
 }
 
-// spanError is by how many seconds a span may be too long or too short, as it
-// says itself, and a millisecond.
+// spanError returns by how many seconds a span may be too long or too short:
+// its own error bounds and a millisecond.
 func spanError(s receivedSpan) float64 {
 	const rounding = 0.001
 	begin, _ := s.attributes["dra.phase.begin.error_seconds"].(float64)
@@ -197,7 +199,8 @@ func spanError(s receivedSpan) float64 {
 	return begin + end + rounding
 }
 
-// checkHistory: each phase begins and ends when we saw it ourselves.
+// checkHistory fails the test unless each phase begins and ends when the test
+// observed it.
 func (w *tracing) checkHistory(t *testing.T, pod string, phases map[string]receivedSpan, hasConditions bool) {
 	t.Helper()
 	times := w.history.timesOf(t, pod)

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// tracedPod is one more pod of testdata/claims/traces.yaml's templates. It wants
-// a name and a template.
+// tracedPod is one more pod of the templates of testdata/claims/traces.yaml.
+// Its arguments are a name and a template.
 const tracedPod = `
 apiVersion: v1
 kind: Pod
@@ -24,7 +24,7 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: %s}]
 `
 
-// addPod makes such a pod.
+// addPod creates such a pod.
 func (w *tracing) addPod(t *testing.T, pod, template string) {
 	t.Helper()
 	if err := shared.Apply(t.Context(), fmt.Sprintf(tracedPod, pod, template)); err != nil {
@@ -33,7 +33,7 @@ func (w *tracing) addPod(t *testing.T, pod, template string) {
 	w.users[pod] = userOf(t, "traces", pod)
 }
 
-// waitPage waits for a page of the role that pushes.
+// waitPage waits until check accepts a page of the role that pushes.
 func (w *tracing) waitPage(t *testing.T, what string, check func(*scrape.Page) error) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), what, func(ctx context.Context) error {
@@ -48,9 +48,9 @@ func (w *tracing) waitPage(t *testing.T, what string, check func(*scrape.Page) e
 	}
 }
 
-// waitFailedTrace waits for the trace of a pod that came to its end before it ran:
-// these phases, of which the last has failed for this reason, and so has the
-// whole.
+// waitFailedTrace waits for the trace of a pod that ended before it ran. It
+// must have these phases. The last of them and the root must have failed for
+// this reason.
 func (w *tracing) waitFailedTrace(t *testing.T, pod, reason string, phases ...string) map[string]receivedSpan {
 	t.Helper()
 	var root receivedSpan
@@ -78,18 +78,20 @@ func (w *tracing) waitFailedTrace(t *testing.T, pod, reason string, phases ...st
 	return byPhase
 }
 
-// waitDevicesInUse: a pod waits because all devices of its class are in use.
+// waitDevicesInUse waits until a pod is pending because all devices of its
+// class are in use.
 func (w *tracing) waitDevicesInUse(t *testing.T, pod string) {
 	t.Helper()
 	labels := scrape.Labels{"namespace": "traces", "pod": pod}
 	w.waitPage(t, pod+" to wait", func(p *scrape.Page) error { return hasReason(p, labels, "insufficient_devices") })
 }
 
-// minReasonTime is for how long a reason must last to be told of: until then it may
-// have been one that only one of two watches knew.
+// minReasonTime is for how long a reason must last before it is reported as an
+// event: until then only one of two watches may have delivered its change.
 const minReasonTime = 3 * time.Second
 
-// testDeletedWhilePending: a pod that never got its device has a trace, too.
+// testDeletedWhilePending: a pod that was never allocated its device has a
+// trace.
 func (w *tracing) testDeletedWhilePending(t *testing.T) {
 	w.addPod(t, "doomed", "only")
 	w.waitDevicesInUse(t, "doomed")
@@ -99,7 +101,8 @@ func (w *tracing) testDeletedWhilePending(t *testing.T) {
 	checkWaitEvents(t, spans["allocation"])
 }
 
-// checkWaitEvents: a span tells that devices were in use, within itself.
+// checkWaitEvents fails the test unless a span has an event that devices were
+// in use, within its duration.
 func checkWaitEvents(t *testing.T, s receivedSpan) {
 	t.Helper()
 	e := s.event("pending", "insufficient_devices")
@@ -114,7 +117,7 @@ func checkWaitEvents(t *testing.T, s receivedSpan) {
 	}
 }
 
-// testWaited: a pod that waits for a device tells what it waited for.
+// testWaited: the trace of a pod that was pending has the reason as an event.
 func (w *tracing) testWaited(t *testing.T) {
 	w.addPod(t, "waiter", "only")
 	w.waitDevicesInUse(t, "waiter")
@@ -128,8 +131,8 @@ func (w *tracing) testWaited(t *testing.T) {
 	}
 }
 
-// testPreparationFails: what the kubelet says of each attempt is an event of the
-// span in which it was made.
+// testPreparationFails: the kubelet's message about each attempt is an event
+// of the span of the preparation.
 func (w *tracing) testPreparationFails(t *testing.T) {
 	setBehaviour(t, "prepareError: no such cable")
 	before := w.page(t)
@@ -149,7 +152,7 @@ func (w *tracing) testPreparationFails(t *testing.T) {
 	}
 }
 
-// testRestart: another process tells of nothing that has been told.
+// testRestart: after a restart the process pushes no span again.
 func (w *tracing) testRestart(t *testing.T) {
 	first, err := w.spans(w.sender.name, "traces")
 	if err != nil {
@@ -177,7 +180,8 @@ func (w *tracing) testRestart(t *testing.T) {
 	w.checkOnce(t, all)
 }
 
-// checkOnce: no span is there twice, and each pod has one trace.
+// checkOnce fails the test if a span occurs twice, or a pod has several
+// traces.
 func (w *tracing) checkOnce(t *testing.T, all []receivedSpan) {
 	t.Helper()
 	seen, traces := map[string]bool{}, map[string]bool{}

@@ -15,29 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// podStep is a step in a pod's life that a phase begins or ends with.
+// podStep is a step at which a phase of a pod begins or ends.
 type podStep int
 
 const (
 	pending   podStep = iota // both the pod and its claim exist
-	allocated                // so is its claim
+	allocated                // the claim is allocated
 	attached                 // all binding conditions are true
-	bound                    // to a node
-	sandbox                  // its sandbox is ready
-	started                  // its first container
+	bound                    // the pod is bound to a node
+	sandbox                  // the pod's sandbox is ready
+	started                  // the first container has started
 	stepCount int     = iota
 )
 
-// stepTimes is when each moment was seen; the zero time: not yet. A moment that was
-// seen only together with a later one has the same time.
+// stepTimes is when each step was first observed; the zero time: not yet. A
+// step that was observed only together with a later one has the same time.
 type stepTimes [stepCount]time.Time
 
-// podHistory watches pods and claims of a namespace itself, so that what the
-// exporter says can be compared with when this process saw it happen.
+// podHistory watches pods and claims of a namespace itself, so that the
+// exporter's durations can be compared with those that this process observed.
+// The watches append to it concurrently.
 type podHistory struct {
 	mu      sync.Mutex
 	pods    map[string]*stepTimes
-	claims  map[string]*stepTimes // what their claims went through
+	claims  map[string]*stepTimes // by claim name: steps of the claims
 	users   map[string]string     // claim → pod
 	failure error
 }
@@ -83,7 +84,7 @@ func (c *podHistory) record(ctx context.Context, events watch.Interface) {
 	}
 }
 
-// record notes the first time that something was so.
+// record records the first time at which a condition was true.
 func (l *stepTimes) record(m podStep, now time.Time, is bool) {
 	if is && l[m].IsZero() {
 		l[m] = now
@@ -129,7 +130,8 @@ func (c *podHistory) recordClaim(now time.Time, claim *resourceapi.ResourceClaim
 	l.record(attached, now, bindingConditionsTrue(claim))
 }
 
-// bindingConditionsTrue: each binding condition of each device is true.
+// bindingConditionsTrue reports whether each binding condition of each device
+// is true.
 func bindingConditionsTrue(claim *resourceapi.ResourceClaim) bool {
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		var conditions []metav1.Condition
@@ -147,7 +149,7 @@ func bindingConditionsTrue(claim *resourceapi.ResourceClaim) bool {
 	return true
 }
 
-// timesOf is a pod's, with what its only claim went through.
+// timesOf returns the times of a pod, merged with those of its only claim.
 func (c *podHistory) timesOf(t *testing.T, pod string) stepTimes {
 	t.Helper()
 	c.mu.Lock()
@@ -169,7 +171,7 @@ func (c *podHistory) timesOf(t *testing.T, pod string) stepTimes {
 	return l
 }
 
-// phases are what the histograms are to say, in seconds.
+// phases returns the durations that the histograms must have, in seconds.
 func (l stepTimes) phases(hasConditions bool) map[string]float64 {
 	between := func(from, to podStep) float64 { return l[to].Sub(l[from]).Seconds() }
 	phases := map[string]float64{"allocation": between(pending, allocated), "scheduling": between(attached, bound)}

@@ -21,14 +21,14 @@ import (
 const (
 	podsAPINamespace = "pods-api-agent"
 
-	// firstPodsAPI is the minor version from which on kubelets serve their pods
-	// without a feature gate.
+	// firstPodsAPI is the first minor version in which kubelets serve the Pods
+	// API without a feature gate.
 	firstPodsAPI = 37
 )
 
-// podsAPIOverlay is the shipped base with the component, beside the agent of all
-// tests. It wants the base's path, the component's, the agent's arguments and
-// four folders.
+// podsAPIOverlay is the shipped base with the component, in addition to the
+// agent of all tests. Its arguments are the base's path, the component's, the
+// agent's arguments and four folders.
 const podsAPIOverlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: ` + podsAPINamespace + `
@@ -66,7 +66,7 @@ patches:
 // podsAPIAgent is a second agent of the node, with the component pods-api.
 type podsAPIAgent struct{ watcher *scrape.Watcher }
 
-// startPodsAPI deploys it for the time of the test.
+// startPodsAPI deploys it until the test ends.
 func startPodsAPI(t *testing.T) *podsAPIAgent {
 	t.Helper()
 	if shared.Minor() < firstPodsAPI {
@@ -124,7 +124,7 @@ func (a *podsAPIAgent) pod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("the agent with the Pods API has no pod that is ready")
 }
 
-// eventually waits for a page of this agent.
+// eventually waits until check accepts a page of this agent.
 func (a *podsAPIAgent) eventually(t *testing.T, what string, check func(*scrape.Page) error) {
 	t.Helper()
 	var last error
@@ -141,7 +141,8 @@ func (a *podsAPIAgent) eventually(t *testing.T, what string, check func(*scrape.
 	}
 }
 
-// waitPodsSource waits until the source of the pods is up, or down.
+// waitPodsSource waits until dra_exporter_source_up of the pods' source has
+// the value want.
 func (a *podsAPIAgent) waitPodsSource(t *testing.T, want float64) {
 	t.Helper()
 	a.eventually(t, fmt.Sprintf("the source pods to be %v", want), func(p *scrape.Page) error {
@@ -153,7 +154,7 @@ func (a *podsAPIAgent) waitPodsSource(t *testing.T, want float64) {
 	})
 }
 
-// page is this agent's next page.
+// page returns this agent's next page.
 func (a *podsAPIAgent) page(t *testing.T) *scrape.Page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,8 +166,8 @@ func (a *podsAPIAgent) page(t *testing.T) *scrape.Page {
 	return p
 }
 
-// ownershipRows are the rows of a page that say who has what, whatever the moment: all
-// but what is measured, and of this agent itself.
+// ownershipRows returns the rows of a page that say which claim holds which
+// device, without measured values and rows of the agent itself.
 func ownershipRows(p *scrape.Page, namespaces ...string) []string {
 	var rows []string
 	for _, name := range []string{"dra_claim_info", "dra_claim_device_info", "dra_claim_consumer_info", "dra_claim_held", "dra_device_holders", "dra_claim_memory_allocated_bytes"} {
@@ -180,7 +181,8 @@ func ownershipRows(p *scrape.Page, namespaces ...string) []string {
 	return rows
 }
 
-// waitSame waits until both agents tell the same of these namespaces, and something.
+// waitSame waits until both agents have the same rows of these namespaces, and
+// at least one.
 func (a *podsAPIAgent) waitSame(t *testing.T, at string, namespaces ...string) {
 	t.Helper()
 	a.eventually(t, at+": both agents to agree", func(p *scrape.Page) error {
@@ -202,7 +204,7 @@ func (a *podsAPIAgent) waitSame(t *testing.T, at string, namespaces ...string) {
 	})
 }
 
-// onlyIn are the rows that the others do not have.
+// onlyIn returns the rows that the others do not have.
 func onlyIn(rows, others []string) []string {
 	left := maps.Collect(func(yield func(string, bool) bool) {
 		for _, row := range others {

@@ -26,20 +26,19 @@ type prometheus struct{ url string }
 // object is a part of a configuration file.
 type object = map[string]any
 
-// tick is how often a test's Prometheus evaluates rules. Those that the file
-// evaluates every five minutes are no exception: the window of each stays five
-// minutes, a test would wait for too long.
+// tick is how often a test's Prometheus evaluates rules, also those that the
+// file evaluates every five minutes. Their windows remain five minutes.
 const tick = 5 * time.Second
 
-// serverConfig is what a Prometheus is to do.
+// serverConfig is the configuration of a Prometheus server.
 type serverConfig struct {
 	jobs         []object
 	rules        []string      // files
-	every        time.Duration // rules are evaluated, where their group does not say
-	alertmanager string        // HOST:PORT; empty: nobody is told of alerts
+	every        time.Duration // evaluation interval of groups without one
+	alertmanager string        // HOST:PORT; empty: no notifications
 	flags        []string
 
-	scrapesItself bool // as the job prometheus
+	scrapesItself bool // in the job prometheus
 }
 
 // startPrometheus runs a server that scrapes these jobs, with the shipped
@@ -97,7 +96,7 @@ func (w serverConfig) config(own string) object {
 	return config
 }
 
-// query evaluates an expression now. Rows come in the server's order.
+// query evaluates an expression now. Rows are in the server's order.
 func (s *prometheus) query(ctx context.Context, expr string) ([]scrape.Row, error) {
 	var answer struct {
 		Status, Error string
@@ -140,8 +139,8 @@ func (s *prometheus) get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// answers waits until an expression has an answer that is as it is to be, and
-// returns it.
+// waitRows waits until check accepts the result of an expression, and returns
+// it.
 func (s *prometheus) waitRows(t *testing.T, expr string, check func([]scrape.Row) error) (rows []scrape.Row) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "Prometheus to answer "+expr, func(ctx context.Context) (err error) {
@@ -156,7 +155,8 @@ func (s *prometheus) waitRows(t *testing.T, expr string, check func([]scrape.Row
 	return rows
 }
 
-// checkRulesHealthy: no rule has failed when it was evaluated last, and all have been.
+// checkRulesHealthy waits until all rules have been evaluated, and fails the
+// test if the last evaluation of one failed.
 func (s *prometheus) checkRulesHealthy(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "all rules to be evaluated", func(ctx context.Context) error {
@@ -189,7 +189,7 @@ func (s *prometheus) checkRulesHealthy(t *testing.T) {
 	}
 }
 
-// oneRow is a check of an answer that has one row.
+// oneRow returns an error unless there is one row.
 func oneRow(rows []scrape.Row) error {
 	if len(rows) != 1 {
 		return fmt.Errorf("there are %d rows", len(rows))

@@ -24,20 +24,22 @@ func (p permission) String() string {
 	return p.verb + " " + strings.TrimPrefix(p.group+"/", "/") + p.resource
 }
 
-// forbidden is how the API server says that somebody lacks it.
+// forbidden returns the API server's message that an account lacks the
+// permission.
 func (p permission) forbidden() string {
 	return fmt.Sprintf("cannot %s resource %q in API group %q", p.verb, p.resource, p.group)
 }
 
-// watchesOpenTime is how long after its first page an agent's watches are open and have
-// caught up: what they report within a second after a list may have happened
+// watchesOpenTime is how long after its first page an agent's watches have
+// caught up. What they deliver within a second after a list may have happened
 // before it, and ends no phase.
 const watchesOpenTime = 5 * time.Second
 
-// TestRBACRules takes each permission of the shipped ClusterRoles away in turn.
-// What an agent without it says is compared with what one says that has all: the
-// families that the table has are gone, and all else is the same, to the last
-// label. A permission whose loss changes nothing is one too many.
+// TestRBACRules removes each permission of the shipped ClusterRoles in turn
+// and compares the page of an agent without it with that of an agent with all
+// permissions. The families of the table must be gone, and all others the
+// same, to the last label. A permission whose loss changes nothing is
+// superfluous.
 func TestRBACRules(t *testing.T) {
 	covers(t)
 	roles := map[string]map[permission]loss{"node": nodeLosses(), "cluster": clusterLosses()}
@@ -70,7 +72,8 @@ func TestRBACRules(t *testing.T) {
 	}
 }
 
-// clusterRolePermissions is what a ClusterRole on the cluster permits.
+// clusterRolePermissions returns the permissions of a ClusterRole on the
+// cluster.
 func clusterRolePermissions(t *testing.T, name string) (all []permission) {
 	t.Helper()
 	role, err := shared.Client().RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
@@ -94,11 +97,11 @@ func permitted(rule rbacapi.PolicyRule) (all []permission) {
 	return all
 }
 
-// checkLoss: without its permission the agent says why, in the metric and in the log,
-// has lost what it is to lose, and nothing else.
+// checkLoss fails the test unless the agent reports the missing permission in
+// the metric and in the log, and has lost exactly what the table says.
 func (d *restrictedAgent) checkLoss(t *testing.T, whole *restrictedAgent, want loss) {
 	t.Helper()
-	var last error // of a comparison: more telling than that time ran out
+	var last error // of a comparison: more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "what is left without it", func(ctx context.Context) error {
 		full, err := whole.fetch(ctx)
 		if err != nil {
@@ -123,8 +126,8 @@ func (d *restrictedAgent) checkLoss(t *testing.T, whole *restrictedAgent, want l
 	}
 }
 
-// deniedOnly: permission is denied to this source, and every other is up, but for
-// one that is not asked for want of the first.
+// deniedOnly returns an error unless permission is denied to this source and
+// every other is up, except for one that is not read without the first.
 func deniedOnly(p *scrape.Page, source, idle string) error {
 	denied := scrape.Labels{"source": source, "reason": "permission_denied"}
 	errs := []error{

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// restrictedAgent is an agent on the host whose account lacks one permission of its
-// role, or none.
+// restrictedAgent is an agent on the host whose account lacks one permission
+// of its role, or none.
 type restrictedAgent struct {
 	role    string
 	missing permission // zero: nothing
@@ -26,8 +26,8 @@ type restrictedAgent struct {
 	ended   chan struct{} // closed once the process has ended
 }
 
-// startRestrictedAgents starts an agent that has all permissions of a role, which comes first,
-// and for each of them one that lacks it.
+// startRestrictedAgents starts an agent that has all permissions of a role,
+// which comes first, and one without each of them.
 func startRestrictedAgents(t *testing.T, role string, all []permission) []*restrictedAgent {
 	t.Helper()
 	agents := []*restrictedAgent{{role: role}}
@@ -64,8 +64,8 @@ metadata: {name: %[1]s}
 rules:
 `
 
-// account is the manifest of an account with all these permissions but the one
-// that the agent lacks.
+// account returns the manifest of an account with all these permissions except
+// for the one that the agent lacks.
 func (d *restrictedAgent) account(name string, all []permission) string {
 	text := fmt.Sprintf(restrictedAccount, name)
 	for _, p := range all {
@@ -76,9 +76,9 @@ func (d *restrictedAgent) account(name string, all []permission) string {
 	return text
 }
 
-// launch starts the agent. One that may not list has a client that does not ask
-// for streams, as if the API server had none: where there are streams, a list is
-// only asked for when one of them fails.
+// launch starts the agent. The client of an agent that may not list does not
+// use streaming lists: with them it sends a plain list request only when a
+// stream fails.
 func (d *restrictedAgent) launch(t *testing.T, account string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -111,7 +111,7 @@ func (d *restrictedAgent) launch(t *testing.T, account string) {
 	d.ended = make(chan struct{})
 	go func() {
 		defer close(d.ended)
-		d.process.Wait() // however it ends, isReady reports it
+		d.process.Wait() // isReady reports if it ended early
 	}()
 	t.Cleanup(func() {
 		d.process.Process.Kill()
@@ -126,7 +126,7 @@ func (d *restrictedAgent) fetch(ctx context.Context) (*scrape.Page, error) {
 	return scrape.Fetch(ctx, d.url+"metrics")
 }
 
-// waitReady: it has a first page, with whatever it may read.
+// waitReady waits for a first page.
 func (d *restrictedAgent) waitReady(t *testing.T) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "the first page", func(ctx context.Context) error {
@@ -144,11 +144,11 @@ func (d *restrictedAgent) waitReady(t *testing.T) {
 	}
 }
 
-// waitComplete: the agent that lacks nothing has every source up, and says something
-// of all that was staged and has happened.
+// waitComplete waits until the agent with all permissions has every source up,
+// and a row for each created object and caused event.
 func (d *restrictedAgent) waitComplete(t *testing.T) {
 	t.Helper()
-	var last error // of the page: more telling than that time ran out
+	var last error // of the page: more helpful than the timeout
 	err := cluster.Eventually(t.Context(), "the page of the "+d.role+" role", func(ctx context.Context) error {
 		p, err := d.fetch(ctx)
 		if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// loss is what a page lacks for want of a permission.
+// loss is what a page lacks without a permission.
 type loss struct {
 	gone          []string // families without a row
 	other         []string // families that have other rows, more or fewer
-	maybe         []string // families that have no rows, others or the same, as it happens
-	skippedSource string   // source that is not asked then, and is not up; empty: none
-	description   string   // the same for people
+	maybe         []string // families that have no rows, others or the same, depending on timing
+	skippedSource string   // source that is not read then, and is not up; empty: none
+	description   string   // description of the loss
 }
 
 func (l loss) equals(found loss) error {
@@ -34,8 +34,8 @@ func (l loss) equals(found loss) error {
 	return errors.Join(errs...)
 }
 
-// lostBetween compares the label sets of two pages, but for what an exporter
-// says of itself alone.
+// lostBetween compares the label sets of two pages, except for the families
+// about the exporter itself.
 func lostBetween(full, left *scrape.Page) (found loss) {
 	names := map[string]bool{}
 	for _, page := range []*scrape.Page{full, left} {
@@ -62,13 +62,13 @@ const (
 	durations = "dra_allocation_duration_seconds"
 )
 
-// rowsOf are the label sets of a family that say something: of counters, those that
-// have counted, and of histograms, those that have observed. The cluster role's
-// gauges are told with their values, which do not move by themselves. Of failures
-// only those are asked for that are events: a wait counts when it has lasted for
-// two seconds, and those of the stage may be a little shorter or longer. Of phases
-// all but the first are: whether that is measured depends on which of two watches
-// tells first of a claim and of its pod.
+// rowsOf returns the label sets of a family that have data: of counters, those
+// above 0, and of histograms, those with observations. The cluster role's
+// gauges include their values, which are constant here. Of failures only
+// events are included: a pending claim counts after two seconds, and those of
+// the test may last a little shorter or longer. All phases are included except
+// the first: whether it is measured depends on which of two watches delivers
+// first.
 func rowsOf(p *scrape.Page, family string) (all []string) {
 	cluster := p.Count("dra_device_info", nil) == 0
 	for _, row := range p.Rows(family, nil) {

@@ -9,11 +9,11 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/cluster"
 )
 
-// firstPodGroups is the first minor release in which the tests have groups of
-// pods.
+// firstPodGroups is the first minor release in which the tests use PodGroups.
 const firstPodGroups = 37
 
-// podGroupManifest is a pod that waits for the claim of its group.
+// podGroupManifest is a pod whose claim belongs to its PodGroup, and is
+// pending.
 const podGroupManifest = `
 apiVersion: v1
 kind: Namespace
@@ -39,7 +39,7 @@ spec:
   resourceClaims: [{name: device, resourceClaimTemplateName: many}]
 `
 
-// createObjects has something of each kind of object that is read, before the agents
+// createObjects creates an object of each kind that is read, before the agents
 // start.
 func createObjects(t *testing.T) {
 	t.Helper()
@@ -65,8 +65,8 @@ func createObjects(t *testing.T) {
 	}
 }
 
-// causeEvents brings about what only those see who watch: a pod starts, and another
-// cannot.
+// causeEvents causes what only a watch reports: a pod starts, and another one
+// fails to.
 func causeEvents(t *testing.T) {
 	t.Helper()
 	deploy(t, "shared-claim")
@@ -77,11 +77,11 @@ func causeEvents(t *testing.T) {
 	boundPod(t, "prepared", "train")
 }
 
-// expectedRow is a family, and words of the labels of a row.
+// expectedRow is a family, and a part of the labels of a row.
 type expectedRow struct{ family, words string }
 
-// expectedRows is what the page of a role that may read all says of the stage, and of
-// what has happened.
+// expectedRows returns the rows that the page of a role with all permissions
+// must have of the created objects and events.
 func expectedRows(role string) []expectedRow {
 	if role == "node" {
 		return []expectedRow{

@@ -2,9 +2,10 @@ package e2e
 
 import "slices"
 
-// nodeLosses is what the node role lacks without each of its permissions.
+// nodeLosses returns what the node role lacks without each of its permissions.
 func nodeLosses() map[permission]loss {
-	// What the API server alone knows of a claim, and what hangs on it.
+	// The data of a claim that only the API server has, and the families that
+	// depend on it.
 	claims := []string{
 		"dra_claim_consumer_info", "dra_claim_device_info", "dra_claim_device_seconds_total", "dra_claim_held", "dra_claim_held_seconds_total", "dra_claim_info",
 		"dra_device_healthy", "dra_device_holders", "dra_device_info", "dra_device_published_info", "dra_namespace_busy_seconds_total", "dra_namespace_device_seconds_total",
@@ -21,7 +22,8 @@ func nodeLosses() map[permission]loss {
 	}
 }
 
-// clusterLosses is what the cluster role lacks without each of its permissions.
+// clusterLosses returns what the cluster role lacks without each of its
+// permissions.
 func clusterLosses() map[permission]loss {
 	const late = "delay: listed every half minute"
 	const live = late + "; no phase that it starts or ends is measured"

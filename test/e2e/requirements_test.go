@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// requirements is what the agent is to be shown to do on a real node, and the test
-// that shows it. A run without -run fails if one of them is missing.
+// requirements are the agent's behaviours that must be tested on a real node,
+// and the test of each. A run without -run fails if one of them is missing.
 var requirements = []struct{ item, test string }{
 	{"exclusive claim from a template", "TestExclusiveClaim"},
 	{"one claim of two devices with two containers, each on its own request", "TestTwoRequests"},
@@ -89,13 +89,14 @@ var requirements = []struct{ item, test string }{
 	{"check in the agent's container takes over its flags and finds nothing wrong; without permissions it names each", "TestCheck"},
 }
 
-// outcomes remembers how each test that shows something ended.
+// outcomes has the outcome of each test of a requirement.
 var outcomes struct {
 	sync.Mutex
 	of map[string]string
 }
 
-// shows is called first by a test of shownWhen.
+// covers must be called first by a test of requirements. It records the
+// outcome.
 func covers(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -115,8 +116,8 @@ func covers(t *testing.T) {
 	})
 }
 
-// reportRequirements prints a line for each item and reports whether all were shown.
-// Those that a -run filter left out are not asked for.
+// reportRequirements prints a line for each item and reports whether all
+// passed. It skips those that -run excluded.
 func reportRequirements() bool {
 	outcomes.Lock()
 	defer outcomes.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/stubs"
 )
 
-// TestProcessAttribution: GPUs that pods share are divided among their claims by
-// what the processes do that really run in their containers.
+// TestProcessAttribution: GPUs that pods share are divided among their claims
+// by the processes that really run in their containers.
 func TestProcessAttribution(t *testing.T) {
 	n := startSharing(t)
 	deploy(t, "sharing")
@@ -28,7 +28,8 @@ func TestProcessAttribution(t *testing.T) {
 	t.Run("partition", n.testPartition)
 }
 
-// waitBoth waits until both agents say so, and returns their pages.
+// waitBoth waits until check accepts a page of both agents, and returns the
+// pages.
 func (n *sharingNode) waitBoth(t *testing.T, what string, check func(*scrape.Page) error) (pages []*scrape.Page) {
 	t.Helper()
 	for _, a := range n.agents() {
@@ -37,8 +38,9 @@ func (n *sharingNode) waitBoth(t *testing.T, what string, check func(*scrape.Pag
 	return pages
 }
 
-// testTwoClaims: two pods of two claims, 30 % and 50 %, and a process of the host.
-// The default DaemonSet cannot tell, and says why; with the component it can.
+// testTwoClaims: two pods of two claims use 30 % and 50 %, beside a process of
+// the host. The default DaemonSet cannot attribute them, and reports why. With
+// the component it can.
 func (n *sharingNode) testTwoClaims(t *testing.T) {
 	covers(t)
 	a, b := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main")
@@ -65,10 +67,11 @@ func (n *sharingNode) testTwoClaims(t *testing.T) {
 	}
 }
 
-// checkCounters: what a claim has at the moment is what its counters rise by, in the
-// time in which the device's own do, and what it is charged goes by the memory
-// that it consumes of 80 GiB. Counters are compared from the first measurement
-// after the device was divided: of the one before, claims have a part.
+// checkCounters fails the test unless the counters of each claim rise by its
+// current value, over the same time as the device's own, and device-seconds by
+// its part of 80 GiB of memory. It compares counters from the first
+// measurement after the device was divided, because claims have a part of the
+// one before.
 func (a *hostAgent) checkCounters(t *testing.T, divided *scrape.Page, d division) {
 	t.Helper()
 	before := a.eventually(t, "another measurement", func(p *scrape.Page) error {
@@ -85,7 +88,7 @@ func (a *hostAgent) checkCounters(t *testing.T, divided *scrape.Page, d division
 	})
 	passed := after.At.Sub(before.At).Seconds()
 	sampled := increase(before, after, "dra_device_busy_seconds_total", scrape.Labels{"uuid": sharingUUID(d.gpu)}) / 0.95
-	if !(math.Abs(sampled-passed) < 2.5) { // a sample more or less at either end
+	if !(math.Abs(sampled-passed) < 2.5) { // one sample more or less at either end
 		t.Errorf("the GPU was busy at 95 %% for %v s of %v s", sampled, passed)
 	}
 	for claim, given := range map[string]float64{"slice-a": 16 * gibibyte, "slice-b": 8 * gibibyte} {
@@ -99,9 +102,10 @@ func (a *hostAgent) checkCounters(t *testing.T, divided *scrape.Page, d division
 	}
 }
 
-// testOverreported: processes are told to have done twice what the GPU has, as far as
-// its own reading goes. All have half then, and their memory as it is. The claim
-// that is alone has all that the GPU does, the stranger's work with it.
+// testOverreported: processes are reported to use twice what the GPU's own
+// reading is. All have half then, and their memory unchanged. The claim that
+// holds its GPU alone has the GPU's whole value, including the unattributed
+// process.
 func (n *sharingNode) testOverreported(t *testing.T) {
 	covers(t)
 	n.Set(2, "utilization.gpu", "40")
@@ -117,9 +121,9 @@ func (n *sharingNode) testOverreported(t *testing.T) {
 	}))
 }
 
-// testProcessEnds: what a process had goes with it, and nobody gets it. A pod
-// that has no claim has no part. A claim whose processes do nothing idles, though
-// its GPU does not.
+// testProcessEnds: the value of an ended process goes to no other claim. A pod
+// without a claim is unattributed. A claim whose processes are idle is idle,
+// although its GPU is not.
 func (n *sharingNode) testProcessEnds(t *testing.T) {
 	covers(t)
 	a, b, other := mainPID(t, "pod-a", "main"), mainPID(t, "pod-b", "main"), mainPID(t, "stranger", "main")
@@ -158,8 +162,8 @@ func (n *sharingNode) testProcessEnds(t *testing.T) {
 	})
 }
 
-// testKubeletKilled: every page goes on saying what each claim's processes do
-// while the kubelet is away, and when it is back as another process.
+// testKubeletKilled: every page reports the values of each claim's processes
+// while the kubelet is down, and after its restart.
 func (n *sharingNode) testKubeletKilled(t *testing.T) {
 	covers(t)
 	n.SetProcesses(0,
@@ -177,14 +181,15 @@ func (n *sharingNode) testKubeletKilled(t *testing.T) {
 		return nil
 	})
 	kill(t, kubelet)
-	time.Sleep(12 * time.Second) // longer than gauges may be old
+	time.Sleep(12 * time.Second) // longer than the staleness limit
 	start(t, kubelet)
 	time.Sleep(5 * time.Second)
 	endRuleCheck(t, check, 40)
 }
 
-// testOnePod: a pod's claims are told apart by its containers, also by the new
-// process of one that has been restarted, and not where one container has both.
+// testOnePod: a pod's claims are distinguished by its containers, also by the
+// new process of a restarted container, and not if one container has both
+// claims.
 func (n *sharingNode) testOnePod(t *testing.T) {
 	covers(t)
 	left, right, both := mainPID(t, "pair", "left"), mainPID(t, "pair", "right"), mainPID(t, "both", "main")
@@ -205,7 +210,8 @@ func (n *sharingNode) testOnePod(t *testing.T) {
 	n.waitBoth(t, "the new container to be told apart", wantTwoClaims(usage{0.35, 6 * gibibyte}))
 }
 
-// testOneClaim: a claim has the GPU alone; its two pods are told apart.
+// testOneClaim: a claim holds the GPU alone, and its two pods are
+// distinguished.
 func (n *sharingNode) testOneClaim(t *testing.T) {
 	covers(t)
 	n.SetProcesses(2,
@@ -218,8 +224,8 @@ func (n *sharingNode) testOneClaim(t *testing.T) {
 	}))
 }
 
-// testPartition: nobody tells of a partition's processes, so that two claims of
-// one share it. Its instances are told.
+// testPartition: processes are not reported by partition, so that two claims
+// of one partition share its value. They are reported by instance.
 func (n *sharingNode) testPartition(t *testing.T) {
 	covers(t)
 	n.Set(3, fmt.Sprintf("mig.%d.memory.used", n.gi), fmt.Sprint(3*gibibyte))

@@ -20,7 +20,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// teams is what the pods of teamPod ask for: an NVIDIA GPU, or a part of one.
+// teams are the class and templates for teamPod: an NVIDIA GPU, or a part of
+// one.
 const teams = `
 apiVersion: v1
 kind: Namespace
@@ -37,8 +38,8 @@ metadata: {name: part, namespace: teams}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: shared.nvidia.com, capacity: {requests: {memory: 8Gi}}}}]}}}
 `
 
-// teamPod wants its name, team and template. Of its containers, one uses the
-// device.
+// teamPod has two containers, one of which uses the device. Its arguments are
+// the name, team and template.
 const teamPod = `---
 apiVersion: v1
 kind: Pod
@@ -51,9 +52,10 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]
 `
 
-// TestDCGMQueries asks what dashboards, alerts and autoscalers for dcgm-exporter
-// ask, and the autoscaler's question of our own rule, and compares with the file
-// of the simulated hardware and what the scheduler allocated.
+// TestDCGMQueries evaluates the queries of dashboards, alerts and autoscalers
+// for dcgm-exporter, and an autoscaler's query of our own rule, and compares
+// the results with the file of the simulated hardware and the scheduler's
+// allocations.
 func TestDCGMQueries(t *testing.T) {
 	covers(t)
 	hardware := distinctHardware()
@@ -76,8 +78,9 @@ func TestDCGMQueries(t *testing.T) {
 	s.waitRows(t, `count(max by (UUID) (DCGM_FI_DEV_GPU_UTIL) < 30)`, func(rows []scrape.Row) error {
 		return sameRows(rows, map[string]float64{"": float64(countBelow(hardware, 30, percent))})
 	})
-	// An autoscaler's metrics, with those names and without. The parts of one GPU
-	// are not told apart here: our rule has nothing to say of them.
+	// The query of an autoscaler, with dcgm-exporter's names and without.
+	// Without them, the parts of one GPU are not distinguished, and the rule
+	// has no value for them.
 	s.byPod(t, `avg by (namespace, pod) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{namespace="teams"}[10s]))`, allocated, percent)
 	halves := map[string]*chip{"half-a": allocated["half-a"], "half-b": allocated["half-b"]}
 	s.byPod(t, `100 * pod_device:dra_pod_utilization_ratio:upper_bound{namespace="teams"}`, halves, percent)
@@ -86,7 +89,7 @@ func TestDCGMQueries(t *testing.T) {
 	s.checkRulesHealthy(t)
 }
 
-// priceList is in the order in which it is asked.
+// priceList is in the order of precedence.
 const priceList = `
 currency: EUR
 prices:
@@ -94,8 +97,9 @@ prices:
 - {deviceclass: shared.nvidia.com, perHour: 1.8}
 `
 
-// TestTeamCost: each team pays for the device-seconds of its claims at the price
-// of their class, and teams, claims and the namespace pay the same in all.
+// TestTeamCost: each team is charged for the device-seconds of its claims at
+// the price of their class, and the sums over teams, claims and the namespace
+// are equal.
 func TestTeamCost(t *testing.T) {
 	covers(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
@@ -119,7 +123,7 @@ func TestTeamCost(t *testing.T) {
 	s.checkRulesHealthy(t)
 }
 
-// flaggedAgent is another agent of the node with flags of its own.
+// flaggedAgent starts another agent of the node with additional flags.
 func flaggedAgent(t *testing.T, devices *hardware, flags ...string) *hostAgent {
 	t.Helper()
 	a := &hostAgent{name: strings.Join(flags, " "), config: filepath.Join(t.TempDir(), "devices.yaml")}
@@ -130,7 +134,7 @@ func flaggedAgent(t *testing.T, devices *hardware, flags ...string) *hostAgent {
 }
 
 // deployTeams runs three pods of one team with a GPU each, and two of another
-// with a part of a fourth. It returns the team of each.
+// with a part of a fourth. It returns each pod's team.
 func deployTeams(t *testing.T) map[string]string {
 	t.Helper()
 	pods := map[string]string{"one": "red", "two": "red", "three": "red", "half-a": "blue", "half-b": "blue"}
@@ -146,8 +150,9 @@ func deployTeams(t *testing.T) map[string]string {
 	return pods
 }
 
-// distinctHardware is the hardware of the node, uncut, with constant values by which each
-// GPU can be told from the others. The one that has parts does least.
+// distinctHardware is the hardware of the node, without MIG devices of its
+// own, with constant values by which each GPU can be distinguished. The one
+// with parts has the lowest.
 func distinctHardware() *hardware {
 	h := steadyHardware(0.5)
 	for i, gpu := range h.Devices {
@@ -160,7 +165,7 @@ func distinctHardware() *hardware {
 	return h
 }
 
-// allocatedTo is the hardware of the only device of a pod's only claim.
+// allocatedTo returns the hardware of the only device of a pod's only claim.
 func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	t.Helper()
 	claim := podsClaim(t, namespace, pod)
@@ -172,7 +177,8 @@ func allocatedTo(t *testing.T, h *hardware, namespace, pod string) *chip {
 	return chip
 }
 
-// podsClaim is the only claim of a pod, which was made from a template.
+// podsClaim returns the only claim of a pod, which was created from a
+// template.
 func podsClaim(t *testing.T, namespace, pod string) *resourceapi.ResourceClaim {
 	t.Helper()
 	found, err := shared.Client().CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
@@ -186,8 +192,8 @@ func podsClaim(t *testing.T, namespace, pod string) *resourceapi.ResourceClaim {
 	return claim
 }
 
-// byPod waits until an answer has one row for each pod, with the value that its
-// hardware has.
+// byPod waits until a result has one row for each pod, with the value of its
+// hardware.
 func (s *prometheus) byPod(t *testing.T, expr string, expected map[string]*chip, value func(*chip) float64) {
 	t.Helper()
 	want := map[string]float64{}
@@ -212,7 +218,7 @@ func sameRows(rows []scrape.Row, want map[string]float64) error {
 	return wrong
 }
 
-// busiest are the pods with the highest values.
+// busiest returns the pods with the highest values.
 func busiest(allocated map[string]*chip, n int, value func(*chip) float64) map[string]float64 {
 	var pods []string
 	for pod := range allocated {

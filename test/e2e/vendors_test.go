@@ -14,15 +14,16 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// sysfsNode is a node on which an agent reads a fixture of /sys, with claims of
-// the devices in it.
+// sysfsNode is a node on which an agent reads a fixture of /sys, with claims
+// of the devices in it.
 type sysfsNode struct {
 	sysfs string
 	agent *hostAgent
 }
 
-// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and are
-// found by their PCI addresses, though gpu.nvidia.com has a device at the first.
+// TestOtherVendors: the devices of gpu.amd.com and dra.net have no UUID and
+// are matched by their PCI addresses, although gpu.nvidia.com has a device
+// with the address of the first.
 func TestOtherVendors(t *testing.T) {
 	n := &sysfsNode{sysfs: sysfstest.Plant(t, "amdgpu", "rdma").Root}
 	for _, driver := range []string{"gpu.amd.com", "dra.net"} {
@@ -38,7 +39,8 @@ func TestOtherVendors(t *testing.T) {
 	t.Run("network", n.testNetwork)
 }
 
-// startOther has a driver publish the devices of its file for the time of the test.
+// startOther runs a driver that publishes the devices of its file, until the
+// test ends.
 func startOther(t *testing.T, driver string) {
 	t.Helper()
 	devices, err := filepath.Abs("testdata/" + driver + ".yaml")
@@ -56,7 +58,7 @@ func startOther(t *testing.T, driver string) {
 	})
 }
 
-// testAMD: what the card does is the claim's, and goes on being so.
+// testAMD: the claim has the card's values, also after they have changed.
 func (n *sysfsNode) testAMD(t *testing.T) {
 	covers(t)
 	const card = "bus/pci/devices/0000:c1:00.0/"
@@ -75,8 +77,8 @@ func (n *sysfsNode) testAMD(t *testing.T) {
 	}
 }
 
-// testNetwork: what the adapter sends and receives from now on is the claim's.
-// Its counters count words of four bytes.
+// testNetwork: the claim has what the adapter sends and receives from its
+// start. The counters are in words of four bytes.
 func (n *sysfsNode) testNetwork(t *testing.T) {
 	covers(t)
 	const counters = "class/infiniband/mlx5_0/ports/1/counters/"
@@ -98,7 +100,7 @@ func (n *sysfsNode) testNetwork(t *testing.T) {
 	})
 }
 
-// read is the number in a file of the fixture.
+// read returns the number in a file of the fixture.
 func (n *sysfsNode) read(t *testing.T, path string) float64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.sysfs, path))
@@ -112,7 +114,7 @@ func (n *sysfsNode) read(t *testing.T, path string) float64 {
 	return number
 }
 
-// write replaces a file of the fixture: whoever reads it finds the whole text.
+// write replaces a file of the fixture atomically.
 func (n *sysfsNode) write(t *testing.T, path, text string) {
 	t.Helper()
 	target := filepath.Join(n.sysfs, path)

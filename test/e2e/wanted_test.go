@@ -15,7 +15,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/e2e/scrape"
 )
 
-// wantedClaim is all that the page is to say of one claim. Names are patterns.
+// wantedClaim is all that the page must report of one claim. Names are
+// patterns.
 type wantedClaim struct {
 	claim           string
 	class           string
@@ -25,8 +26,8 @@ type wantedClaim struct {
 	devices         []wantedDevice
 }
 
-// wantedDevice is one device of a claim. The hardware behind it is found by
-// what it turns out to be called.
+// wantedDevice is one device of a claim. Its hardware is looked up by the
+// device's actual name.
 type wantedDevice struct {
 	device      string // driver/device
 	request     string
@@ -34,9 +35,10 @@ type wantedDevice struct {
 	consumers   []string // pod/container, sorted
 }
 
-// waitShown waits until the page says exactly this of a namespace, compares who
-// uses what with what the drivers injected, and how counters rise with how the
-// devices' own do. It returns the pages between which they rose.
+// waitShown waits until the page reports exactly these claims of a namespace,
+// compares containers' devices with those that the drivers injected, and the
+// increase of counters with that of the devices' own. It returns the pages
+// between which they increased.
 func waitShown(t *testing.T, namespace string, claims ...wantedClaim) (before, after *scrape.Page) {
 	t.Helper()
 	p := eventually(t, "the claims of "+namespace, func(p *scrape.Page) error {
@@ -58,8 +60,9 @@ func waitShown(t *testing.T, namespace string, claims ...wantedClaim) (before, a
 	return checkRise(t, namespace)
 }
 
-// currentClaims are the info rows of the claims that there are. Those of claims that
-// are gone live on through the grace, under names that a test may have used.
+// currentClaims returns the info rows of the claims that exist. Rows of
+// deleted claims remain for the grace period, under names that an earlier test
+// may have used.
 func currentClaims(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row, error) {
 	t.Helper()
 	claims, err := shared.Client().ResourceV1().ResourceClaims(namespace).List(t.Context(), metav1.ListOptions{})
@@ -73,7 +76,8 @@ func currentClaims(t *testing.T, p *scrape.Page, namespace string) ([]scrape.Row
 	return infos, nil
 }
 
-// check looks for the claim among those that there are.
+// check returns an error unless the claim is among these rows and has exactly
+// these devices.
 func (w wantedClaim) check(p *scrape.Page, infos []scrape.Row) error {
 	info, err := w.info(infos)
 	if err != nil {
@@ -98,7 +102,7 @@ func (w wantedClaim) check(p *scrape.Page, infos []scrape.Row) error {
 	return nil
 }
 
-// info finds the claim by its name's pattern.
+// info returns the claim's row by its name's pattern.
 func (w wantedClaim) info(infos []scrape.Row) (scrape.Row, error) {
 	want := scrape.Labels{
 		"deviceclass": w.class, "template": w.template, "sharing": "none",
@@ -129,7 +133,7 @@ func (w wantedDevice) check(p *scrape.Page, claim scrape.Labels, class string) e
 			found = append(found, row)
 		}
 	}
-	// Several alike are told apart by their order: each has its own turn.
+	// Equal devices of a claim are distinguished by their order.
 	if len(found) == 0 {
 		return fmt.Errorf("there is no such dra_claim_device_info among %v", p.Rows("dra_claim_device_info", claim))
 	}
@@ -162,9 +166,10 @@ func (w wantedDevice) checkHold(p *scrape.Page, claim scrape.Labels, info scrape
 	return w.checkQuantities(p, hold, devices.chip(uuid))
 }
 
-// checkQuantities: what the hardware has is there, under the attribution, and
-// nothing else is. Counters may also be there under another, which they had
-// before. That the values are the device's own is a rule of each page.
+// checkQuantities returns an error unless the claim has the values of the
+// hardware, under the attribution, and no others. Counters may also exist
+// under the previous attribution. A rule of each page checks that the values
+// are the device's own.
 func (w wantedDevice) checkQuantities(p *scrape.Page, hold scrape.Labels, behind *chip) error {
 	isHeld, known := w.attribution != "", behind != nil
 	whole := known && behind.Profile == ""
@@ -209,7 +214,8 @@ func with(labels scrape.Labels, more ...string) scrape.Labels {
 	return all
 }
 
-// counterSources are counters of a claim and what they are counted from.
+// counterSources returns counters of a claim and the families that they are
+// counted from.
 func counterSources() map[string]string {
 	return map[string]string{
 		"dra_claim_busy_seconds_total":          "dra_device_busy_seconds_total",
@@ -219,9 +225,10 @@ func counterSources() map[string]string {
 	}
 }
 
-// checkRise compares by how much the counters of a namespace's claims rise in
-// three seconds, and the devices' own. It begins when all have been seen to rise:
-// what came before a claim's first whole interval is nobody's.
+// checkRise compares the increase of the counters of a namespace's claims over
+// three seconds with that of the devices' own. It begins when all have
+// increased, because the time before a claim's first whole interval is
+// unattributed.
 func checkRise(t *testing.T, namespace string) (before, after *scrape.Page) {
 	t.Helper()
 	claims := scrape.Labels{"namespace": namespace}
@@ -254,8 +261,8 @@ func checkRise(t *testing.T, namespace string) (before, after *scrape.Page) {
 	return before, after
 }
 
-// currentRows are the rows of the attribution that the claim has now; what it got
-// under another has stopped.
+// currentRows returns the rows of the claim's current attribution. Those of a
+// previous one do not increase.
 func currentRows(p *scrape.Page, name string, claims scrape.Labels) (rows []scrape.Row) {
 	for _, row := range p.Rows(name, claims) {
 		if p.Count("dra_claim_utilization_ratio", row.Labels) == 1 {
@@ -265,7 +272,7 @@ func currentRows(p *scrape.Page, name string, claims scrape.Labels) (rows []scra
 	return rows
 }
 
-// increase is NaN where one of the pages does not have the row.
+// increase returns NaN if one of the pages does not have the row.
 func increase(before, after *scrape.Page, name string, labels scrape.Labels) float64 {
 	old, errBefore := before.One(name, labels)
 	last, errAfter := after.One(name, labels)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ClusterRules are those that every page of the cluster role's life must keep.
+// ClusterRules are the rules that every page of the cluster role must follow.
 func ClusterRules() []Rule {
 	return []Rule{CountersRise(), HistogramsRise(), StartTimesStay(), PendingIsConsistent, FunnelNarrows, DeviceStatesComplete}
 }
 
-// HistogramsRise says that no histogram of ours loses observations while the
-// process lives.
+// HistogramsRise returns a rule that the histograms of the exporter do not
+// lose observations while the process runs.
 func HistogramsRise() Rule {
 	var process float64
 	var before map[string]float64
@@ -37,14 +37,14 @@ func HistogramsRise() Rule {
 	}
 }
 
-// startTimeFamilies are the families that say since when something has been so.
+// startTimeFamilies are the families whose values are start times.
 func startTimeFamilies() []string {
 	return []string{"dra_claim_pending_since_timestamp_seconds", "dra_claim_phase_since_timestamp_seconds", "dra_claim_terminating_since_timestamp_seconds"}
 }
 
-// StartTimesStay says that what has been so since an instant has not been so since
-// an earlier one, and since none that is still to come. That goes on over
-// restarts: these instants are the API server's.
+// StartTimesStay returns a rule that a start time does not move back, and is
+// not in the future. It applies over restarts too, because these times are the
+// API server's.
 func StartTimesStay() Rule {
 	before := map[string]float64{}
 	return func(p *Page) (broken []error) {
@@ -110,12 +110,13 @@ func PendingIsConsistent(p *Page) (broken []error) {
 	return broken
 }
 
-// Stages are those of a funnel, in their order.
+// Stages are the stages of a funnel, in their order.
 func Stages() []string {
 	return []string{"published", "class", "selectors", "untainted", "free", "best_node"}
 }
 
-// FunnelNarrows says that no stage of a funnel leaves more than the one before.
+// FunnelNarrows checks that no stage of a funnel leaves more devices than the
+// one before.
 func FunnelNarrows(p *Page) (broken []error) {
 	funnels := map[string]map[string]float64{}
 	for _, row := range p.Rows("dra_claim_pending_candidates", nil) {
@@ -139,8 +140,8 @@ func FunnelNarrows(p *Page) (broken []error) {
 	return broken
 }
 
-// DeviceStatesComplete says that devices are counted in each of the three states, or
-// not at all.
+// DeviceStatesComplete checks that devices are counted in all three states or
+// in none.
 func DeviceStatesComplete(p *Page) (broken []error) {
 	for _, name := range []string{"dra_devices", "dra_class_devices"} {
 		states := map[string]int{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reasons is the state set with one reason as the present one.
+// reasons returns the rows of the state set with one current reason.
 func reasons(now string) (rows []string) {
 	for _, reason := range AttributionReasons() {
 		value := 0

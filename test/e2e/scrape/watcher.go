@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// errNotReady is what a page is before the exporter's first look at the node.
+// errNotReady is the result of a scrape before the exporter's first snapshot.
 var errNotReady = errors.New("the exporter has no snapshot yet")
 
-// Watcher scrapes a page at a period, from Watch on, and keeps every rule that
-// was broken. Its methods may be called concurrently.
+// Watcher scrapes a page periodically, from Watch on, and records every
+// violation of a rule. Its methods may be called concurrently.
 type Watcher struct {
 	target func(context.Context) (string, error)
 	rules  []Rule
@@ -29,8 +29,8 @@ type Watcher struct {
 	checks  map[*RuleCheck]bool
 }
 
-// Watch scrapes until ctx ends. target finds the page's URL, at the start and
-// whenever the last one no longer answers.
+// Watch scrapes until ctx ends. target returns the page's URL. It is called at
+// the start and whenever the last URL does not answer.
 func Watch(ctx context.Context, period time.Duration, target func(context.Context) (string, error), rules ...Rule) *Watcher {
 	w := &Watcher{
 		target: target, rules: rules, updated: make(chan struct{}), checks: map[*RuleCheck]bool{},
@@ -57,8 +57,8 @@ func (w *Watcher) run(ctx context.Context, period time.Duration) {
 	}
 }
 
-// scrape reads the page from where it was last, and looks for it anew only
-// when it is not there: what watches an agent must not need the API server.
+// scrape reads the page from its last URL, and calls target only if that
+// fails, because a watcher of an agent must not depend on the API server.
 func (w *Watcher) scrape(ctx context.Context) (*Page, error) {
 	if w.url != "" {
 		page, err := fetch(ctx, w.client, w.url)
@@ -124,7 +124,7 @@ func (w *Watcher) record(page *Page, err error) {
 	w.updated = make(chan struct{})
 }
 
-// Next waits for a page that is asked for after the call.
+// Next waits for a page that was requested after the call.
 func (w *Watcher) Next(ctx context.Context) (*Page, error) {
 	began := time.Now()
 	for {
@@ -142,14 +142,14 @@ func (w *Watcher) Next(ctx context.Context) (*Page, error) {
 	}
 }
 
-// Pages is how many pages were read.
+// Pages returns how many pages were read.
 func (w *Watcher) Pages() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pages
 }
 
-// Broken is every rule that was broken, at most the first few of them.
+// Broken returns the violations, at most the first few of them.
 func (w *Watcher) Broken() error {
 	const most = 20
 	w.mu.Lock()
@@ -160,16 +160,17 @@ func (w *Watcher) Broken() error {
 	return errors.Join(w.broken...)
 }
 
-// RuleCheck holds every page of some time to a rule of its own.
+// RuleCheck checks every page against an additional rule, from CheckRule to
+// End.
 type RuleCheck struct {
 	watcher           *Watcher
 	rule              Rule
-	toleratesFailures bool // failed scrapes do not break it
+	toleratesFailures bool // failed scrapes are no violation
 	pages             int
 	broken            []error
 }
 
-// CheckRule begins a vigil. A scrape that fails breaks it.
+// CheckRule starts a check in which a failed scrape is a violation.
 func (w *Watcher) CheckRule(rule Rule) *RuleCheck {
 	return w.startCheck(&RuleCheck{watcher: w, rule: rule})
 }
