@@ -34,8 +34,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestOneNodeIsOneMessage: whatever breaks on it, and another node is another.
-func TestOneNodeIsOneMessage(t *testing.T) {
+// TestOneMessagePerNode: whatever breaks on it, and another node is another.
+func TestOneMessagePerNode(t *testing.T) {
 	url := startAlertmanager(t)
 	send(t, url, []map[string]any{
 		alert("alertname=DRADeviceXIDFatal", "severity=critical", "node=a", "uuid=GPU-1", "xid=79"),
@@ -114,7 +114,7 @@ func TestInhibition(t *testing.T) {
 		alert("alertname=DRADeviceHealthDisagreement", "severity=warning", "driver=gpu.nvidia.com", "pool=gpu-node-1", "device=gpu-1"),
 	}
 	send(t, url, all)
-	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return heldBack(url, len(all)) })
+	eventually(t, "all alerts to be known, and those held back that are to be", func() error { return checkInhibited(url, len(all)) })
 }
 
 // send gives Alertmanager alerts, as Prometheus does.

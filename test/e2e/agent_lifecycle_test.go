@@ -52,7 +52,7 @@ func TestInitContainer(t *testing.T) {
 	checkInjected(t, p, "init")
 }
 
-// initRuns fails unless the pod's init container runs now, so that it ran when
+// initContainerRuns fails unless the pod's init container runs now, so that it ran when
 // the claim was exported.
 func initContainerRuns(t *testing.T, name string) error {
 	t.Helper()

@@ -160,7 +160,7 @@ func agentPod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("the agent's pod is not ready")
 }
 
-// agentWords describes the agent's pod and its log, for the report of a
+// describeAgent describes the agent's pod and its log, for the report of a
 // failure.
 func describeAgent(ctx context.Context) string {
 	var description strings.Builder

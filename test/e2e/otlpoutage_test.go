@@ -157,7 +157,7 @@ func checkCurrent(p *scrape.Page) []error {
 	return nil
 }
 
-// traced waits until the collector has the trace of a pod, once.
+// waitTraced waits until the collector has the trace of a pod, once.
 func waitTraced(t *testing.T, c *collector, r *outageRole, u user) {
 	t.Helper()
 	err := cluster.Eventually(t.Context(), "a trace of "+r.name, func(context.Context) error {
@@ -212,7 +212,7 @@ func (r *outageRole) waitCaughtUp(t *testing.T, c *collector) (first *compare.Pu
 // a part of it, have ended.
 func checkCountersEnded(t *testing.T, push *compare.Push) {
 	t.Helper()
-	off := push.CalledOff()
+	off := push.EndedSeries()
 	if !slices.ContainsFunc(off, func(series string) bool {
 		return strings.HasPrefix(series, "dra_claim_held_seconds_total{") && strings.Contains(series, `namespace="outage"`)
 	}) {

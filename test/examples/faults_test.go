@@ -69,7 +69,7 @@ const document = `{"node": "gpu-node-1", "claims": [{"namespace": "ml-training",
 
 func unknown(t *testing.T, url, says string) {
 	t.Helper()
-	lines, log := train(t, []string{"DRA_EXPORTER_URL=" + url, "NODE_NAME=gpu-node-1", "CLAIMWATCH_INTERVAL=0.1", "CLAIMWATCH_TIMEOUT=0.5"},
+	lines, log := runTraining(t, []string{"DRA_EXPORTER_URL=" + url, "NODE_NAME=gpu-node-1", "CLAIMWATCH_INTERVAL=0.1", "CLAIMWATCH_TIMEOUT=0.5"},
 		"--steps=200", "--log-every=20")
 	if len(lines) != 11 || lines[10].Steps != 200 {
 		t.Fatalf("there are %d lines", len(lines))
@@ -110,8 +110,8 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"node": "gpu`)
 }
 
-// behind answers with the agent's answers, where allowed lets them through.
-func behind(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
+// proxy answers with the agent's answers, where allowed lets them through.
+func proxy(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
 	t.Helper()
 	target, err := url.Parse(agent)
 	if err != nil {
@@ -125,12 +125,12 @@ func behind(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *h
 	})
 }
 
-// TestComesBack: an agent that is replaced while the training runs costs a few
+// TestAgentReplaced: an agent that is replaced while the training runs costs a few
 // answers, and none of what accrued meanwhile.
-func TestComesBack(t *testing.T) {
+func TestAgentReplaced(t *testing.T) {
 	agent, _ := startDemo(t)
 	var asked atomic.Int64
-	server := httptest.NewServer(behind(t, agent, func(w http.ResponseWriter, _ *http.Request) bool {
+	server := httptest.NewServer(proxy(t, agent, func(w http.ResponseWriter, _ *http.Request) bool {
 		away := asked.Add(1)
 		if away > 2 && away < 6 {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -139,7 +139,7 @@ func TestComesBack(t *testing.T) {
 		return true
 	}))
 	defer server.Close()
-	lines, log := train(t, []string{"DRA_EXPORTER_URL=" + server.URL, "CLAIMWATCH_INTERVAL=0.5"}, "--steps=1200", "--log-every=100")
+	lines, log := runTraining(t, []string{"DRA_EXPORTER_URL=" + server.URL, "CLAIMWATCH_INTERVAL=0.5"}, "--steps=1200", "--log-every=100")
 	if strings.Count(log, "503") != 1 || strings.Count(log, "there again") != 1 {
 		t.Errorf("it is to say once that the agent is away, and once that it is back:\n%s", log)
 	}
@@ -161,7 +161,7 @@ func TestComesBack(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	agent, _ := startDemo(t)
 	folder := t.TempDir()
-	server := httptest.NewTLSServer(behind(t, agent, func(w http.ResponseWriter, r *http.Request) bool {
+	server := httptest.NewTLSServer(proxy(t, agent, func(w http.ResponseWriter, r *http.Request) bool {
 		name, password, _ := r.BasicAuth()
 		if r.Header.Get("Authorization") == "Bearer of good news" || name == "train" && password == "p:w" {
 			return true
@@ -190,7 +190,7 @@ func TestCredentials(t *testing.T) {
 		{[]string{token}, "CERTIFICATE_VERIFY_FAILED"},
 		{[]string{ca, "CLAIMWATCH_TOKEN_FILE=" + folder + "/none"}, "No such file"},
 	} {
-		lines, _ := train(t, append(try.environment, "DRA_EXPORTER_URL="+server.URL, "CLAIMWATCH_INTERVAL=0.2"), "--steps=200", "--log-every=100")
+		lines, _ := runTraining(t, append(try.environment, "DRA_EXPORTER_URL="+server.URL, "CLAIMWATCH_INTERVAL=0.2"), "--steps=200", "--log-every=100")
 		got := lines[len(lines)-1].Claim
 		if !strings.Contains(got.Unknown, try.unknown) || (try.unknown == "") != (got.HeldSeconds != nil) {
 			t.Errorf("with %v: %s", try.environment, fmt.Sprintf("%+v", got))

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestMigrationAnswers: every query of ours in docs/migration.md is answered by a
+// TestMigrationQueries: every query of ours in docs/migration.md is answered by a
 // real Prometheus that scrapes the demo, and has rows, but for those that the
 // page says should have none.
-func TestMigrationAnswers(t *testing.T) {
+func TestMigrationQueries(t *testing.T) {
 	prometheus := startRecording(t)
 	none := []string{
 		`on (cluster, node, uuid)` + "\n" + `  (dra_device_holders{kind="device_plugin"} > 0)`, // given away twice
@@ -31,13 +31,13 @@ func TestMigrationAnswers(t *testing.T) {
 			expected = expected && !strings.Contains(query, text)
 		}
 		if !expected {
-			if _, err := ask(prometheus, query); err != nil {
+			if _, err := queryValues(prometheus, query); err != nil {
 				t.Errorf("%s: %v", query, err)
 			}
 			continue
 		}
 		eventually(t, "rows of "+query, func() error {
-			rows, err := ask(prometheus, query)
+			rows, err := queryValues(prometheus, query)
 			if err == nil && len(rows) == 0 {
 				err = fmt.Errorf("it has none")
 			}
@@ -46,10 +46,10 @@ func TestMigrationAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatArticlesCount: the page's table of sums that are wrong is right about
+// TestWrongSums: the page's table of sums that are wrong is right about
 // them. The margins are small beside what the page shows, as the demo's load
 // changes.
-func TestWhatArticlesCount(t *testing.T) {
+func TestWrongSums(t *testing.T) {
 	prometheus := startRecording(t)
 	for _, pair := range []struct {
 		theirs, ours string
@@ -63,7 +63,7 @@ func TestWhatArticlesCount(t *testing.T) {
 	} {
 		ratio := fmt.Sprintf("(%s) / scalar(%s)", pair.theirs, pair.ours)
 		eventually(t, fmt.Sprintf("%s to be from %v to %v", ratio, pair.least, pair.most), func() error {
-			rows, err := ask(prometheus, ratio)
+			rows, err := queryValues(prometheus, ratio)
 			if err == nil && (len(rows) != 1 || rows[0] < pair.least || rows[0] > pair.most) {
 				err = fmt.Errorf("it is %v", rows)
 			}
@@ -108,8 +108,8 @@ func paragraphs(document string) (queries []string) {
 	return queries
 }
 
-// ask puts a query and returns the values of its rows.
-func ask(prometheus, query string) (values []float64, err error) {
+// queryValues puts a query and returns the values of its rows.
+func queryValues(prometheus, query string) (values []float64, err error) {
 	var answer struct {
 		Data struct {
 			ResultType string

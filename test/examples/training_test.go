@@ -49,9 +49,9 @@ type claim struct {
 	Hint          string
 }
 
-// train runs the example as its pod does, with nothing but the standard library
+// runTraining runs the example as its pod does, with nothing but the standard library
 // in reach, and returns what it printed.
-func train(t *testing.T, environment []string, arguments ...string) (lines []record, log string) {
+func runTraining(t *testing.T, environment []string, arguments ...string) (lines []record, log string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -85,10 +85,10 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// account is what the agent says of the pod's claim, over its devices.
-type account struct{ held, busy, joules float64 }
+// accounting is what the agent says of the pod's claim, over its devices.
+type accounting struct{ held, busy, joules float64 }
 
-func accountOf(t *testing.T, agent string) (sum account) {
+func accountOf(t *testing.T, agent string) (sum accounting) {
 	t.Helper()
 	var document struct {
 		Claims []struct {
@@ -120,9 +120,9 @@ func accountOf(t *testing.T, agent string) (sum account) {
 	return sum
 }
 
-// TestTruth: by the agent and by Prometheus, the summary is a part of what the
+// TestSummaryMatchesAgent: by the agent and by Prometheus, the summary is a part of what the
 // agent's counters gained around the run, and the lines have every quantity.
-func TestTruth(t *testing.T) {
+func TestSummaryMatchesAgent(t *testing.T) {
 	agent, _ := startDemo(t)
 	for _, source := range []string{"DRA_EXPORTER_URL", "PROMETHEUS_URL"} {
 		t.Run(source, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestTruth(t *testing.T) {
 				url = startPrometheus(t, "", map[string]string{agent: "gpu-node-1"})
 				eventually(t, "two scrapes of the claim", func() error { return scraped(url) })
 			}
-			lines, log := train(t, []string{source + "=" + url, "CLAIMWATCH_INTERVAL=1"}, "--steps=1600", "--log-every=400", "--input-pause=0.005")
+			lines, log := runTraining(t, []string{source + "=" + url, "CLAIMWATCH_INTERVAL=1"}, "--steps=1600", "--log-every=400", "--input-pause=0.005")
 			after, last := accountOf(t, agent), lines[len(lines)-1]
 			if log != "" {
 				t.Errorf("it complains: %s", log)
@@ -147,22 +147,22 @@ func TestTruth(t *testing.T) {
 			// The mean of a part is near the mean of the whole: the demo's load changes slowly.
 			mean := (after.busy - before.busy) / (after.held - before.held)
 			within(t, "busy_share", last.Claim.BusyShare, mean*0.7, mean*1.3)
-			told(t, lines)
+			checkQuantities(t, lines)
 		})
 	}
 }
 
 // scraped: the counters have grown between two scrapes.
 func scraped(url string) error {
-	rows, err := ask(url, fmt.Sprintf(`delta(dra_claim_held_seconds_total{namespace=%q}[1m]) > 0`, namespace))
+	rows, err := queryValues(url, fmt.Sprintf(`delta(dra_claim_held_seconds_total{namespace=%q}[1m]) > 0`, namespace))
 	if err == nil && len(rows) == 0 {
 		return fmt.Errorf("nothing yet")
 	}
 	return err
 }
 
-// told: some line before the last has each quantity, and in its range.
-func told(t *testing.T, lines []record) {
+// checkQuantities: some line before the last has each quantity, and in its range.
+func checkQuantities(t *testing.T, lines []record) {
 	t.Helper()
 	for _, line := range lines[:len(lines)-1] {
 		c := line.Claim

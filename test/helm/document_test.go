@@ -116,8 +116,8 @@ func values(t *testing.T) []value {
 	return below(t, document.Content[0], "")
 }
 
-// wholes are the tables that are a value: their keys are the user's.
-func wholes() []string {
+// userTables are the tables that are a value: their keys are the user's.
+func userTables() []string {
 	return []string{
 		"node.resources", "node.nodeSelector", "node.updateStrategy", "cluster.resources", "cluster.nodeSelector",
 		"dashboards.labels", "dashboards.annotations",
@@ -130,7 +130,7 @@ func below(t *testing.T, node *yaml.Node, path string) []value {
 	for i := 0; i < len(node.Content); i += 2 {
 		name, child := node.Content[i], node.Content[i+1]
 		key := strings.TrimPrefix(path+"."+name.Value, ".")
-		if child.Kind == yaml.MappingNode && len(child.Content) > 0 && !slices.Contains(wholes(), key) {
+		if child.Kind == yaml.MappingNode && len(child.Content) > 0 && !slices.Contains(userTables(), key) {
 			out = append(out, below(t, child, key)...)
 			continue
 		}

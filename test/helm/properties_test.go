@@ -174,9 +174,9 @@ func TestSeriesDependOnNoName(t *testing.T) {
 	}
 }
 
-// TestLabelsNotHonoured: then the exporter's own labels stay, and nothing is made
+// TestWithoutHonorLabels: then the exporter's own labels stay, and nothing is made
 // that reads the claims' by their plain names.
-func TestLabelsNotHonoured(t *testing.T) {
+func TestWithoutHonorLabels(t *testing.T) {
 	out := render(t, install{values: "monitoring: {honorLabels: false}", apis: []string{podMonitors, prometheusRules}})
 	if kinds := out.kinds(); kinds["PrometheusRule"] != 0 || kinds["ConfigMap"] != 0 || kinds["PodMonitor"] != 2 {
 		t.Errorf("there are %v", kinds)
@@ -274,8 +274,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestEverything: what the long values file asks for is there.
-func TestEverything(t *testing.T) {
+// TestAllValues: what the long values file asks for is there.
+func TestAllValues(t *testing.T) {
 	out := render(t, install{file: "everything-values.yaml", namespace: "gpu"})
 	agent := out.need(t, "DaemonSet/gpu/dra-exporter-claims-node")
 	for _, arg := range []string{
@@ -479,10 +479,10 @@ func TestAppArmor(t *testing.T) {
 	}
 }
 
-// TestTaken: what is well meant is taken: keys that are emptied by null, the switch
+// TestAcceptedValues: what is well meant is taken: keys that are emptied by null, the switch
 // by which a parent chart takes this one, names that YAML would read as numbers,
 // durations of two units.
-func TestTaken(t *testing.T) {
+func TestAcceptedValues(t *testing.T) {
 	for _, values := range []string{
 		"enabled: true", "commonLabels: null",
 		"node: {resources: null, nodeSelector: null, affinity: null, tolerations: null, podAnnotations: null, podLabels: null}",

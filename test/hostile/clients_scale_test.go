@@ -38,7 +38,7 @@ func TestClientsAtScale(t *testing.T) {
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	client := server.client(t)
 	clientsWait(t, func() bool {
-		status, _, err := server.ask(client, "/metrics", clientsPassword)
+		status, _, err := server.get(client, "/metrics", clientsPassword)
 		return err == nil && status == 200
 	})
 	duration := time.Duration(memoryNumberOf("SECONDS", 60)) * time.Second
@@ -48,7 +48,7 @@ func TestClientsAtScale(t *testing.T) {
 		waiting atomic.Int64
 		answers clientsAnswers
 	)
-	server.attack(t, 100, server.windowOfNothing("/metrics", 8, &waiting))
+	server.attack(t, 100, server.zeroWindow("/metrics", 8, &waiting))
 	server.attack(t, 100, server.neverReads("/metrics", &waiting))
 	server.attack(t, 100, server.neverReads("/", &waiting))
 	server.attack(t, 100, server.slowHeaders)
@@ -79,7 +79,7 @@ func (s *clientsServer) watch(t *testing.T, client *http.Client, pid int, durati
 	t.Helper()
 	var times []time.Duration
 	for begun := time.Now(); time.Since(begun) < duration; time.Sleep(250 * time.Millisecond) {
-		status, took, err := s.ask(client, "/metrics", clientsPassword)
+		status, took, err := s.get(client, "/metrics", clientsPassword)
 		if err != nil || status != 200 {
 			lost++
 			t.Logf("a scrape gets %d after %s: %v", status, took, err)

@@ -165,9 +165,9 @@ func (s *clientsServer) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// ask returns the status of an answer that was read to its end, and its
+// get returns the status of an answer that was read to its end, and its
 // duration.
-func (s *clientsServer) ask(client *http.Client, path, password string) (status int, took time.Duration, err error) {
+func (s *clientsServer) get(client *http.Client, path, password string) (status int, took time.Duration, err error) {
 	begun := time.Now()
 	request, err := http.NewRequest(http.MethodGet, s.url(path), http.NoBody)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *clientsServer) scrape(t *testing.T, client *http.Client, password strin
 	t.Helper()
 	var times []time.Duration
 	for i := range n {
-		status, took, err := s.ask(client, "/metrics", password)
+		status, took, err := s.get(client, "/metrics", password)
 		if err != nil || status != http.StatusOK {
 			t.Errorf("scrape %d of %d gets %d after %s: %v", i+1, n, status, took, err)
 		}
@@ -224,9 +224,9 @@ func (s *clientsServer) attack(t *testing.T, n int, one func(context.Context)) (
 	return stop
 }
 
-// clientsElsewhere returns a dialer of another address than that of legitimate
+// clientsOtherAddress returns a dialer of another address than that of legitimate
 // clients, if the system has one.
-func clientsElsewhere() *net.Dialer {
+func clientsOtherAddress() *net.Dialer {
 	dialer := &net.Dialer{}
 	if runtime.GOOS == "linux" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
@@ -236,7 +236,7 @@ func clientsElsewhere() *net.Dialer {
 
 // dial connects with a small window. The connection ends with the context.
 func (s *clientsServer) dial(ctx context.Context) (net.Conn, error) {
-	connection, err := clientsElsewhere().DialContext(ctx, "tcp", s.address)
+	connection, err := clientsOtherAddress().DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -276,10 +276,10 @@ func (s *clientsServer) neverReads(path string, waiting *atomic.Int64) func(cont
 	}
 }
 
-// windowOfNothing requests pages by HTTP/2 with a flow-control window of 0.
-func (s *clientsServer) windowOfNothing(path string, streams int, waiting *atomic.Int64) func(context.Context) {
+// zeroWindow requests pages by HTTP/2 with a flow-control window of 0.
+func (s *clientsServer) zeroWindow(path string, streams int, waiting *atomic.Int64) func(context.Context) {
 	return func(ctx context.Context) {
-		connection, err := (&tls.Dialer{NetDialer: clientsElsewhere(), Config: &tls.Config{RootCAs: s.pool, NextProtos: []string{"h2"}}}).DialContext(ctx, "tcp", s.address)
+		connection, err := (&tls.Dialer{NetDialer: clientsOtherAddress(), Config: &tls.Config{RootCAs: s.pool, NextProtos: []string{"h2"}}}).DialContext(ctx, "tcp", s.address)
 		if err != nil {
 			return
 		}
@@ -361,7 +361,7 @@ func (s *clientsServer) guesses(t *testing.T, answers *clientsAnswers) func(cont
 	return func(context.Context) {
 		client := clients.Get().(*http.Client)
 		defer clients.Put(client)
-		status, _, err := s.ask(client, "/metrics", fmt.Sprint("guess ", guess.Add(1)))
+		status, _, err := s.get(client, "/metrics", fmt.Sprint("guess ", guess.Add(1)))
 		if err == nil {
 			answers.count(status)
 		}
@@ -413,7 +413,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 			attacker := server.neverReads("/", &waiting)
 			scraped := server.neverReads("/metrics", &waiting)
 			if configuration != "" {
-				attacker, scraped = server.windowOfNothing("/", 8, &waiting), server.windowOfNothing("/metrics", 8, &waiting)
+				attacker, scraped = server.zeroWindow("/", 8, &waiting), server.zeroWindow("/metrics", 8, &waiting)
 			}
 			server.attack(t, 36, attacker)
 			server.attack(t, 20, scraped)
@@ -421,7 +421,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 			client := server.client(t)
 			server.scrape(t, client, "", 30)
 			for range 10 {
-				if status, took, err := server.ask(client, "/", ""); err != nil || status != http.StatusOK {
+				if status, took, err := server.get(client, "/", ""); err != nil || status != http.StatusOK {
 					t.Errorf("the page gets %d after %s: %v", status, took, err)
 				}
 			}
@@ -443,7 +443,7 @@ func TestPasswordGuessing(t *testing.T) {
 	})
 	server.scrape(t, prometheus, clientsPassword, 30)
 	for range 10 {
-		if status, took, err := server.ask(probe, "/-/healthy", ""); err != nil || status != http.StatusUnauthorized {
+		if status, took, err := server.get(probe, "/-/healthy", ""); err != nil || status != http.StatusUnauthorized {
 			t.Errorf("a request without a password gets %d after %s: %v", status, took, err)
 		}
 	}
@@ -466,7 +466,7 @@ func TestPasswordGuessing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if status, _, err := server.ask(prometheus, "/metrics", clientsPassword); err != nil || status == http.StatusOK {
+		if status, _, err := server.get(prometheus, "/metrics", clientsPassword); err != nil || status == http.StatusOK {
 			t.Errorf("the password of before gets %d: %v", status, err)
 		}
 	}
@@ -481,7 +481,7 @@ func TestAllClientsTogether(t *testing.T) {
 		waiting atomic.Int64
 		answers clientsAnswers
 	)
-	server.attack(t, 20, server.windowOfNothing("/metrics", 8, &waiting))
+	server.attack(t, 20, server.zeroWindow("/metrics", 8, &waiting))
 	server.attack(t, 20, server.neverReads("/metrics", &waiting))
 	server.attack(t, 20, server.slowHeaders)
 	server.attack(t, 20, server.slowBody)
@@ -510,7 +510,7 @@ func TestFloodOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if status, _, err := server.ask(client, "/metrics", clientsPassword); err == nil && status == http.StatusOK {
+		if status, _, err := server.get(client, "/metrics", clientsPassword); err == nil && status == http.StatusOK {
 			t.Fatal("a broken configuration lets requests in")
 		}
 	}

@@ -38,10 +38,10 @@ import (
 )
 
 const (
-	collectorRoom       = 8 << 20          // bytes of heap for each pusher and its collector
+	collectorHeapLimit  = 8 << 20          // bytes of heap for each pusher and its collector
 	collectorGoroutines = 60               // for each pusher and its collector
-	collectorTime       = 4 * time.Second  // for which they are attacked
-	collectorEnd        = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
+	collectorAttackTime = 4 * time.Second  // for which they are attacked
+	collectorEndLimit   = 10 * time.Second // within which Run, which promises two seconds, has to end beside the others
 	collectorHuge       = 64 << 20         // bytes of an answer
 
 	collectorOK = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
@@ -63,15 +63,15 @@ func TestHostileCollectors(t *testing.T) {
 	for name, protocol := range map[string]string{"http": "http/protobuf", "grpc": "grpc"} {
 		pushers[name+": closes connections"] = startCollectorPusher(t, collectorLight(), protocol, collectorServe(t, func(net.Conn) {}))
 	}
-	time.Sleep(collectorTime / 2)
+	time.Sleep(collectorAttackTime / 2)
 	early := runtime.NumGoroutine()
-	time.Sleep(collectorTime / 2)
+	time.Sleep(collectorAttackTime / 2)
 	late, heap := runtime.NumGoroutine(), collectorHeap()-idle
 	t.Logf("%d pushers: %d MiB of heap, %d goroutines, %d before, %d at half the time", len(pushers), heap>>20, late, before, early)
 	if late > early+5*len(pushers) || late > before+collectorGoroutines*len(pushers) {
 		t.Errorf("there were %d goroutines at first, then %d and %d", before, early, late)
 	}
-	if heap > int64(len(pushers))*collectorRoom {
+	if heap > int64(len(pushers))*collectorHeapLimit {
 		t.Errorf("they take %d MiB", heap>>20)
 	}
 	for _, p := range pushers {
@@ -82,7 +82,7 @@ func TestHostileCollectors(t *testing.T) {
 	for _, p := range pushers {
 		<-p.ended
 	}
-	if took := time.Since(stopped); took > collectorEnd {
+	if took := time.Since(stopped); took > collectorEndLimit {
 		t.Errorf("they took %v to end", took)
 	}
 	for name, p := range pushers {
@@ -126,10 +126,10 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 			address := attack.start(t)
 			idle, before := collectorHeap(), runtime.NumGoroutine()
 			p := startCollectorPusher(t, collectorHeavy(), attack.protocol, address)
-			p.takes = attack.takes
+			p.accepts = attack.takes
 			most := 0
 			for range 10 {
-				time.Sleep(collectorTime / 40)
+				time.Sleep(collectorAttackTime / 40)
 				most = max(most, runtime.NumGoroutine())
 			}
 			heap := collectorHeap() - idle
@@ -144,7 +144,7 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 			p.stop()
 			select {
 			case <-p.ended:
-			case <-time.After(collectorEnd):
+			case <-time.After(collectorEndLimit):
 				t.Fatal("it does not end")
 			}
 			p.check(t)
@@ -188,7 +188,7 @@ type collectorPusher struct {
 	log      *clientsLog
 	stop     context.CancelFunc
 	ended    chan struct{}
-	takes    bool // the collector takes all but a part
+	accepts  bool // the collector takes all but a part
 	offered  int  // traces, once it has ended
 	queued   float64
 }
@@ -287,8 +287,8 @@ func (p *collectorPusher) sample(t *testing.T) {
 
 // check checks a pusher that has ended.
 func (p *collectorPusher) check(t *testing.T) {
-	if p.takes {
-		p.checkTaken(t)
+	if p.accepts {
+		p.checkAccepted(t)
 	} else {
 		p.checkFailed(t)
 	}
@@ -321,7 +321,7 @@ func (p *collectorPusher) checkFailed(t *testing.T) {
 	}
 }
 
-func (p *collectorPusher) checkTaken(t *testing.T) {
+func (p *collectorPusher) checkAccepted(t *testing.T) {
 	t.Helper()
 	for _, signal := range []string{"metrics", "traces"} {
 		if p.sum(t, "dra_exporter_otlp_sent_total", signal) == 0 {
@@ -591,8 +591,8 @@ func collectorEnds(code codes.Code, trailers ...string) func(*collectorStream) {
 	return func(s *collectorStream) { s.headers(true, block) }
 }
 
-// collectorSays begins a message of so many bytes, and goes on somehow.
-func collectorSays(length uint32, goOn func(io.Writer)) func(*collectorStream) {
+// collectorMessage begins a message of so many bytes, and goes on somehow.
+func collectorMessage(length uint32, goOn func(io.Writer)) func(*collectorStream) {
 	return func(s *collectorStream) {
 		s.begin()
 		_, _ = s.Write(message(length))
@@ -624,9 +624,9 @@ func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
 	more := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'x'}, 3_000)
 	return map[string]func(*collectorStream){
 		"never answers":         func(*collectorStream) {},
-		"drips its message":     collectorSays(60_000, drips),
-		"a huge message":        collectorSays(collectorHuge, goesOn),
-		"a long message":        collectorSays(1<<20, goesOn),
+		"drips its message":     collectorMessage(60_000, drips),
+		"a huge message":        collectorMessage(collectorHuge, goesOn),
+		"a long message":        collectorMessage(1<<20, goesOn),
 		"a long status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
 		"a status of no text":   collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
 		"a huge status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),

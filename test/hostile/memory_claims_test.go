@@ -28,9 +28,9 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// memoryFollow reads all of an API server into an inventory, and calls a
+// memorySync reads all of an API server into an inventory, and calls a
 // function while that goes on. It returns what the reducer would be given.
-func memoryFollow(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
+func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
 	t.Helper()
 	cluster, err := apiserver.NewCluster(apiserver.ClusterOptions{
 		Config: &rest.Config{Host: url}, Keeper: kept, Log: slog.New(slog.DiscardHandler), Clock: clock.System(),
@@ -92,7 +92,7 @@ func memoryHeap() uint64 {
 	return samples[0].Value.Uint64()
 }
 
-func memoryLive() uint64 {
+func memoryAfterGC() uint64 {
 	runtime.GC()
 	runtime.GC()
 	return memoryHeap()
@@ -105,7 +105,7 @@ func TestLargeObjects(t *testing.T) {
 	const keptMost, peakMost = 16 << 20, 120 << 20
 	burdened := memoryClaim(3000)
 	burdened.Spec.Devices.Requests = burdened.Spec.Devices.Requests[:1]
-	memoryBurden(&burdened.ObjectMeta, size)
+	memoryMetadata(&burdened.ObjectMeta, size)
 	for name, c := range map[string]struct {
 		path   string
 		object memoryObject
@@ -113,18 +113,18 @@ func TestLargeObjects(t *testing.T) {
 		"selectors": {memoryClaims, memoryClaim(size)},
 		"metadata":  {memoryClaims, burdened},
 		"templates": {memoryTemplates, memoryTemplate(size)},
-		"pods":      {memoryPods, memoryCrowdedPod(size)},
+		"pods":      {memoryPods, memoryPodOfManyClaims(size)},
 	} {
 		for _, streams := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/streams=%t", name, streams), func(t *testing.T) {
 				server := startMemoryServer(t, streams)
 				server.add(t, c.path, c.object, count)
-				before := memoryLive()
+				before := memoryAfterGC()
 				peak := memoryPeak()
 				kept := inventory.New()
-				cluster, changes := memoryFollow(t, server.url(), kept)
+				cluster, changes := memorySync(t, server.url(), kept)
 				highest := peak()
-				live := memoryLive()
+				live := memoryAfterGC()
 				runtime.KeepAlive(cluster)
 				runtime.KeepAlive(changes)
 				if want := count; c.path != memoryTemplates && len(changes) < want {
@@ -166,7 +166,7 @@ func TestPagesOfLargeObjects(t *testing.T) {
 			}
 		}
 		kept := inventory.New()
-		_, changes := memoryFollow(t, server.url(), kept)
+		_, changes := memorySync(t, server.url(), kept)
 		if len(changes) != c.count {
 			t.Errorf("%d bytes: %d claims of %d", c.size, len(changes), c.count)
 		}
@@ -185,7 +185,7 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	server.addSupply(t)
 	server.add(t, memoryClaims, memoryClaim(300_000), 20)
 	kept := inventory.New()
-	memoryFollow(t, server.url(), kept)
+	memorySync(t, server.url(), kept)
 	ordinary := memoryClaim(0)
 	ordinary.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: 9}}}
 	kept.Claim("tenant", "ordinary", ordinary)
@@ -215,7 +215,7 @@ func TestProjectionLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, objects := inventory.New(), memoryScene(random)
+	whole, objects := inventory.New(), memoryObjects(random)
 	for _, object := range objects {
 		if err := server.Put(object); err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func TestProjectionLosesNothing(t *testing.T) {
 		}
 	}
 	projected := inventory.New()
-	memoryFollow(t, server.Config().Host, projected)
+	memorySync(t, server.Config().Host, projected)
 	judges := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
 		if err := from.Settle(t.Context(), nil); err != nil {
@@ -275,9 +275,9 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 }
 
-// memoryScene is a few nodes with devices, and random claims and templates that
+// memoryObjects is a few nodes with devices, and random claims and templates that
 // carry all that the projection leaves out.
-func memoryScene(random *rand.Rand) []simulated.Object {
+func memoryObjects(random *rand.Rand) []simulated.Object {
 	var objects []simulated.Object
 	opaque := kruntime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"},"secret":"` + strings.Repeat("x", 5000) + `"}`)}
 	config := resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.example.com", Parameters: opaque}}

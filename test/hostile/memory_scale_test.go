@@ -42,10 +42,10 @@ func memoryFill(t *testing.T, server *memoryServer, kind string, count, size int
 		server.add(t, memoryTemplates, memoryTemplate(size), count)
 	case "metadata":
 		claim.Spec.Devices.Requests = memoryRequests(3200)[:1]
-		memoryBurden(&claim.ObjectMeta, size)
+		memoryMetadata(&claim.ObjectMeta, size)
 	case "pods":
 		claim.Spec.Devices.Requests = memoryRequests(3200)[:1]
-		pod = memoryCrowdedPod(size)
+		pod = memoryPodOfManyClaims(size)
 	case "limits": // as many bytes of CEL, and as costly ones, as are kept of any number of claims
 		expression := strings.TrimSuffix(strings.Repeat(`device.driver!="a"&&`, (size-250)/20), "&&") + `&&device.driver!="` + memoryMark + `"`
 		claim.Spec.Devices.Requests = memoryRequests(32)[:1]

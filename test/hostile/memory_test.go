@@ -243,9 +243,9 @@ func memoryTemplate(size int) *resourcev1.ResourceClaimTemplate {
 	return template
 }
 
-// memoryBurden is metadata of so many bytes that the owner of an object can
+// memoryMetadata is metadata of so many bytes that the owner of an object can
 // give it: half in finalizers, the rest in owners and annotations.
-func memoryBurden(into *metav1.ObjectMeta, size int) {
+func memoryMetadata(into *metav1.ObjectMeta, size int) {
 	into.Annotations = map[string]string{resourcev1.PodResourceClaimAnnotation: memoryMark + strings.Repeat("a", size/6), "other": strings.Repeat("b", size/6)}
 	for i := range size / 2 / 300 {
 		into.Finalizers = append(into.Finalizers, fmt.Sprintf("example.com/%s-%d-%s", memoryMark, i, strings.Repeat("f", 280)))
@@ -254,8 +254,8 @@ func memoryBurden(into *metav1.ObjectMeta, size int) {
 	into.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: memoryMark + strings.Repeat("o", size/12), UID: types.UID(memoryMark + strings.Repeat("u", size/12)), Controller: &yes}}
 }
 
-// memoryCrowdedPod names as many claims as fit into so many bytes.
-func memoryCrowdedPod(size int) *corev1.Pod {
+// memoryPodOfManyClaims names as many claims as fit into so many bytes.
+func memoryPodOfManyClaims(size int) *corev1.Pod {
 	pod := memoryPod()
 	for i := range size / 600 {
 		claim := fmt.Sprintf("claim-%s-%d-%s", memoryMark, i, strings.Repeat("c", 200))

@@ -63,7 +63,7 @@ func TestSoak(t *testing.T) {
 	}
 	s := startSoak(t)
 	for round := range rounds {
-		s.trouble(t, soakTrouble)
+		s.injectFaults(t, soakTrouble)
 		s.recover(t)
 		for _, role := range s.roles {
 			role.measure(t, round)
@@ -79,14 +79,14 @@ type soak struct {
 	api     *apiserver.Server
 	kubelet *kubelets.Kubelet
 	devices string // path of the simulated devices
-	roles   []*soaked
+	roles   []*role
 	random  *rand.Rand
 	pods    []int // numbers of those that there are
 	next    int
 }
 
-// soaked is a role under test.
-type soaked struct {
+// role is a role under test.
+type role struct {
 	name, url string
 	process   *exec.Cmd
 	log       string
@@ -137,7 +137,7 @@ func startSoak(t *testing.T) *soak {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the exporter: %v\n%s", err, text)
 	}
-	s.roles = []*soaked{
+	s.roles = []*role{
 		startRole(t, folder, "node", binary, "node", "--node.name=node-a", "--kubeconfig="+kubeconfig, "--kubelet.pod-resources-socket="+socket,
 			"--device.source=simulated", "--simulated.config="+s.devices, "--cdi.dir="+folder, "--ledger.grace=5s", "--metrics.dcgm=split"),
 		startRole(t, folder, "cluster", binary, "cluster", "--kubeconfig="+kubeconfig),
@@ -145,9 +145,9 @@ func startSoak(t *testing.T) *soak {
 	return s
 }
 
-func startRole(t *testing.T, folder, name, binary string, args ...string) *soaked {
+func startRole(t *testing.T, folder, name, binary string, args ...string) *role {
 	t.Helper()
-	r := &soaked{name: name, log: filepath.Join(folder, name+".log")}
+	r := &role{name: name, log: filepath.Join(folder, name+".log")}
 	file, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +187,8 @@ func lastLines(path string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// trouble has everything go wrong for a time.
-func (s *soak) trouble(t *testing.T, length time.Duration) {
+// injectFaults has everything go wrong for a time.
+func (s *soak) injectFaults(t *testing.T, length time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), length)
 	defer stop()
@@ -196,12 +196,12 @@ func (s *soak) trouble(t *testing.T, length time.Duration) {
 	for _, role := range s.roles {
 		for i := range 6 {
 			random := rand.New(rand.NewPCG(s.random.Uint64(), uint64(i)))
-			clients.Go(func() { role.pester(ctx, random) })
+			clients.Go(func() { role.sendRequests(ctx, random) })
 		}
 	}
 	for ctx.Err() == nil {
-		s.turnOver(t)
-		s.spoil(t)
+		s.changePods(t)
+		s.injectFault(t)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(20+s.random.IntN(200)) * time.Millisecond):
@@ -210,8 +210,8 @@ func (s *soak) trouble(t *testing.T, length time.Duration) {
 	clients.Wait()
 }
 
-// spoil does one thing to the roles or to what they read.
-func (s *soak) spoil(t *testing.T) {
+// injectFault does one thing to the roles or to what they read.
+func (s *soak) injectFault(t *testing.T) {
 	t.Helper()
 	var err error
 	switch s.random.IntN(14) {
@@ -256,8 +256,8 @@ func (s *soak) spoil(t *testing.T) {
 	}
 }
 
-// pester scrapes, stalls and leaves.
-func (r *soaked) pester(ctx context.Context, random *rand.Rand) {
+// sendRequests scrapes, stalls and leaves.
+func (r *role) sendRequests(ctx context.Context, random *rand.Rand) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableCompression: random.IntN(2) == 0}}
 	defer client.CloseIdleConnections()
 	paths := []string{"metrics", "metrics", "metrics", "", "api/v1/claims", "api/v1/pending", "-/ready", "no-such-path"}
@@ -282,7 +282,7 @@ func (r *soaked) pester(ctx context.Context, random *rand.Rand) {
 
 // stall opens a connection, sends half a request or a whole one, and closes it
 // without reading.
-func (r *soaked) stall(random *rand.Rand) {
+func (r *role) stall(random *rand.Rand) {
 	connection, err := net.DialTimeout("tcp", strings.Trim(strings.TrimPrefix(r.url, "http://"), "/"), time.Second)
 	if err != nil {
 		return
@@ -304,12 +304,12 @@ func (s *soak) recover(t *testing.T) {
 	s.setKubelet()
 	time.Sleep(soakCalm)
 	for _, role := range s.roles {
-		role.isWell(t)
+		role.waitSourcesUp(t)
 	}
 }
 
-// isWell: every source is up again.
-func (r *soaked) isWell(t *testing.T) {
+// waitSourcesUp: every source is up again.
+func (r *role) waitSourcesUp(t *testing.T) {
 	t.Helper()
 	page := ""
 	for range 300 {
@@ -329,7 +329,7 @@ func (r *soaked) isWell(t *testing.T) {
 }
 
 // page is the page of metrics, empty if there is none.
-func (r *soaked) page(t *testing.T) string {
+func (r *role) page(t *testing.T) string {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(r.url + "metrics")
@@ -344,7 +344,7 @@ func (r *soaked) page(t *testing.T) string {
 	return string(text)
 }
 
-func (r *soaked) measure(t *testing.T, round int) {
+func (r *role) measure(t *testing.T, round int) {
 	t.Helper()
 	page := r.page(t)
 	of := func(name string) int {
@@ -400,7 +400,7 @@ func field(t *testing.T, status []byte, name string) int {
 // checkTrends compares the last third of the measurements with the first,
 // without the round that warmed up, by their medians; and stops the role, which
 // must exit without an error or a race.
-func (r *soaked) checkTrends(t *testing.T) {
+func (r *role) checkTrends(t *testing.T) {
 	t.Helper()
 	measured := r.measured[1:]
 	third := max(1, len(measured)/3)
@@ -436,8 +436,8 @@ func medians(all []footprint) footprint {
 	}
 }
 
-// turnOver ends a pod or starts one. Some claims wait for a device.
-func (s *soak) turnOver(t *testing.T) {
+// changePods ends a pod or starts one. Some claims wait for a device.
+func (s *soak) changePods(t *testing.T) {
 	t.Helper()
 	if len(s.pods) > 3*soakDevices || len(s.pods) > 0 && s.random.IntN(2) == 0 {
 		at := s.random.IntN(len(s.pods))

@@ -67,7 +67,7 @@ func TestHostileStringsEverywhere(t *testing.T) {
 	for name, text := range stringsTexts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scene := newStringsScene(t, program, text)
+			scene := newStringsEnv(t, program, text)
 			scene.checkMetrics(t)
 			scene.checkPages(t)
 			scene.checkCommands(t)
@@ -76,17 +76,17 @@ func TestHostileStringsEverywhere(t *testing.T) {
 	}
 }
 
-// stringsScene is one cluster whose texts are hostile, and the programs in it.
-type stringsScene struct {
+// stringsEnv is one cluster whose texts are hostile, and the programs in it.
+type stringsEnv struct {
 	program, dir, text string
 	kubeconfig         string
 	nodeFlags          []string
 	node, cluster      *stringsProcess
 }
 
-func newStringsScene(t *testing.T, program, text string) *stringsScene {
+func newStringsEnv(t *testing.T, program, text string) *stringsEnv {
 	t.Helper()
-	s := &stringsScene{program: program, dir: t.TempDir(), text: text}
+	s := &stringsEnv{program: program, dir: t.TempDir(), text: text}
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func newStringsScene(t *testing.T, program, text string) *stringsScene {
 
 // file writes a document into the folder of the scene: YAML reads JSON, but no
 // control characters as they are.
-func (s *stringsScene) file(t *testing.T, name string, document any) string {
+func (s *stringsEnv) file(t *testing.T, name string, document any) string {
 	t.Helper()
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -188,7 +188,7 @@ func stringsPod(text string) kubelets.Pod {
 
 // checkMetrics decodes the text and protobuf of both roles: foreign texts are
 // only in label values.
-func (s *stringsScene) checkMetrics(t *testing.T) {
+func (s *stringsEnv) checkMetrics(t *testing.T) {
 	t.Helper()
 	for _, process := range []*stringsProcess{s.node, s.cluster} {
 		for _, format := range []expfmt.Format{expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim)} {
@@ -227,7 +227,7 @@ func (s *stringsScene) checkMetrics(t *testing.T) {
 }
 
 // checkPages reads HTML and JSON of both roles.
-func (s *stringsScene) checkPages(t *testing.T) {
+func (s *stringsEnv) checkPages(t *testing.T) {
 	t.Helper()
 	for _, process := range []*stringsProcess{s.node, s.cluster} {
 		page := process.get(t, "/", "text/html")
@@ -275,7 +275,7 @@ func checkStringsLink(t *testing.T, link string) {
 }
 
 // checkCommands runs what people run, all at once, and reads both outputs.
-func (s *stringsScene) checkCommands(t *testing.T) {
+func (s *stringsEnv) checkCommands(t *testing.T) {
 	t.Helper()
 	node, cluster := s.node.address(t), s.cluster.address(t)
 	var running sync.WaitGroup
@@ -319,7 +319,7 @@ func (s *stringsScene) checkCommands(t *testing.T) {
 }
 
 // run runs a command to its end, which may be a refusal. There must be output.
-func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
+func (s *stringsEnv) run(t *testing.T, command []string) (string, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -338,7 +338,7 @@ func (s *stringsScene) run(t *testing.T, command []string) (string, string) {
 }
 
 // stop ends both programs and reads their logs.
-func (s *stringsScene) stop(t *testing.T) {
+func (s *stringsEnv) stop(t *testing.T) {
 	t.Helper()
 	log := s.node.stop(t)
 	checkStringsShown(t, "the log in JSON", log)
@@ -419,7 +419,7 @@ func (p *stringsProcess) Write(text []byte) (int, error) {
 	return p.log.Write(text)
 }
 
-func (p *stringsProcess) said() string {
+func (p *stringsProcess) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
@@ -449,16 +449,16 @@ func (p *stringsProcess) address(t *testing.T) string {
 	t.Helper()
 	listening := regexp.MustCompile(`(?i)listening on.*?(127\.0\.0\.1:\d+)`)
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if found := listening.FindStringSubmatch(p.said()); found != nil {
+		if found := listening.FindStringSubmatch(p.output()); found != nil {
 			return "http://" + found[1]
 		}
 		select {
 		case <-p.ended:
-			t.Fatalf("it has ended:\n%s", p.said())
+			t.Fatalf("it has ended:\n%s", p.output())
 		default:
 		}
 	}
-	t.Fatalf("it listens nowhere:\n%s", p.said())
+	t.Fatalf("it listens nowhere:\n%s", p.output())
 	return ""
 }
 
@@ -492,7 +492,7 @@ func (p *stringsProcess) until(t *testing.T, parts ...string) {
 			return
 		}
 	}
-	t.Fatalf("the page lacks %q:\n%.3000s", missing, p.said())
+	t.Fatalf("the page lacks %q:\n%.3000s", missing, p.output())
 }
 
 func (p *stringsProcess) stop(t *testing.T) string {
@@ -505,5 +505,5 @@ func (p *stringsProcess) stop(t *testing.T) string {
 	case <-time.After(time.Minute):
 		t.Error("it does not end")
 	}
-	return p.said()
+	return p.output()
 }

@@ -114,13 +114,13 @@ func (c *tenants) search(index int) {
 		tenantsRequest("r", 11, fmt.Sprintf(`device.attributes["gpu.example.com"].uuid != "v%d"`, index)))
 }
 
-// victim adds the simple claim of another team, for more devices than a node
+// addNormalClaim adds the simple claim of another team, for more devices than a node
 // has.
-func (c *tenants) victim() {
+func (c *tenants) addNormalClaim() {
 	c.claim(tenantsVictim, "simple", nil, tenantsRequest("gpus", 30))
 }
 
-func (c *tenants) judge(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
+func (c *tenants) newDiagnoser(clk clock.Clock, budget float64) *diagnosis.Diagnoser {
 	return diagnosis.New(diagnosis.Options{Inventory: c.inventory, Clock: clk, Log: slog.New(slog.DiscardHandler), Budget: budget})
 }
 
@@ -139,7 +139,7 @@ func tenantsRunning(t *testing.T, j *diagnosis.Diagnoser) {
 	})
 }
 
-func tenantsVerdict(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
+func tenantsDiagnosis(j *diagnosis.Diagnoser, namespace string) (dra.Verdict, bool) {
 	for _, v := range j.Verdicts() {
 		if v.Pod.Namespace == namespace {
 			return v, true
@@ -175,14 +175,14 @@ func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newTenants(20, 20)
 			attack(c)
-			j := c.judge(clock.System(), 1)
+			j := c.newDiagnoser(clock.System(), 1)
 			tenantsRunning(t, j)
 			j.Ask(c.questions)
 			time.Sleep(300 * time.Millisecond) // the attack is under way
 			before := tenantsCost(j, tenantsHostile)
-			c.victim()
+			c.addNormalClaim()
 			j.Ask(append([]dra.Question(nil), c.questions...))
-			v := awaitVictim(t, j)
+			v := waitDiagnosis(t, j)
 			if v.Reason != dra.ReasonFragmented {
 				t.Errorf("%s: %s", v.Reason, v.Message)
 			}
@@ -192,7 +192,7 @@ func TestTenantsDoNotDelayDiagnosesOfOthers(t *testing.T) {
 			if cost := tenantsCost(j, tenantsHostile) - before; cost > 5*time.Second {
 				t.Errorf("the hostile namespace was given %v of work before the other had its diagnosis", cost)
 			}
-			if early, found := tenantsVerdict(j, tenantsHostile); found && early.Reason != dra.ReasonUndetermined {
+			if early, found := tenantsDiagnosis(j, tenantsHostile); found && early.Reason != dra.ReasonUndetermined {
 				t.Errorf("the attack is diagnosed as %s: %s: the test shows nothing", early.Reason, early.Message)
 			}
 		})
@@ -205,11 +205,11 @@ func manyTimes(n int, do func(int)) {
 	}
 }
 
-func awaitVictim(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
+func waitDiagnosis(t *testing.T, j *diagnosis.Diagnoser) dra.Verdict {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
 	for {
-		if v, found := tenantsVerdict(j, tenantsVictim); found {
+		if v, found := tenantsDiagnosis(j, tenantsVictim); found {
 			return v
 		}
 		select {
@@ -235,7 +235,7 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 			})
 		})
 		looks, system := 0, clock.System()
-		j := c.judge(func() clock.Instant {
+		j := c.newDiagnoser(func() clock.Instant {
 			looks++
 			time.Sleep(look)
 			return system()
@@ -245,10 +245,10 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 		began := time.Now()
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		c.victim()
+		c.addNormalClaim()
 		j.Ask(append([]dra.Question(nil), c.questions...))
 		asked := time.Now()
-		v := awaitVictim(t, j)
+		v := waitDiagnosis(t, j)
 		if took := time.Since(asked); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
 			t.Errorf("after %v: %s: %s", took, v.Reason, v.Message)
 		}

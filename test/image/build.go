@@ -130,14 +130,14 @@ func (b *build) externalBases() ([]string, error) {
 	if !found {
 		return nil, fmt.Errorf("there is no stage %q", b.target)
 	}
-	images, seen := map[string]bool{}, map[int]bool{}
+	images, visited := map[string]bool{}, map[int]bool{}
 	for todo := []int{first}; len(todo) > 0; {
 		number := todo[0]
 		todo = todo[1:]
-		if seen[number] {
+		if visited[number] {
 			continue
 		}
-		seen[number] = true
+		visited[number] = true
 		base, err := b.baseOf(number)
 		if err != nil {
 			return nil, err

@@ -34,23 +34,23 @@ func TestImages(t *testing.T) {
 	for target, dynamic := range map[string]bool{"": true, "static": false} {
 		name := map[bool]string{true: "glibc", false: "static"}[dynamic]
 		t.Run(name, func(t *testing.T) {
-			file := built(t, target, name, hostArch())
+			file := buildImage(t, target, name, hostArch())
 			image, err := tarball.ImageFromPath(file, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			settingsAreRight(t, image)
-			root := extracted(t, image)
-			nothingElseToRun(t, root)
+			checkSettings(t, image)
+			root := extractImage(t, image)
+			checkExecutables(t, root)
 			program := filepath.Join(root, "dra-exporter")
-			if libraries := neededBy(t, program); dynamic != (len(libraries) > 0) {
+			if libraries := neededLibraries(t, program); dynamic != (len(libraries) > 0) {
 				t.Errorf("the program needs %q", libraries)
 			}
-			saysItsVersion(t, root)
+			checkVersion(t, root)
 			if dynamic {
-				hasLibraries(t, root)
+				checkLibraries(t, root)
 			} else {
-				namesTheOtherImage(t, root)
+				checkOtherImageNamed(t, root)
 			}
 		})
 	}
@@ -64,14 +64,14 @@ func TestOtherArchitecture(t *testing.T) {
 		t.Skip("DRA_IMAGE_OTHER=1 compiles the program for another architecture too")
 	}
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[hostArch()]
-	image, err := tarball.ImageFromPath(built(t, "static", "static-"+other, other), nil)
+	image, err := tarball.ImageFromPath(buildImage(t, "static", "static-"+other, other), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if config, err := image.ConfigFile(); err != nil || config.Architecture != other {
 		t.Errorf("the image is for %s (%v)", config.Architecture, err)
 	}
-	program, err := elf.Open(filepath.Join(extracted(t, image), "dra-exporter"))
+	program, err := elf.Open(filepath.Join(extractImage(t, image), "dra-exporter"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 }
 
-// built builds a target and returns the file.
-func built(t *testing.T, target, name, arch string) string {
+// buildImage builds a target and returns the file.
+func buildImage(t *testing.T, target, name, arch string) string {
 	t.Helper()
 	folder := os.Getenv("DRA_IMAGE_DIR")
 	if folder == "" {
@@ -93,9 +93,9 @@ func built(t *testing.T, target, name, arch string) string {
 		"-context", repository, "-target", target, "-arch", arch, "-name", "localhost/dra-exporter:" + name, "-out", file,
 		"-arg", "VERSION=" + version, "-arg", "REVISION=" + revision, "-arg", "CREATED=" + created,
 	}
-	var words strings.Builder // of compilers: many, and of use only when they fail
-	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &words); err != nil {
-		t.Fatalf("%v\n%s", err, words.String())
+	var messages strings.Builder // of compilers: many, and of use only when they fail
+	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &messages); err != nil {
+		t.Fatalf("%v\n%s", err, messages.String())
 	}
 	return file
 }
@@ -161,9 +161,9 @@ func dcgmImage(t *testing.T, library string) string {
 	return folder
 }
 
-// settingsAreRight: the image runs the program as nobody in particular, and says
+// checkSettings: the image runs the program as nobody in particular, and says
 // what it is made of.
-func settingsAreRight(t *testing.T, image v1.Image) {
+func checkSettings(t *testing.T, image v1.Image) {
 	t.Helper()
 	file, err := image.ConfigFile()
 	if err != nil {
@@ -183,8 +183,8 @@ func settingsAreRight(t *testing.T, image v1.Image) {
 	}
 }
 
-// extracted are the image's files, in a folder; their size is logged.
-func extracted(t *testing.T, image v1.Image) string {
+// extractImage are the image's files, in a folder; their size is logged.
+func extractImage(t *testing.T, image v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
 	files := mutate.Extract(image)
@@ -212,9 +212,9 @@ func extracted(t *testing.T, image v1.Image) string {
 	return root
 }
 
-// nothingElseToRun: beside the program there are libraries, and nothing that
+// checkExecutables: beside the program there are libraries, and nothing that
 // raises rights.
-func nothingElseToRun(t *testing.T, root string) {
+func checkExecutables(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -243,8 +243,8 @@ func nothingElseToRun(t *testing.T, root string) {
 	}
 }
 
-// inside runs the program in the image's files, as its user.
-func inside(t *testing.T, root string, args ...string) string {
+// runInImage runs the program in the image's files, as its user.
+func runInImage(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "chroot", append([]string{"--userspec=65532:65532", root, "/dra-exporter"}, args...)...)
 	command.Env = []string{}
@@ -255,15 +255,15 @@ func inside(t *testing.T, root string, args ...string) string {
 	return string(out)
 }
 
-func saysItsVersion(t *testing.T, root string) {
+func checkVersion(t *testing.T, root string) {
 	t.Helper()
-	if said := inside(t, root, "--version"); !strings.Contains(said, version) || !strings.Contains(said, revision) {
+	if said := runInImage(t, root, "--version"); !strings.Contains(said, version) || !strings.Contains(said, revision) {
 		t.Errorf("it says that it is %q", said)
 	}
 }
 
-// neededBy are the libraries that the loader looks for.
-func neededBy(t *testing.T, file string) []string {
+// neededLibraries are the libraries that the loader looks for.
+func neededLibraries(t *testing.T, file string) []string {
 	t.Helper()
 	program, err := elf.Open(file)
 	if err != nil {
@@ -277,11 +277,11 @@ func neededBy(t *testing.T, file string) []string {
 	return libraries
 }
 
-// hasLibraries: whatever the program and DCGM's library need is there.
-func hasLibraries(t *testing.T, root string) {
+// checkLibraries: whatever the program and DCGM's library need is there.
+func checkLibraries(t *testing.T, root string) {
 	t.Helper()
 	for _, file := range []string{"dra-exporter", "usr/lib/libdcgm.so.4"} {
-		for _, library := range neededBy(t, filepath.Join(root, file)) {
+		for _, library := range neededLibraries(t, filepath.Join(root, file)) {
 			found := false
 			for _, folder := range []string{"lib/*-linux-gnu", "usr/lib/*-linux-gnu", "lib64", "usr/lib"} {
 				paths, err := filepath.Glob(filepath.Join(root, folder, library))

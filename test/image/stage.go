@@ -40,7 +40,7 @@ func (b *build) stage(ctx context.Context, number int) (*stage, error) {
 		return nil, err
 	}
 	for _, command := range b.parsed[number].Commands {
-		if err := s.carryOut(ctx, command); err != nil {
+		if err := s.execute(ctx, command); err != nil {
 			return nil, fmt.Errorf("%s, in stage %d: %w", command.Name(), number, err)
 		}
 	}
@@ -76,13 +76,13 @@ func (b *build) begin(ctx context.Context, number int) (*stage, error) {
 		s.isHost, s.config.Env = true, hostEnvironment()
 		return s, nil
 	default:
-		return s, s.unpack(folder)
+		return s, s.extract(folder)
 	}
 }
 
-// unpack takes a base image: rootfs is its files, and config.json, if there is
+// extract takes a base image: rootfs is its files, and config.json, if there is
 // one, its settings as in an image's configuration.
-func (s *stage) unpack(folder string) error {
+func (s *stage) extract(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, "config.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -104,8 +104,8 @@ func clone(from, to string) error {
 	return nil
 }
 
-// carryOut does one step. What this program does not know, it refuses.
-func (s *stage) carryOut(ctx context.Context, command instructions.Command) error {
+// execute does one step. What this program does not know, it refuses.
+func (s *stage) execute(ctx context.Context, command instructions.Command) error {
 	if arg, is := command.(*instructions.ArgCommand); is {
 		return s.build.declare(arg, s.args, s.build.global)
 	}

@@ -62,15 +62,15 @@ func startBackend(t *testing.T, key string) *backend {
 // request each; none before the first.
 func (b *backend) metrics(t *testing.T, sender string, resource map[string]string) []pmetric.Metrics {
 	t.Helper()
-	return compare.Of(told(t, compare.ReadMetrics, filepath.Join(b.folder, sender+"-metrics.json")), resource)
+	return compare.Of(readFile(t, compare.ReadMetrics, filepath.Join(b.folder, sender+"-metrics.json")), resource)
 }
 
 func (b *backend) traces(t *testing.T, sender string) []ptrace.Traces {
 	t.Helper()
-	return told(t, compare.ReadTraces, filepath.Join(b.folder, sender+"-traces.json"))
+	return readFile(t, compare.ReadTraces, filepath.Join(b.folder, sender+"-traces.json"))
 }
 
-func told[T any](t *testing.T, read func(string) ([]T, error), file string) []T {
+func readFile[T any](t *testing.T, read func(string) ([]T, error), file string) []T {
 	t.Helper()
 	all, err := read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

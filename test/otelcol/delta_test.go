@@ -37,9 +37,9 @@ func TestDelta(t *testing.T) {
 			}
 			err = errors.New("no page")
 			for _, page := range stop() {
-				if r.name == "node" && !younger(page, first.Answered) {
+				if r.name == "node" && !hasNewClaims(page, first.Answered) {
 					err = errors.New("no claim has come yet")
-				} else if err = addUp(page, sums); err == nil {
+				} else if err = compareSums(page, sums); err == nil {
 					return nil
 				}
 			}
@@ -48,10 +48,10 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// younger reports whether a claim has come since then: with three seconds
+// hasNewClaims reports whether a claim has come since then: with three seconds
 // between two pushes, it had used its devices for a while when it was first told
 // of.
-func younger(page *compare.Page, since time.Time) bool {
+func hasNewClaims(page *compare.Page, since time.Time) bool {
 	for _, m := range page.Families["dra_claim_held_seconds_total"].GetMetric() {
 		if m.GetCounter().GetCreatedTimestamp().AsTime().After(since) {
 			return true
@@ -83,9 +83,9 @@ func differences(requests []pmetric.Metrics) (map[string]float64, error) {
 	return sums, nil
 }
 
-// addUp compares the sums with a page. They are equal to that of the snapshot
+// compareSums compares the sums with a page. They are equal to that of the snapshot
 // that was pushed last.
-func addUp(page *compare.Page, sums map[string]float64) error {
+func compareSums(page *compare.Page, sums map[string]float64) error {
 	const rounding = 1e-9 // of adding differences
 	accrued, lifetime := 0, 0
 	for name, family := range page.Families {

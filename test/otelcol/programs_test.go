@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 type process struct {
 	command *exec.Cmd
 	log     string
-	gone    chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when it has ended
 }
 
 // start runs a program with these variables and none of ours about
@@ -57,7 +57,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{command: exec.Command(name, arguments...), log: log.Name(), gone: make(chan struct{})}
+	p := &process{command: exec.Command(name, arguments...), log: log.Name(), ended: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = log, log
 	p.command.Env = append(cleanEnvironment(), env...)
 	err = p.command.Start()
@@ -65,7 +65,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	if err != nil {
 		t.Fatalf("%v: see `make -C test otelcol`", err)
 	}
-	go func() { p.command.Wait(); close(p.gone) }()
+	go func() { p.command.Wait(); close(p.ended) }()
 	t.Cleanup(func() {
 		p.end()
 		if t.Failed() {
@@ -74,7 +74,7 @@ func start(t *testing.T, name, ready string, env []string, arguments ...string) 
 	})
 	eventually(t, filepath.Base(name)+" to be ready", func() error {
 		select {
-		case <-p.gone:
+		case <-p.ended:
 			t.Fatalf("%s has ended", filepath.Base(name))
 		default:
 		}
@@ -98,10 +98,10 @@ func cleanEnvironment() []string {
 func (p *process) end() {
 	p.command.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.gone:
+	case <-p.ended:
 	case <-time.After(30 * time.Second):
 		p.command.Process.Kill()
-		<-p.gone
+		<-p.ended
 	}
 }
 

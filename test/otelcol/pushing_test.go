@@ -39,7 +39,7 @@ func TestAgent(t *testing.T) {
 	b := startBackend(t, clusterName)
 	grpc := startDeployed(t, "agent.yaml", "BACKEND_ENDPOINT="+b.grpc, "BACKEND_INSECURE=true")
 	d := startDemo(t, "--otlp.endpoint=http://"+grpc, "--otlp.protocol=grpc", "--otlp.cluster-name=agent")
-	d.same(t, b, "agent", "prometheus")
+	d.waitSame(t, b, "agent", "prometheus")
 	eventually(t, "traces", func() error {
 		for _, request := range b.traces(t, "agent") {
 			if request.SpanCount() > 0 {

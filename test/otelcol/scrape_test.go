@@ -23,7 +23,7 @@ func TestScrape(t *testing.T) {
 		"BACKEND_ENDPOINT="+b.grpc, "BACKEND_INSECURE=true", "SCRAPE_INTERVAL=1s")
 	for _, r := range d.roles {
 		eventually(t, "the "+r.name+" role to be scraped", func() error {
-			return scrapedAs(t, b, r)
+			return checkScraped(t, b, r)
 		})
 	}
 }
@@ -52,10 +52,10 @@ func staticTargets(t *testing.T, d *demo) (file string) {
 	return file
 }
 
-// scrapedAs says that all families of a role's page have arrived from the
+// checkScraped says that all families of a role's page have arrived from the
 // instance that a push has, and that counters began when the page says, known
 // or not.
-func scrapedAs(t *testing.T, b *backend, r role) error {
+func checkScraped(t *testing.T, b *backend, r role) error {
 	t.Helper()
 	page, err := compare.Scrape(t.Context(), r.page)
 	if err != nil {

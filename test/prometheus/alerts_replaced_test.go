@@ -64,7 +64,7 @@ func unlimited(expr parser.Expr) parser.Expr {
 func matching(t *testing.T) (all []labels.Labels) {
 	t.Helper()
 	families := recorded(t)
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for _, rule := range alerts(t) {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 		if err != nil {
@@ -85,8 +85,8 @@ func matching(t *testing.T) (all []labels.Labels) {
 						builder.Set(m.Name, selectable(m))
 					}
 				}
-				if series := builder.Labels(); !seen[series.String()] {
-					seen[series.String()] = true
+				if series := builder.Labels(); !found[series.String()] {
+					found[series.String()] = true
 					all = append(all, series)
 				}
 			}

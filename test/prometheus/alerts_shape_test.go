@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAlertsAreWhole: each alert says how urgent it is, what is the matter and
+// TestAlertsAreComplete: each alert says how urgent it is, what is the matter and
 // where to look, and docs/alerts.md has it.
-func TestAlertsAreWhole(t *testing.T) {
+func TestAlertsAreComplete(t *testing.T) {
 	document := read(t, root+"/docs/alerts.md")
 	for _, rule := range alerts(t) {
 		severity := rule.Labels["severity"]
@@ -84,9 +84,9 @@ func variables(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestEachAlertFiresAndDoesNot: each rule has a case of promtool in which it
+// TestEachAlertHasCases: each rule has a case of promtool in which it
 // fires, with all that it then says, and its name one in which it does not.
-func TestEachAlertFiresAndDoesNot(t *testing.T) {
+func TestEachAlertHasCases(t *testing.T) {
 	fires, silent := cases(t)
 	for _, rule := range alerts(t) {
 		if !slices.ContainsFunc(fires[rule.Alert], func(labels map[string]string) bool { return within(rule.Labels, labels) }) {

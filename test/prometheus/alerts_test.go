@@ -15,9 +15,9 @@ import (
 
 const alertsFile = root + "/alerts/alerts.yaml"
 
-// TestAlertsUseWhatIsDocumented: each family and each label that an alert asks
+// TestAlertQueriesAreDocumented: each family and each label that an alert asks
 // for is documented or recorded, and so is what its texts ask for.
-func TestAlertsUseWhatIsDocumented(t *testing.T) {
+func TestAlertQueriesAreDocumented(t *testing.T) {
 	checker := promlabels.Checker{Families: recorded(t)}
 	label := regexp.MustCompile(`\$labels\.(\w+)`)
 	for _, rule := range alerts(t) {
@@ -92,9 +92,9 @@ func TestOnlyExporterDownFiresOnAbsence(t *testing.T) {
 	}
 }
 
-// TestAlertsOutlastAScrape: a rule that waits asks over more than one scrape, and
+// TestAlertsTolerateAFailedScrape: a rule that waits asks over more than one scrape, and
 // one that does not wait goes on for a while, or asks over a window itself.
-func TestAlertsOutlastAScrape(t *testing.T) {
+func TestAlertsTolerateAFailedScrape(t *testing.T) {
 	window := regexp.MustCompile(`\[(5m|10m|15m|30m|1h)\]`)
 	for _, rule := range alerts(t) {
 		if rule.KeepFiringFor == 0 && !window.MatchString(rule.Expr) && !strings.HasPrefix(rule.Expr, "avg by (cluster) (up{") {
@@ -122,8 +122,8 @@ func TestFatalXIDs(t *testing.T) {
 	}
 }
 
-// TestEachReasonHasWords: of docs/pending.md, in the summary that a person reads.
-func TestEachReasonHasWords(t *testing.T) {
+// TestEachReasonHasASummary: of docs/pending.md, in the summary that a person reads.
+func TestEachReasonHasASummary(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|[^|\n]*\\|[^|\n]*\\|[^|\n]*\\|$")
 	reasons := row.FindAllStringSubmatch(read(t, root+"/docs/pending.md"), -1)
 	if len(reasons) < 15 {

@@ -43,13 +43,13 @@ func BenchmarkDashboards(b *testing.B) {
 	recording, alerts := ruleGroups(b, rulesFile), ruleGroups(b, root+"/alerts/alerts.yaml")
 	began := time.Now()
 	f := newFleet(b, fleetNodes(b), usedNames(b, slices.Concat(recording, alerts)))
-	say("%d nodes: %d series of an agent, %d of them used; %d used series in all; %s", f.nodes, f.perNode, f.usedPerNode, f.series, since(began))
+	printf("%d nodes: %d series of an agent, %d of them used; %d used series in all; %s", f.nodes, f.perNode, f.usedPerNode, f.series, since(began))
 	began = time.Now()
-	engine := asProduction()
-	say("%d recorded series; %s", f.record(b, engine, recording), since(began))
-	asked := f.dashboardQuestions(b, engine)
-	rules := f.ruleQuestions(recording, engine)
-	rules = append(rules, f.ruleQuestions(alerts, engine)...)
+	engine := productionEngine()
+	printf("%d recorded series; %s", f.record(b, engine, recording), since(began))
+	asked := f.dashboardQueries(b, engine)
+	rules := f.ruleQueries(recording, engine)
+	rules = append(rules, f.ruleQueries(alerts, engine)...)
 	// What counts is the processor time of the quickest of several rounds: the machine
 	// may have other work. The engine evaluates a query in one thread, and waits for
 	// nothing.
@@ -73,8 +73,8 @@ func BenchmarkDashboards(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // the sum of all says nothing
 }
 
-// question is one thing that is asked.
-type question struct {
+// benchQuery is one thing that is asked.
+type benchQuery struct {
 	name string
 	ask  func(ctx context.Context) (rows int, err error)
 
@@ -83,7 +83,7 @@ type question struct {
 }
 
 // measure asks each question once more and keeps its quickest answer.
-func measure(b *testing.B, all []question) {
+func measure(b *testing.B, all []benchQuery) {
 	b.Helper()
 	for i := range all {
 		q := &all[i]
@@ -115,8 +115,8 @@ func threadTime(b *testing.B) time.Duration {
 
 // report lists what is slower than it may be, or at least the ten slowest, and what
 // had no answer. It tells how many are too slow.
-func report(title string, all []question, limit time.Duration) (missed int) {
-	slices.SortStableFunc(all, func(x, y question) int { return cmp.Compare(y.took, x.took) })
+func report(title string, all []benchQuery, limit time.Duration) (missed int) {
+	slices.SortStableFunc(all, func(x, y benchQuery) int { return cmp.Compare(y.took, x.took) })
 	var text strings.Builder
 	for i, q := range all {
 		if q.took > limit {
@@ -126,7 +126,7 @@ func report(title string, all []question, limit time.Duration) (missed int) {
 			fmt.Fprintf(&text, "%8.1f ms %8.1f ms %6d rows  %s\n", q.took.Seconds()*1000, q.elapsed.Seconds()*1000, q.rows, q.name)
 		}
 	}
-	say("%s: %d, %d above %s; the slowest, by processor time and time:\n%s", title, len(all), missed, limit, text.String())
+	printf("%s: %d, %d above %s; the slowest, by processor time and time:\n%s", title, len(all), missed, limit, text.String())
 	var silent []string
 	for _, q := range all {
 		if q.rows == 0 {
@@ -134,19 +134,19 @@ func report(title string, all []question, limit time.Duration) (missed int) {
 		}
 	}
 	slices.Sort(silent)
-	say("%d had no answer:\n%s", len(silent), strings.Join(silent, "\n"))
+	printf("%d had no answer:\n%s", len(silent), strings.Join(silent, "\n"))
 	return missed
 }
 
 // reportGroups tells how long one evaluation of each group of rules takes.
-func reportGroups(rules []question) {
+func reportGroups(rules []benchQuery) {
 	sums := map[string]time.Duration{}
 	for _, q := range rules {
 		group, _, _ := strings.Cut(q.name, " / ")
 		sums[group] += q.took
 	}
 	for _, group := range slices.SortedFunc(maps.Keys(sums), func(x, y string) int { return cmp.Compare(sums[y], sums[x]) }) {
-		say("%8.1f ms  %s", sums[group].Seconds()*1000, group)
+		printf("%8.1f ms  %s", sums[group].Seconds()*1000, group)
 	}
 }
 
@@ -166,14 +166,14 @@ func fleetNodes(b *testing.B) int {
 		return 1000
 	}
 	nodes, err := strconv.Atoi(text)
-	if err != nil || nodes <= sickEach {
-		b.Fatalf("DRA_BENCH_NODES is %q: it must be above %d", text, sickEach)
+	if err != nil || nodes <= unhealthyEach {
+		b.Fatalf("DRA_BENCH_NODES is %q: it must be above %d", text, unhealthyEach)
 	}
 	return nodes
 }
 
-// say writes what testing would cut off after ten lines.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+// printf writes what testing would cut off after ten lines.
+func printf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func since(began time.Time) string { return time.Since(began).Round(time.Second / 10).String() }
 

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// sickEach node has the demo's troubles.
-	sickEach = 20
+	// unhealthyEach node has the demo's troubles.
+	unhealthyEach = 20
 	// perTenant nodes belong to the same teams, with their own namespaces.
 	perTenant = 50
 	// copies of each waiting pod of the demo, for each tenant.
@@ -31,19 +31,19 @@ const (
 	scrapes        = 121 // in an hour, both ends included
 )
 
-// place is where a row of the demo stands in the fleet.
-type place struct {
+// fleetPlace is where a row of the demo stands in the fleet.
+type fleetPlace struct {
 	node       int
 	tenant     int
 	copy       int
 	generation int // of the node's claims
 }
 
-// placed is one series of the fleet. Series of an earlier generation of claims end
+// fleetSeries is one series of the fleet. Series of an earlier generation of claims end
 // where those of the next begin.
-type placed struct {
+type fleetSeries struct {
 	*pageRow
-	place
+	fleetPlace
 	from, to int // scrapes
 	ref      storage.SeriesRef
 }
@@ -82,23 +82,23 @@ func newFleet(b *testing.B, nodes int, used func(name string) bool) *fleet {
 }
 
 // populated are all series of the hour.
-func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []placed) {
+func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []fleetSeries) {
 	pages := scrapedDemo(b)
-	f.perNode = len(pages.well)
+	f.perNode = len(pages.healthy)
 	chosen := func(job, instance string, rows []pageRow) []pageRow { return ofTarget(job, instance, rows, used) }
-	well, sick := chosen("dra-exporter", demoNode, pages.well), chosen("dra-exporter", demoNode, pages.sick)
+	well, sick := chosen("dra-exporter", demoNode, pages.healthy), chosen("dra-exporter", demoNode, pages.unhealthy)
 	f.usedPerNode = len(well)
 	node := append(chosen("kubelet", demoNode, upstream(b, "kubelet")), chosen("nvidia-dra-driver", demoNode, upstream(b, "nvidia-driver"))...)
 	for i := range f.nodes {
 		page := well
-		if i%sickEach == 0 {
+		if i%unhealthyEach == 0 {
 			page = sick
 		}
 		for r := range page {
-			all = append(all, lives(&page[r], i)...)
+			all = append(all, seriesOf(&page[r], i)...)
 		}
 		for r := range node {
-			all = append(all, lives(&node[r], i)...)
+			all = append(all, seriesOf(&node[r], i)...)
 		}
 	}
 	once := chosen("dra-exporter", "cluster", pages.cluster)
@@ -129,21 +129,21 @@ func ofTarget(job, instance string, rows []pageRow, used func(name string) bool)
 	return kept
 }
 
-// lives are the one or two series of a row on a node.
-func lives(row *pageRow, node int) []placed {
-	one := placed{pageRow: row, place: place{node: node, tenant: node / perTenant}, to: scrapes}
+// seriesOf are the one or two series of a row on a node.
+func seriesOf(row *pageRow, node int) []fleetSeries {
+	one := fleetSeries{pageRow: row, fleetPlace: fleetPlace{node: node, tenant: node / perTenant}, to: scrapes}
 	if node%renewEach != 1 || row.labels.Get("resourceclaim") == "" {
-		return []placed{one}
+		return []fleetSeries{one}
 	}
 	next := one
 	one.to = scrapes/10 + node%(scrapes*8/10)
 	next.from, next.generation = one.to, 1
-	return []placed{one, next}
+	return []fleetSeries{one, next}
 }
 
 // spread are the series of a row of the cluster role: one for each node, tenant or
 // pod, if it is of one.
-func (f *fleet) spread(row *pageRow) (all []placed) {
+func (f *fleet) spread(row *pageRow) (all []fleetSeries) {
 	nodes, tenants, pods := 1, 1, 1
 	row.labels.Range(func(label labels.Label) {
 		switch {
@@ -158,8 +158,8 @@ func (f *fleet) spread(row *pageRow) (all []placed) {
 	for node := range nodes {
 		for tenant := range tenants {
 			for pod := range pods {
-				at := place{node: node, tenant: tenant + node/perTenant, copy: pod}
-				all = append(all, placed{pageRow: row, place: at, to: scrapes})
+				at := fleetPlace{node: node, tenant: tenant + node/perTenant, copy: pod}
+				all = append(all, fleetSeries{pageRow: row, fleetPlace: at, to: scrapes})
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (f *fleet) spread(row *pageRow) (all []placed) {
 }
 
 // labelsOf a series: the demo's, with the names of its place.
-func (p placed) labelsOf(uuid *regexp.Regexp) labels.Labels {
+func (p fleetSeries) labelsOf(uuid *regexp.Regexp) labels.Labels {
 	builder := labels.NewBuilder(p.labels)
 	p.labels.Range(func(label labels.Label) {
 		text := strings.ReplaceAll(label.Value, demoNode, fmt.Sprintf("gpu-node-%04d", p.node))
@@ -189,7 +189,7 @@ func (p placed) labelsOf(uuid *regexp.Regexp) labels.Labels {
 }
 
 // scrape appends one scrape of everything.
-func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
+func (f *fleet) scrape(b *testing.B, all []fleetSeries, scrape int) {
 	b.Helper()
 	at := f.start.Add(time.Duration(scrape) * scrapeInterval)
 	uuid := regexp.MustCompile(`^((?:GPU-|MIG-)?[0-9a-f]{4})[0-9a-f]{4}(-[0-9a-f]{4}-)`)
@@ -225,14 +225,14 @@ func (f *fleet) scrape(b *testing.B, all []placed, scrape int) {
 // number is a series' value: counters go on as fast as they did, each node's at its
 // own pace, but errors happen only on nodes with troubles; gauges swing between their
 // two values. What told the time of its page tells that of its scrape.
-func (f *fleet) number(p *placed, at time.Time) float64 {
+func (f *fleet) number(p *fleetSeries, at time.Time) float64 {
 	elapsed, change := at.Sub(f.start), p.after-p.before
 	pace := max(change, 0) / between.Seconds() * (1 + float64(p.node%10)/20)
 	switch {
 	case p.counter && p.from > 0: // it has begun with its claim
 		return pace * (elapsed - time.Duration(p.from-1)*scrapeInterval).Seconds()
 	case p.trouble:
-		if p.after > 0 && p.node%sickEach == 0 {
+		if p.after > 0 && p.node%unhealthyEach == 0 {
 			return p.after + math.Floor(elapsed.Minutes()/10)
 		}
 		return p.after

@@ -40,7 +40,7 @@ type pageRow struct {
 // demoPages are real pages: of the demo's agent while all devices are well and
 // while some are sick, and of its cluster role.
 type demoPages struct {
-	well, sick, cluster []pageRow
+	healthy, unhealthy, cluster []pageRow
 }
 
 // scrapedDemo runs the demo, the binary that DRA_EXPORTER_BINARY names or one that
@@ -70,11 +70,11 @@ func scrapedDemo(b *testing.B) demoPages {
 	time.Sleep(between)
 	well := scraped(b, addresses["node"])
 	time.Sleep(between)
-	pages := demoPages{well: paired(b, well, scraped(b, addresses["node"]))}
+	pages := demoPages{healthy: paired(b, well, scraped(b, addresses["node"]))}
 	waitFor(b, addresses["node"], "dra_device_taint_info{") // the last sign of a device that falls sick
 	sick, cluster := scraped(b, addresses["node"]), scraped(b, addresses["cluster"])
 	time.Sleep(between)
-	pages.sick = paired(b, sick, scraped(b, addresses["node"]))
+	pages.unhealthy = paired(b, sick, scraped(b, addresses["node"]))
 	pages.cluster = paired(b, cluster, scraped(b, addresses["cluster"]))
 	return pages
 }

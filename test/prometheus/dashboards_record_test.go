@@ -18,8 +18,8 @@ import (
 // evaluatedEach is how often rules without an interval of their own are evaluated.
 const evaluatedEach = time.Minute
 
-// asProduction is an engine with Prometheus' own limits.
-func asProduction() *promql.Engine {
+// productionEngine is an engine with Prometheus' own limits.
+func productionEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 50e6, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),

@@ -10,10 +10,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestDashboardsAskForWhatIsThere: families and labels that panels ask for are
+// TestDashboardQueriesAndLabelsExist: families and labels that panels ask for are
 // documented or recorded. The labels that Grafana takes from answers, for legends,
 // columns and links, are in them.
-func TestDashboardsAskForWhatIsThere(t *testing.T) {
+func TestDashboardQueriesAndLabelsExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
 		if len(board.panels) < 5 {
@@ -27,8 +27,8 @@ func TestDashboardsAskForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestVariablesAskForWhatIsThere: likewise.
-func TestVariablesAskForWhatIsThere(t *testing.T) {
+// TestVariableQueriesExist: likewise.
+func TestVariableQueriesExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
 		for _, v := range board.Variables {

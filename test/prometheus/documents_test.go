@@ -11,10 +11,10 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestDocumentsAskForWhatThereIs: what the README and the documents show as
+// TestDocumentQueriesExist: what the README and the documents show as
 // PromQL can be pasted. It asks for families, rules and labels that exist, and
 // its joins have one partner where a store has several clusters.
-func TestDocumentsAskForWhatThereIs(t *testing.T) {
+func TestDocumentQueriesExist(t *testing.T) {
 	families := documented(t)
 	families.Record(groups(t))
 	for _, name := range regexp.MustCompile(`DCGM_FI_[A-Z_]+`).FindAllString(read(t, root+"/docs/dcgm-names.md"), -1) {

@@ -77,9 +77,9 @@ func fields(t *testing.T, document string, cell int) map[string]field {
 	return found
 }
 
-// TestDocumentsNameWhatThereIs: each name that a document writes as one of a
+// TestDocumentedNamesExist: each name that a document writes as one of a
 // family, a rule or a label of ours is one.
-func TestDocumentsNameWhatThereIs(t *testing.T) {
+func TestDocumentedNamesExist(t *testing.T) {
 	known := documented(t)
 	known.Record(groups(t))
 	name := regexp.MustCompile("`((?:[a-z_]+:)?dra_[a-z0-9_]+(?::[a-z0-9_]+)?)[`{\\[]")

@@ -157,11 +157,11 @@ func (r *receiver) get(t *testing.T, path string, query url.Values, data any) {
 	}
 }
 
-// moment is a sample. Time is in seconds.
-type moment struct{ at, value float64 }
+// sample is a sample. Time is in seconds.
+type sample struct{ at, value float64 }
 
 // UnmarshalJSON reads the API's pair of a number and a text.
-func (m *moment) UnmarshalJSON(text []byte) error {
+func (m *sample) UnmarshalJSON(text []byte) error {
 	var pair [2]any
 	if err := json.Unmarshal(text, &pair); err != nil {
 		return err
@@ -180,10 +180,10 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 // stored is a series with all its samples.
 type stored struct {
 	Metric map[string]string
-	Values []moment
+	Values []sample
 }
 
-func (r *receiver) ask(t *testing.T, query string) []stored {
+func (r *receiver) query(t *testing.T, query string) []stored {
 	t.Helper()
 	var data struct{ Result []stored }
 	r.get(t, "query", url.Values{"query": {query}}, &data)

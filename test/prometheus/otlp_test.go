@@ -18,10 +18,10 @@ import (
 const (
 	scrapedJob = "scraped"
 	pushedJob  = "dra-exporter"
-	// soon is how many seconds after a snapshot's time it has been scraped:
+	// scrapeTolerance is how many seconds after a snapshot's time it has been scraped:
 	// there is one a second, and it is scraped twice. A scrape may look that
 	// much later than it says.
-	soon = 2.0
+	scrapeTolerance = 2.0
 )
 
 // TestPushedIsScraped: a real Prometheus to which the demo pushes has the same
@@ -35,7 +35,7 @@ func TestPushedIsScraped(t *testing.T) {
 	server := startReceiver(t, pages)
 	startDemo(t, pages, server)
 	until(t, "both roles have pushed eight times", func() bool {
-		pushes := server.ask(t, `dra_exporter_build_info{job="`+pushedJob+`"}[10m]`)
+		pushes := server.query(t, `dra_exporter_build_info{job="`+pushedJob+`"}[10m]`)
 		return len(pushes) == 2 && len(pushes[0].Values) >= 8 && len(pushes[1].Values) >= 8
 	})
 	until(t, "exemplars arrive", func() bool { return len(exemplars(t, server, pushedJob)) > 0 })
@@ -63,7 +63,7 @@ func TestPushedIsScraped(t *testing.T) {
 func (r *receiver) series(t *testing.T, job string) map[string]stored {
 	t.Helper()
 	all := map[string]stored{}
-	for _, series := range r.ask(t, `{job="`+job+`"}[30m]`) {
+	for _, series := range r.query(t, `{job="`+job+`"}[30m]`) {
 		name := series.Metric["__name__"]
 		if name == "target_info" || name == "up" || strings.HasPrefix(name, "scrape_") {
 			continue
@@ -103,7 +103,7 @@ func some(keys []string) string { return strings.Join(keys[:min(10, len(keys))],
 // compareSeries looks for each scraped series that was there around a push.
 func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 	t.Helper()
-	pushes := map[string][]moment{}
+	pushes := map[string][]sample{}
 	for _, series := range pushed {
 		if series.Metric["__name__"] == "dra_exporter_build_info" {
 			pushes[series.Metric["instance"]] = series.Values
@@ -112,7 +112,7 @@ func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 	var missing, differ []string
 	compared := 0
 	for key, series := range scraped {
-		if !slices.ContainsFunc(pushes[series.Metric["instance"]], func(push moment) bool { return around(series.Values, push.at) }) {
+		if !slices.ContainsFunc(pushes[series.Metric["instance"]], func(push sample) bool { return around(series.Values, push.at) }) {
 			continue // it came and went between pushes
 		}
 		other, found := pushed[key]
@@ -140,11 +140,11 @@ func compareSeries(t *testing.T, pushed, scraped map[string]stored) {
 }
 
 // around reports whether there are samples shortly before and after.
-func around(samples []moment, at float64) bool {
-	return last(samples, at-2*soon, at-soon) != nil && first(samples, at+soon, at+2*soon) != nil
+func around(samples []sample, at float64) bool {
+	return last(samples, at-2*scrapeTolerance, at-scrapeTolerance) != nil && first(samples, at+scrapeTolerance, at+2*scrapeTolerance) != nil
 }
 
-func last(samples []moment, from, to float64) (found *moment) {
+func last(samples []sample, from, to float64) (found *sample) {
 	for i := range samples {
 		if samples[i].at >= from && samples[i].at <= to {
 			found = &samples[i]
@@ -153,7 +153,7 @@ func last(samples []moment, from, to float64) (found *moment) {
 	return found
 }
 
-func first(samples []moment, from, to float64) *moment {
+func first(samples []sample, from, to float64) *sample {
 	for i := range samples {
 		if samples[i].at >= from && samples[i].at <= to {
 			return &samples[i]
@@ -198,14 +198,14 @@ func sameValues(pushed, scraped stored) (looked int, equal bool) {
 		if !around(scraped.Values, push.at) {
 			continue
 		}
-		before, after := last(scraped.Values, push.at-2*soon, push.at-soon), first(scraped.Values, push.at+soon, push.at+2*soon)
+		before, after := last(scraped.Values, push.at-2*scrapeTolerance, push.at-scrapeTolerance), first(scraped.Values, push.at+scrapeTolerance, push.at+2*scrapeTolerance)
 		if counts && (push.value < before.value || push.value > after.value) {
 			return looked, false
 		}
 		looked++
-		seen = seen || slices.ContainsFunc(scraped.Values, func(sample moment) bool {
+		seen = seen || slices.ContainsFunc(scraped.Values, func(sample sample) bool {
 			same := sample.value == push.value || math.IsNaN(sample.value) && math.IsNaN(push.value)
-			return same && sample.at >= push.at && sample.at <= push.at+soon
+			return same && sample.at >= push.at && sample.at <= push.at+scrapeTolerance
 		})
 	}
 	return looked, looked == 0 || seen || isLive(name)
@@ -232,7 +232,7 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 	for instance, at := range newest {
 		there := map[string]bool{}
 		query := fmt.Sprintf(`{job=%q, instance=%q} @ %.3f`, pushedJob, instance, at)
-		for _, series := range server.ask(t, query) {
+		for _, series := range server.query(t, query) {
 			there[labels.FromMap(series.Metric).String()] = true
 		}
 		for key, series := range pushed {
@@ -257,7 +257,7 @@ func checkGone(t *testing.T, server *receiver, pushed map[string]stored) {
 // checkExports: each push was taken whole, as the exporter and the server say.
 func checkExports(t *testing.T, server *receiver) {
 	t.Helper()
-	results := server.ask(t, `dra_exporter_otlp_exports_total{signal="metrics", job="`+scrapedJob+`"}[30m]`)
+	results := server.query(t, `dra_exporter_otlp_exports_total{signal="metrics", job="`+scrapedJob+`"}[30m]`)
 	if len(results) != 6 {
 		t.Errorf("%d results of pushing, want three of each role", len(results))
 	}

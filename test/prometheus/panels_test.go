@@ -20,9 +20,9 @@ type panelCase struct {
 	want              map[string]float64
 }
 
-// TestPanelsTell holds panels to what their titles and descriptions say, where that
+// TestPanelResults holds panels to what their titles and descriptions say, where that
 // is easily said wrongly.
-func TestPanelsTell(t *testing.T) {
+func TestPanelResults(t *testing.T) {
 	loaded, err := queries.Load(boardsFolder)
 	if err != nil {
 		t.Fatal(err)

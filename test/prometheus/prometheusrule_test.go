@@ -68,7 +68,7 @@ func prometheusRule(t *testing.T) []byte {
 		}
 		groups.Content = append(groups.Content, document.Groups.Content...)
 	}
-	spelled(groups)
+	expandAliases(groups)
 	object := struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
@@ -91,22 +91,22 @@ func prometheusRule(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// spelled writes out what aliases stand for: not every reader of manifests
+// expandAliases writes out what aliases stand for: not every reader of manifests
 // knows them.
-func spelled(node *yaml.Node) {
+func expandAliases(node *yaml.Node) {
 	for i, child := range node.Content {
 		if child.Kind == yaml.AliasNode {
 			whole := *child.Alias
 			node.Content[i] = &whole
 		}
 		node.Content[i].Anchor = ""
-		spelled(node.Content[i])
+		expandAliases(node.Content[i])
 	}
 }
 
-// TestPrometheusRuleIsTheRules: Prometheus reads the same rules from the object
+// TestPrometheusRuleMatchesRuleFiles: Prometheus reads the same rules from the object
 // as from the files.
-func TestPrometheusRuleIsTheRules(t *testing.T) {
+func TestPrometheusRuleMatchesRuleFiles(t *testing.T) {
 	var object struct {
 		Spec yaml.Node
 	}

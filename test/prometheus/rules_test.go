@@ -20,9 +20,9 @@ const (
 	rulesFile = root + "/alerts/recording.yaml"
 )
 
-// TestRulesUseWhatIsDocumented: each family and each label that a rule asks for
+// TestRuleQueriesAreDocumented: each family and each label that a rule asks for
 // is in docs/metrics.md or of Kubernetes, or made by a rule before it.
-func TestRulesUseWhatIsDocumented(t *testing.T) {
+func TestRuleQueriesAreDocumented(t *testing.T) {
 	for record, problems := range documented(t).Record(groups(t)) {
 		t.Errorf("%s: %s", record, strings.Join(problems, "\n"))
 	}
@@ -73,9 +73,9 @@ func TestRuleNames(t *testing.T) {
 	}
 }
 
-// TestCounterRulesAreOne: all counters of claims and namespaces are asked in the
+// TestCounterRulesAreUniform: all counters of claims and namespaces are asked in the
 // same way.
-func TestCounterRulesAreOne(t *testing.T) {
+func TestCounterRulesAreUniform(t *testing.T) {
 	counter := regexp.MustCompile(`dra_(claim|namespace)_[a-z_]+_total`)
 	by := regexp.MustCompile(`^(sum by \([a-z, ]+\) \()?max by \([a-z, ]+\)|\)+\s*$`)
 	first, count := "", 0

@@ -17,9 +17,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestRunbooksSayWhenTheAlertFires: how urgent it is, for how long, and beyond
+// TestRunbooksMatchTheirAlerts: how urgent it is, for how long, and beyond
 // which thresholds, as the rule has it.
-func TestRunbooksSayWhenTheAlertFires(t *testing.T) {
+func TestRunbooksMatchTheirAlerts(t *testing.T) {
 	books := runbooks(t)
 	for name, rules := range alertsByName(t) {
 		meaning := section(books[name], "## Meaning")
@@ -32,7 +32,7 @@ func TestRunbooksSayWhenTheAlertFires(t *testing.T) {
 				numbers = append(numbers, time.Duration(rule.For).Seconds())
 			}
 			for _, number := range numbers {
-				if words := spellings(number); !slices.ContainsFunc(words, func(w string) bool { return says(meaning, w) }) {
+				if words := spellings(number); !slices.ContainsFunc(words, func(w string) bool { return containsPhrase(meaning, w) }) {
 					t.Errorf("%s says nothing of %v (%s), which is in its rule:\n%s", name, number, strings.Join(words, ", "), meaning)
 				}
 			}
@@ -81,14 +81,14 @@ func spellings(number float64) []string {
 	return words
 }
 
-// says: the words by themselves, not as a part of a longer number.
-func says(text, words string) bool {
+// containsPhrase: the words by themselves, not as a part of a longer number.
+func containsPhrase(text, words string) bool {
 	return regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(words) + `($|[^0-9.a-z]|\.($|[^0-9]))`).MatchString(text)
 }
 
-// TestRunbooksLeaveNoCaseOut: where other pages, or the code, have a closed
+// TestRunbooksCoverClosedSets: where other pages, or the code, have a closed
 // set, the runbook that goes on by its members has each.
-func TestRunbooksLeaveNoCaseOut(t *testing.T) {
+func TestRunbooksCoverClosedSets(t *testing.T) {
 	books := runbooks(t)
 	for _, set := range []struct {
 		runbook, file string
@@ -116,9 +116,9 @@ func TestRunbooksLeaveNoCaseOut(t *testing.T) {
 	}
 }
 
-// TestRunbookKnowsEveryFatalXid: those that docs/health.md calls critical, and
+// TestRunbookHasEveryFatalXid: those that docs/health.md calls critical, and
 // no others, each below what helps against it.
-func TestRunbookKnowsEveryFatalXid(t *testing.T) {
+func TestRunbookHasEveryFatalXid(t *testing.T) {
 	want := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \| critical \|`).FindAllStringSubmatch(read(t, "../../docs/health.md"), -1) {
 		want[match[1]] = match[2]

@@ -25,26 +25,26 @@ func TestRunbookCommandsExist(t *testing.T) {
 		}
 		for _, line := range commands(text) {
 			words := strings.Fields(line)
-			if !slices.Contains(known(), words[0]) {
+			if !slices.Contains(knownPrograms(), words[0]) {
 				t.Errorf("%s: what is %q?", name, words[0])
 			}
 			if words[0] == "dra-exporter" {
-				understood(t, name, program, words[1:])
+				checkCommand(t, name, program, words[1:])
 			}
 		}
 	}
 }
 
-// known are the programs that a cluster's administrator, or a node, has.
-func known() []string {
+// knownPrograms are the programs that a cluster's administrator, or a node, has.
+func knownPrograms() []string {
 	return []string{
 		"dra-exporter", "kubectl", "curl", "nvidia-smi", "nvidia-bug-report.sh", "ipmitool", "lspci",
 		"dmesg", "journalctl", "ls", "timeout",
 	}
 }
 
-// understood: it fails for want of a cluster, and for nothing else.
-func understood(t *testing.T, name, program string, arguments []string) {
+// checkCommand: it fails for want of a cluster, and for nothing else.
+func checkCommand(t *testing.T, name, program string, arguments []string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...)
 	command.Env = []string{"KUBECONFIG=" + filepath.Join(t.TempDir(), "none"), "HOME=" + t.TempDir()}
@@ -54,9 +54,9 @@ func understood(t *testing.T, name, program string, arguments []string) {
 	}
 }
 
-// TestRunbooksAreCareful: nobody is told in a command to do what cannot be
+// TestRunbookCommandsAreSafe: nobody is told in a command to do what cannot be
 // undone, or what gives a device to two pods.
-func TestRunbooksAreCareful(t *testing.T) {
+func TestRunbookCommandsAreSafe(t *testing.T) {
 	dangerous := regexp.MustCompile(`--force|--grace-period|kubectl.* (patch|replace|edit) |finalizers"?:|delete (-A|--all|resourceslice)|--disable-eviction`)
 	for name, text := range allPages(t) {
 		inline := regexp.MustCompile("`[^`]+`").FindAllString(withoutBlocks(text), -1)

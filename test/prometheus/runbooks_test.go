@@ -40,9 +40,9 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestRunbooksHaveTheirParts: the same ones in the same order, each with
+// TestRunbookSections: the same ones in the same order, each with
 // something in it, and no longer than a person reads at night.
-func TestRunbooksHaveTheirParts(t *testing.T) {
+func TestRunbookSections(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^#+ .*$`)
 	for name, text := range runbooks(t) {
 		want := []string{"# " + name, "## Meaning", "## Impact", "## Diagnosis", "## Mitigation", "## When it is not a fault"}
@@ -63,10 +63,10 @@ func TestRunbooksHaveTheirParts(t *testing.T) {
 	}
 }
 
-// TestRunbookQueriesAskForWhatIsThere: families and labels are documented or
+// TestRunbookQueriesExist: families and labels are documented or
 // recorded, clusters are kept apart, and only labels that alerts have are left
 // for the reader to fill in.
-func TestRunbookQueriesAskForWhatIsThere(t *testing.T) {
+func TestRunbookQueriesExist(t *testing.T) {
 	families, err := promlabels.Documented("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -92,9 +92,9 @@ func TestRunbookQueriesAskForWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestRunbookLinksLeadSomewhere: to a file, and where they name a heading, to
+// TestRunbookLinksExist: to a file, and where they name a heading, to
 // one that is there.
-func TestRunbookLinksLeadSomewhere(t *testing.T) {
+func TestRunbookLinksExist(t *testing.T) {
 	pages := allPages(t)
 	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
 	for name, text := range pages {

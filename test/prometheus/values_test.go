@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestDocumentsSetWhatThereIs: each value of the chart that a document sets, or
+// TestDocumentedChartValuesExist: each value of the chart that a document sets, or
 // names in a table, is one that the chart has.
-func TestDocumentsSetWhatThereIs(t *testing.T) {
+func TestDocumentedChartValuesExist(t *testing.T) {
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, root+"/deploy/helm/dra-exporter/values.yaml")), &values); err != nil {
 		t.Fatal(err)

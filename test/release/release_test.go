@@ -49,19 +49,19 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s is not the same twice: %s, %s", file, a, b)
 		}
 	}
-	t.Run("checksums", func(t *testing.T) { checksumsHold(t, first) })
-	t.Run("archive", func(t *testing.T) { archiveWorks(t, filepath.Join(first, name+".tar.gz"), name) })
-	t.Run("nvidia", func(t *testing.T) { archiveWorks(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
-	t.Run("chart", func(t *testing.T) { chartIsPinned(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
+	t.Run("checksums", func(t *testing.T) { checkChecksums(t, first) })
+	t.Run("archive", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+".tar.gz"), name) })
+	t.Run("nvidia", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
+	t.Run("chart", func(t *testing.T) { checkChart(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
 	t.Run("sbom", func(t *testing.T) {
 		nvml := "github.com/NVIDIA/go-nvml"
-		namesModules(t, filepath.Join(first, name+".cdx.json"), []string{"k8s.io/client-go", "github.com/prometheus/client_golang"}, []string{nvml})
-		namesModules(t, filepath.Join(first, name+"-nvidia.cdx.json"), []string{"k8s.io/client-go", nvml}, nil)
+		checkModules(t, filepath.Join(first, name+".cdx.json"), []string{"k8s.io/client-go", "github.com/prometheus/client_golang"}, []string{nvml})
+		checkModules(t, filepath.Join(first, name+"-nvidia.cdx.json"), []string{"k8s.io/client-go", nvml}, nil)
 	})
 }
 
-// TestRefuses: a release that cannot be as asked for is none.
-func TestRefuses(t *testing.T) {
+// TestRefusedReleases: a release that cannot be as asked for is none.
+func TestRefusedReleases(t *testing.T) {
 	for words, env := range map[string]string{
 		"is no version":     "VERSION=one two",
 		"no compiler known": "PLATFORMS=linux/riscv64/nvidia",
@@ -132,8 +132,8 @@ func sum(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// checksumsHold: each file but the list itself stands in it.
-func checksumsHold(t *testing.T, folder string) {
+// checkChecksums: each file but the list itself stands in it.
+func checkChecksums(t *testing.T, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "sha256sums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +186,9 @@ func unpacked(t *testing.T, file string) map[string]entry {
 	}
 }
 
-// archiveWorks: all is in one folder, and the program in it runs and says its
+// checkArchive: all is in one folder, and the program in it runs and says its
 // version.
-func archiveWorks(t *testing.T, file, folder string) {
+func checkArchive(t *testing.T, file, folder string) {
 	entries := unpacked(t, file)
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "dra-exporter", "completions/dra-exporter.bash", "completions/dra-exporter.zsh", "completions/dra-exporter.fish"} {
 		if len(entries[folder+"/"+name].text) == 0 {
@@ -210,8 +210,8 @@ func archiveWorks(t *testing.T, file, folder string) {
 	}
 }
 
-// chartIsPinned: it has the version, and its pods run the image by its digest.
-func chartIsPinned(t *testing.T, file string) {
+// checkChart: it has the version, and its pods run the image by its digest.
+func checkChart(t *testing.T, file string) {
 	unpacked(t, file) // for what it says of each file
 	helm, err := filepath.Abs(filepath.Join(repository, "test", ".bin", "helm", "helm"))
 	if err != nil {
@@ -239,9 +239,9 @@ func chartIsPinned(t *testing.T, file string) {
 	}
 }
 
-// namesModules: the list is valid CycloneDX, has these modules with versions and
+// checkModules: the list is valid CycloneDX, has these modules with versions and
 // not those, and Go's own library.
-func namesModules(t *testing.T, file string, with, without []string) {
+func checkModules(t *testing.T, file string, with, without []string) {
 	t.Helper()
 	in, err := os.Open(file)
 	if err != nil {

@@ -155,9 +155,9 @@ func modules(t *testing.T) string {
 	return all.String()
 }
 
-// TestOneGo: everything is built by one version of Go, on one release of Debian
+// TestOneGoVersion: everything is built by one version of Go, on one release of Debian
 // where its C library matters.
-func TestOneGo(t *testing.T) {
+func TestOneGoVersion(t *testing.T) {
 	dockerfile := read(t, filepath.Join(repository, "Dockerfile"))
 	version := regexp.MustCompile(`ARG GO_VERSION=(\S+)`).FindStringSubmatch(dockerfile)
 	if version == nil {

@@ -79,8 +79,8 @@ func pendingRef(row Row) string {
 	return row.Labels["namespace"] + "/" + row.Labels["pod"] + " " + row.Labels["pod_claim"]
 }
 
-// PendingIsConsistent says that each waiting reference has one row, and one reason of
-// the closed set, and that nothing else has a reason or a funnel.
+// PendingIsConsistent checks that each pending claim reference has one row, and one
+// reason of the closed set, and that no other reference has a reason or a funnel.
 func PendingIsConsistent(p *Page) (broken []error) {
 	waiting, reasoned := map[string]int{}, map[string]int{}
 	for _, row := range p.Rows("dra_claim_pending_since_timestamp_seconds", nil) {

@@ -175,7 +175,7 @@ func (w *Watcher) CheckRule(rule Rule) *RuleCheck {
 	return w.startCheck(&RuleCheck{watcher: w, rule: rule})
 }
 
-// CheckRuleWhenUp begins a vigil during which scrapes may fail.
+// CheckRuleWhenUp starts a check during which scrapes may fail.
 func (w *Watcher) CheckRuleWhenUp(rule Rule) *RuleCheck {
 	return w.startCheck(&RuleCheck{watcher: w, rule: rule, toleratesFailures: true})
 }
@@ -202,8 +202,8 @@ func (c *RuleCheck) record(page *Page, err error) {
 	}
 }
 
-// End ends the vigil and returns how many pages it saw, and the first of what
-// was wrong with them.
+// End ends the check and returns how many pages it has read, and the first
+// violations.
 func (c *RuleCheck) End() (pages int, err error) {
 	c.watcher.mu.Lock()
 	defer c.watcher.mu.Unlock()

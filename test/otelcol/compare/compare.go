@@ -48,10 +48,10 @@ func (d *Difference) add(key, format string, arguments ...any) {
 func Rows(page *Page, push *Push, naming *Naming) error {
 	rows, _ := scraped(page)
 	difference := &Difference{Page: page.String(), Push: push.String()}
-	for _, key := range push.twice {
+	for _, key := range push.duplicates {
 		difference.add(key, "is pushed twice, with two values")
 	}
-	for key := range push.gone {
+	for key := range push.ended {
 		if _, there := push.rows[key]; there {
 			difference.add(key, "is called off, and pushed all the same")
 		}

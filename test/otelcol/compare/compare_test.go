@@ -16,9 +16,9 @@ import (
 // found compares a push with pages on both sides of it.
 func found(pushed ...pmetric.Metrics) error {
 	before, same, after := testPage(4), testPage(5), testPage(6)
-	before.Answered = moment().Add(100 * time.Millisecond)
-	same.Answered = moment().Add(200 * time.Millisecond)
-	after.Asked, after.Answered = moment().Add(time.Second), moment().Add(time.Second)
+	before.Answered = snapshotTime().Add(100 * time.Millisecond)
+	same.Answered = snapshotTime().Add(200 * time.Millisecond)
+	after.Asked, after.Answered = snapshotTime().Add(time.Second), snapshotTime().Add(time.Second)
 	_, err := Find([]*Page{before, same, after}, Pushes(pushed), Prometheus())
 	return err
 }
@@ -77,7 +77,7 @@ func TestDifferences(t *testing.T) {
 		"label": {func(all pmetric.Metrics) { at(all, power).Gauge().DataPoints().At(0).Attributes().PutStr("pod", "p") }, "is not pushed"},
 		"start": {func(all pmetric.Metrics) { at(all, held).Sum().DataPoints().At(0).SetStartTimestamp(0) }, "pushed as an unknown time"},
 		"made up": {func(all pmetric.Metrics) {
-			at(all, energy).Sum().DataPoints().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(beginning()))
+			at(all, energy).Sum().DataPoints().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(startTime()))
 		}, "began at an unknown time"},
 		"delta": {func(all pmetric.Metrics) {
 			at(all, held).Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
@@ -157,9 +157,9 @@ func TestNativeBuckets(t *testing.T) {
 	}
 }
 
-// TestCalledOff: points without a value are no rows, of whatever kind they are,
+// TestEndedSeries: points without a value are no rows, of whatever kind they are,
 // and no difference where the page does not have them either.
-func TestCalledOff(t *testing.T) {
+func TestEndedSeries(t *testing.T) {
 	const power, times = 0, 3
 	pushed := pushedPage()
 	gauges := at(pushed, power).Gauge().DataPoints()
@@ -173,7 +173,7 @@ func TestCalledOff(t *testing.T) {
 	if err := found(pushed); err != nil {
 		t.Error(err)
 	}
-	gone := Pushes([]pmetric.Metrics{pushed})[0].CalledOff()
+	gone := Pushes([]pmetric.Metrics{pushed})[0].EndedSeries()
 	if want := []string{`dra_device_power_watts{node="n",uuid="c"}`, `dra_exporter_source_read_duration_seconds{source="dcgm"}`}; !slices.Equal(gone, want) {
 		t.Errorf("%q are called off, not %q", gone, want)
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// lasts is for how long a snapshot is looked for on pages. A role that is busy
+// searchTime is for how long a snapshot is looked for on pages. A role that is busy
 // makes the next one later than usual.
-const lasts = 10 * time.Second
+const searchTime = 10 * time.Second
 
 // Find looks for a push whose rows are those of one of the pages, and whose
 // live metrics lie between the page last taken before it and the one first
@@ -26,7 +26,7 @@ func Find(pages []*Page, pushes []*Push, naming *Naming) (*Push, error) {
 		}
 		err := Live(before, after, push, naming)
 		for _, page := range pages {
-			if page.Answered.Before(push.Snapshot) || page.Asked.After(push.Snapshot.Add(lasts)) {
+			if page.Answered.Before(push.Snapshot) || page.Asked.After(push.Snapshot.Add(searchTime)) {
 				continue
 			}
 			found := errors.Join(Rows(page, push, naming), err)

@@ -14,7 +14,7 @@ import (
 // the values of those that a process never changes are compared.
 func Live(before, after *Page, push *Push, naming *Naming) error {
 	difference := &Difference{Page: "what lies from " + before.String() + " to " + after.String(), Push: push.String()}
-	first, last := alive(before, naming), alive(after, naming)
+	first, last := liveSeries(before, naming), liveSeries(after, naming)
 	for key := range first {
 		if _, pushed := push.live[key]; !pushed {
 			difference.add(key, "is not pushed")
@@ -35,7 +35,7 @@ func Live(before, after *Page, push *Push, naming *Naming) error {
 	return difference.err()
 }
 
-func alive(page *Page, naming *Naming) map[string]series {
+func liveSeries(page *Page, naming *Naming) map[string]series {
 	_, all := scraped(page)
 	byKey := map[string]series{}
 	for _, s := range all {

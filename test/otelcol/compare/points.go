@@ -21,9 +21,9 @@ func points(m pmetric.Metric) iter.Seq2[uint64, series] {
 	return func(yield func(uint64, series) bool) {
 		give := func(kind string, p point, values parts) bool {
 			return yield(uint64(p.Timestamp()), series{
-				metric: m.Name(), attributes: texts(p.Attributes()), kind: kind, unit: m.Unit(),
+				metric: m.Name(), attributes: stringMap(p.Attributes()), kind: kind, unit: m.Unit(),
 				help: m.Description(), start: uint64(p.StartTimestamp()), parts: values,
-				gone: p.Flags().NoRecordedValue(),
+				ended: p.Flags().NoRecordedValue(),
 			})
 		}
 		each(m, give)

@@ -17,13 +17,13 @@ type Push struct {
 	Resource map[string]string
 
 	rows, live map[string]series
-	gone       map[string]bool // keys of points without a value
-	twice      []string        // keys of points that are there with two values
+	ended      map[string]bool // keys of points without a value
+	duplicates []string        // keys of points that are there with two values
 }
 
-// CalledOff are the series, as metric{attributes}, of which the push says that
+// EndedSeries are the series, as metric{attributes}, of which the push says that
 // they have no value any more, sorted.
-func (p *Push) CalledOff() []string { return slices.Sorted(maps.Keys(p.gone)) }
+func (p *Push) EndedSeries() []string { return slices.Sorted(maps.Keys(p.ended)) }
 
 // Of are the metrics whose resource has all these attributes.
 func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
@@ -32,7 +32,7 @@ func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
 		kept := pmetric.NewMetrics()
 		request.CopyTo(kept)
 		kept.ResourceMetrics().RemoveIf(func(of pmetric.ResourceMetrics) bool {
-			has := texts(of.Resource().Attributes())
+			has := stringMap(of.Resource().Attributes())
 			for name, value := range resource {
 				if has[name] != value {
 					return true
@@ -57,7 +57,7 @@ func Pushes(requests []pmetric.Metrics) []*Push {
 		for _, of := range request.ResourceMetrics().All() {
 			for _, scope := range of.ScopeMetrics().All() {
 				for _, m := range scope.Metrics().All() {
-					sort(m, texts(of.Resource().Attributes()), snapshots, alive)
+					sort(m, stringMap(of.Resource().Attributes()), snapshots, alive)
 				}
 			}
 		}
@@ -74,15 +74,15 @@ func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uin
 		}
 		push := to[at]
 		if push == nil {
-			push = &Push{Resource: resource, rows: map[string]series{}, gone: map[string]bool{}}
+			push = &Push{Resource: resource, rows: map[string]series{}, ended: map[string]bool{}}
 			to[at] = push
 		}
-		if s.gone {
-			push.gone[s.key()] = true
+		if s.ended {
+			push.ended[s.key()] = true
 			continue
 		}
 		if old, known := push.rows[s.key()]; known && (!same(old.parts, s.parts) || old.start != s.start) {
-			push.twice = append(push.twice, s.key())
+			push.duplicates = append(push.duplicates, s.key())
 		}
 		push.rows[s.key()] = s
 	}
@@ -102,9 +102,9 @@ func together(snapshots, alive map[uint64]*Push) []*Push {
 			}
 			one := *push
 			one.Sent, one.live = pcommon.Timestamp(sent).AsTime(), other.rows
-			one.twice = slices.Concat(push.twice, other.twice)
-			one.gone = maps.Clone(push.gone)
-			maps.Copy(one.gone, other.gone)
+			one.duplicates = slices.Concat(push.duplicates, other.duplicates)
+			one.ended = maps.Clone(push.ended)
+			maps.Copy(one.ended, other.ended)
 			all, whole = append(all, &one), true
 		}
 		if !whole {
@@ -117,7 +117,7 @@ func together(snapshots, alive map[uint64]*Push) []*Push {
 	return all
 }
 
-func texts(of pcommon.Map) map[string]string {
+func stringMap(of pcommon.Map) map[string]string {
 	all := map[string]string{}
 	for name, value := range of.All() {
 		all[name] = value.AsString()

@@ -18,7 +18,7 @@ type series struct {
 	help       string
 	start      uint64 // nanoseconds since 1970; 0 is unknown
 	parts      parts
-	gone       bool // the point says that there is no value any more
+	ended      bool // the point says that there is no value any more
 }
 
 // The kinds of metrics, as OpenTelemetry has them. What is none of these is

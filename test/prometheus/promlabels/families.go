@@ -112,8 +112,8 @@ func with(labels []string, more ...string) []string {
 	return slices.Compact(all)
 }
 
-// less are the labels without some.
-func less(labels []string, gone ...string) []string {
+// without are the labels without some.
+func without(labels []string, gone ...string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(gone, l) })
 }
 

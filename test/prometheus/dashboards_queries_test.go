@@ -17,8 +17,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// dashboardQuestions are those of all panels and variables.
-func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []question) {
+// dashboardQueries are those of all panels and variables.
+func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []benchQuery) {
 	b.Helper()
 	window := anHour()
 	about := f.choice(b, engine)
@@ -34,7 +34,7 @@ func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []q
 			if err != nil {
 				b.Fatal(err)
 			}
-			all = append(all, question{name: fmt.Sprintf("%s / variable %s", board.UID, v.Name), ask: f.labelValues(b, selector, v.Label)})
+			all = append(all, benchQuery{name: fmt.Sprintf("%s / variable %s", board.UID, v.Name), ask: f.labelValues(b, selector, v.Label)})
 		}
 		for _, query := range board.Queries {
 			expr, err := board.Expr(query.Expr, chosen, window)
@@ -45,17 +45,17 @@ func (f *fleet) dashboardQuestions(b *testing.B, engine *promql.Engine) (all []q
 			if query.Instant {
 				ask = f.at(engine, expr)
 			}
-			all = append(all, question{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: ask})
+			all = append(all, benchQuery{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: ask})
 		}
 	}
 	return all
 }
 
-// ruleQuestions are those of rules and alerts, once each.
-func (f *fleet) ruleQuestions(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []question) {
+// ruleQueries are those of rules and alerts, once each.
+func (f *fleet) ruleQueries(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []benchQuery) {
 	for _, group := range groups {
 		for _, rule := range group.Rules {
-			all = append(all, question{name: group.Name + " / " + cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
+			all = append(all, benchQuery{name: group.Name + " / " + cmp.Or(rule.Record, rule.Alert), ask: f.at(engine, rule.Expr)})
 		}
 	}
 	return all
@@ -65,7 +65,7 @@ func (f *fleet) ruleQuestions(groups []rulefmt.RuleGroup, engine *promql.Engine)
 // with the most devices, on a node with troubles.
 func (f *fleet) choice(b *testing.B, engine *promql.Engine) queries.Chosen {
 	b.Helper()
-	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, sickEach)
+	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, unhealthyEach)
 	query, err := engine.NewInstantQuery(b.Context(), f.db, nil, expr, f.end)
 	if err != nil {
 		b.Fatal(err)
@@ -88,7 +88,7 @@ func (f *fleet) at(engine *promql.Engine, expr string) func(context.Context) (in
 		if err != nil {
 			return 0, err
 		}
-		return answered(ctx, query)
+		return countRows(ctx, query)
 	}
 }
 
@@ -98,12 +98,12 @@ func (f *fleet) over(engine *promql.Engine, expr string, window queries.Window) 
 		if err != nil {
 			return 0, err
 		}
-		return answered(ctx, query)
+		return countRows(ctx, query)
 	}
 }
 
-// answered counts the rows of an answer.
-func answered(ctx context.Context, query promql.Query) (int, error) {
+// countRows counts the rows of an answer.
+func countRows(ctx context.Context, query promql.Query) (int, error) {
 	defer query.Close()
 	result := query.Exec(ctx)
 	if result.Err != nil {
