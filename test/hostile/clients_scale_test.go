@@ -15,8 +15,8 @@ import (
 )
 
 // TestClientsAtScale runs the demo of a program, which DRA_EXPORTER names, and
-// reports the times of scrapes and the memory with all kinds of hostile clients
-// at once; see docs/benchmarks.md.
+// reports the times of scrapes and the memory with all kinds of hostile
+// clients at the same time; see docs/benchmarks.md.
 func TestClientsAtScale(t *testing.T) {
 	program := os.Getenv("DRA_EXPORTER")
 	if program == "" {
@@ -71,10 +71,9 @@ func clientsFreeAddress(t *testing.T) string {
 	return probe.Addr().String()
 }
 
-// watch scrapes four times a second for a while by one connection, as Prometheus
-// does, and returns
-// the largest resident memory that the process had meanwhile, in bytes, and how
-// many scrapes failed.
+// watch scrapes four times a second for a while over one connection, as
+// Prometheus does. It returns the largest resident memory of the process
+// meanwhile, in bytes, and how many scrapes failed.
 func (s *clientsServer) watch(t *testing.T, client *http.Client, pid int, duration time.Duration) (most int64, lost int) {
 	t.Helper()
 	var times []time.Duration
@@ -93,7 +92,7 @@ func (s *clientsServer) watch(t *testing.T, client *http.Client, pid int, durati
 	return most, lost
 }
 
-// clientsResident is the resident memory of a process, in bytes.
+// clientsResident returns the resident memory of a process, in bytes.
 func clientsResident(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))

@@ -28,8 +28,8 @@ import (
 	simulated "github.com/dra-exporter/dra-exporter/internal/simulation/apiserver"
 )
 
-// memorySync reads all of an API server into an inventory, and calls a
-// function while that goes on. It returns what the reducer would be given.
+// memorySync lists everything from an API server into an inventory, and calls
+// a function meanwhile. It returns what the reducer would receive.
 func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver.Cluster, []apiserver.Change) {
 	t.Helper()
 	cluster, err := apiserver.NewCluster(apiserver.ClusterOptions{
@@ -52,8 +52,8 @@ func memorySync(t *testing.T, url string, kept *inventory.Inventory) (*apiserver
 	return cluster, append(changes, cluster.Take()...)
 }
 
-// memorySynced reports whether all has been listed that these tests have.
-// Templates have no place in Synced.
+// memorySynced reports whether all kinds of these tests have been listed.
+// Synced does not include templates.
 func memorySynced(cluster *apiserver.Cluster) bool {
 	synced := cluster.Synced()
 	if !synced.Claims || !synced.Pods || !synced.Slices || !synced.Classes || !synced.Nodes {
@@ -67,7 +67,7 @@ func memorySynced(cluster *apiserver.Cluster) bool {
 	return true
 }
 
-// memoryPeak samples the heap until it is stopped, and returns the largest.
+// memoryPeak samples the heap until stop is called, which returns the maximum.
 func memoryPeak() (stop func() uint64) {
 	var most atomic.Uint64
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -85,7 +85,7 @@ func memoryPeak() (stop func() uint64) {
 	return func() uint64 { close(done); <-ended; return most.Load() }
 }
 
-// memoryHeap is what objects take, garbage included.
+// memoryHeap returns the size of objects on the heap, including garbage.
 func memoryHeap() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(samples)
@@ -99,7 +99,8 @@ func memoryAfterGC() uint64 {
 }
 
 // TestLargeObjects: however large claims, templates and pods are, little of
-// each is kept, and few are held at one time. 100 objects of 900 KB are 90 MB.
+// each is kept, and few are in memory at the same time. 100 objects of 900 KB
+// are 90 MB.
 func TestLargeObjects(t *testing.T) {
 	const count, size = 100, 900_000
 	const keptMost, peakMost = 16 << 20, 120 << 20
@@ -143,8 +144,9 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
-// TestPagesOfLargeObjects: all come in pages of 8 MiB at most, after a few
-// longer ones, which are cut off. Objects of ordinary size come by 500.
+// TestPagesOfLargeObjects: all objects arrive in pages of at most 8 MiB, after
+// a few longer ones, which are cut off. Objects of ordinary size arrive in
+// pages of 500.
 func TestPagesOfLargeObjects(t *testing.T) {
 	for _, c := range []struct {
 		size, count, cutOff, most int
@@ -178,8 +180,8 @@ func TestPagesOfLargeObjects(t *testing.T) {
 	}
 }
 
-// TestLargeClaimsAreUndetermined: their reason is not known, with the limit,
-// and an ordinary claim beside them has its own.
+// TestLargeClaimsAreUndetermined: their reason is undetermined and names the
+// limit. An ordinary claim has its own reason.
 func TestLargeClaimsAreUndetermined(t *testing.T) {
 	server := startMemoryServer(t, true)
 	server.addSupply(t)
@@ -207,8 +209,8 @@ func TestLargeClaimsAreUndetermined(t *testing.T) {
 	}
 }
 
-// TestProjectionLosesNothing: of random objects within the limits, what is
-// found out by what is kept of them is what is found out by the whole objects.
+// TestProjectionLosesNothing: for random objects within the limits, the
+// diagnosis of the kept parts equals that of the whole objects.
 func TestProjectionLosesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 2))
 	server, err := simulated.Start(t.Context(), simulated.Options{})
@@ -275,8 +277,8 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 }
 
-// memoryObjects is a few nodes with devices, and random claims and templates that
-// carry all that the projection leaves out.
+// memoryObjects returns a few nodes with devices, and random claims and
+// templates with all fields that the projection omits.
 func memoryObjects(random *rand.Rand) []simulated.Object {
 	var objects []simulated.Object
 	opaque := kruntime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"},"secret":"` + strings.Repeat("x", 5000) + `"}`)}

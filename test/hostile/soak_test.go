@@ -33,22 +33,24 @@ import (
 	kubelets "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// soakVariable is how long TestSoak lasts, as a duration. The default is long
-// enough to find what every fault leaks, and too short for what leaks slowly.
+// soakVariable is the duration of TestSoak. The default is long enough for
+// leaks of every fault, and too short for slow leaks.
 const soakVariable = "DRA_EXPORTER_SOAK"
 
-// A round is a time of trouble, and a time of calm at whose end is measured.
+// A round is a time with faults, and a time without, at the end of which the
+// test measures.
 const (
 	soakTrouble = 5 * time.Second
 	soakCalm    = 4 * time.Second
-	soakRounds  = 4 // at least, the first of which warms up
+	soakRounds  = 4 // the first of which warms up
 )
 
-// TestSoak runs both roles, built with the race detector, amid everything that
-// goes wrong at once: pods and claims that come and go, an API server that is
-// restarted, expires and ends watches, a kubelet that is restarted and lies,
-// devices that hang and fail, signals, and clients that scrape, stall and leave.
-// Descriptors, goroutines and memory must not grow from one calm to the next.
+// TestSoak runs both roles, built with the race detector, with all faults at
+// the same time: pods and claims that are created and deleted, an API server
+// that is restarted, expires and ends watches, a kubelet that is restarted and
+// gives wrong answers, devices that hang and fail, signals, and clients that
+// scrape, stall and disconnect. Descriptors, goroutines and memory must not
+// grow from round to round.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -74,14 +76,14 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak is everything around the two roles.
+// soak is the environment of the two roles.
 type soak struct {
 	api     *apiserver.Server
 	kubelet *kubelets.Kubelet
 	devices string // path of the simulated devices
 	roles   []*role
 	random  *rand.Rand
-	pods    []int // numbers of those that there are
+	pods    []int // numbers of the existing pods
 	next    int
 }
 
@@ -93,11 +95,11 @@ type role struct {
 	measured  []footprint
 }
 
-// footprint is what a process has at a time.
+// footprint is what a process uses at a time.
 type footprint struct {
 	descriptors, threads, goroutines int
-	memory                           int // of Go, in KiB
-	anonymous                        int // of the process, in KiB; the race detector's own grows as long as it runs
+	memory                           int // of Go's runtime, in KiB
+	anonymous                        int // private memory of the process, in KiB; that of the race detector always grows
 }
 
 func (f footprint) String() string {
@@ -108,7 +110,7 @@ const soakDevices = 8
 
 func startSoak(t *testing.T) *soak {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "soak") // a socket's path must be short
+	folder, err := os.MkdirTemp("", "soak") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func lastLines(path string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// injectFaults has everything go wrong for a time.
+// injectFaults injects faults for a time.
 func (s *soak) injectFaults(t *testing.T, length time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), length)
@@ -210,7 +212,7 @@ func (s *soak) injectFaults(t *testing.T, length time.Duration) {
 	clients.Wait()
 }
 
-// injectFault does one thing to the roles or to what they read.
+// injectFault injects one fault into the roles or into what they read.
 func (s *soak) injectFault(t *testing.T) {
 	t.Helper()
 	var err error
@@ -256,7 +258,7 @@ func (s *soak) injectFault(t *testing.T) {
 	}
 }
 
-// sendRequests scrapes, stalls and leaves.
+// sendRequests scrapes, stalls and disconnects.
 func (r *role) sendRequests(ctx context.Context, random *rand.Rand) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableCompression: random.IntN(2) == 0}}
 	defer client.CloseIdleConnections()
@@ -273,15 +275,15 @@ func (r *role) sendRequests(ctx context.Context, random *rand.Rand) {
 		}
 		request.Header.Set("Accept", accepts[random.IntN(len(accepts))])
 		if response, err := client.Do(request); err == nil {
-			io.CopyN(io.Discard, response.Body, int64(random.IntN(1<<20))) // some leave before the end
+			io.CopyN(io.Discard, response.Body, int64(random.IntN(1<<20))) // some disconnect before the end
 			response.Body.Close()
 		}
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 	}
 }
 
-// stall opens a connection, sends half a request or a whole one, and closes it
-// without reading.
+// stall opens a connection, sends a part of a request or a whole one, and
+// closes it without reading.
 func (r *role) stall(random *rand.Rand) {
 	connection, err := net.DialTimeout("tcp", strings.Trim(strings.TrimPrefix(r.url, "http://"), "/"), time.Second)
 	if err != nil {
@@ -293,12 +295,12 @@ func (r *role) stall(random *rand.Rand) {
 	time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 }
 
-// recover ends all faults, and waits until all sources are up and ended objects
-// are removed.
+// recover ends all faults, and waits until all sources are up and ended
+// objects are removed.
 func (s *soak) recover(t *testing.T) {
 	t.Helper()
 	s.writeDevices(t, "[]")
-	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // calls that hung stay unanswered otherwise
+	if err := errors.Join(s.kubelet.Calm(kubelets.Always()...), s.kubelet.Restart()); err != nil { // otherwise calls that hung remain unanswered
 		t.Fatal(err)
 	}
 	s.setKubelet()
@@ -308,7 +310,7 @@ func (s *soak) recover(t *testing.T) {
 	}
 }
 
-// waitSourcesUp: every source is up again.
+// waitSourcesUp waits until every source is up again.
 func (r *role) waitSourcesUp(t *testing.T) {
 	t.Helper()
 	page := ""
@@ -328,7 +330,7 @@ func (r *role) waitSourcesUp(t *testing.T) {
 	t.Fatalf("the %s role does not recover:\n%s", r.name, strings.Join(down, ""))
 }
 
-// page is the page of metrics, empty if there is none.
+// page returns the page of metrics, empty if there is none.
 func (r *role) page(t *testing.T) string {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -397,9 +399,9 @@ func field(t *testing.T, status []byte, name string) int {
 	return 0
 }
 
-// checkTrends compares the last third of the measurements with the first,
-// without the round that warmed up, by their medians; and stops the role, which
-// must exit without an error or a race.
+// checkTrends compares the medians of the last third of the measurements with
+// those of the first, without the warm-up round. It stops the role, which must
+// exit without an error or a race.
 func (r *role) checkTrends(t *testing.T) {
 	t.Helper()
 	measured := r.measured[1:]
@@ -436,7 +438,8 @@ func medians(all []footprint) footprint {
 	}
 }
 
-// changePods ends a pod or starts one. Some claims wait for a device.
+// changePods deletes a pod or creates one. Some claims are pending for a
+// device.
 func (s *soak) changePods(t *testing.T) {
 	t.Helper()
 	if len(s.pods) > 3*soakDevices || len(s.pods) > 0 && s.random.IntN(2) == 0 {
@@ -462,7 +465,7 @@ func (s *soak) put(t *testing.T, objects ...apiserver.Object) {
 	}
 }
 
-// setKubelet has the kubelet list the pods.
+// setKubelet sets the pods that the kubelet lists.
 func (s *soak) setKubelet() {
 	var pods []kubelets.Pod
 	for _, i := range s.pods {
@@ -526,7 +529,7 @@ func soakSlice() *resourcev1.ResourceSlice {
 	return slice
 }
 
-// soakPod is a pod with its claim, allocated and running or waiting.
+// soakPod returns a pod with its claim, allocated and running, or pending.
 func soakPod(i int, allocated bool) (*corev1.Pod, *resourcev1.ResourceClaim) {
 	name := soakName(i)
 	uid := types.UID(name)
