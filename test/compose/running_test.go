@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestRunning: the demo, and Prometheus and Alertmanager with the very files that
-// their containers have. All that differs is where each of them listens, and that
-// rules of every five minutes are evaluated sooner.
+// TestRunning runs the demo, Prometheus and Alertmanager with the files of
+// their containers. Only their addresses differ, and rules with an interval of
+// five minutes are evaluated sooner.
 func TestRunning(t *testing.T) {
 	services := project(t).Services
 	node, cluster := startDemo(t)
@@ -52,7 +52,7 @@ func TestRunning(t *testing.T) {
 	})
 }
 
-// move rewrites addresses in a configuration, each of which it must have once.
+// move replaces addresses in a configuration, each of which must occur once.
 func move(t *testing.T, file string, addresses map[string]string) {
 	t.Helper()
 	text := read(t, file)
@@ -67,7 +67,8 @@ func move(t *testing.T, file string, addresses map[string]string) {
 	}
 }
 
-// shortenIntervals has the groups evaluated soon that wait for five minutes.
+// shortenIntervals shortens the interval of groups that are evaluated every
+// five minutes.
 func shortenIntervals(t *testing.T, file string) {
 	t.Helper()
 	const every, soon = "    interval: 5m\n", "    interval: 15s\n"
@@ -80,7 +81,8 @@ func shortenIntervals(t *testing.T, file string) {
 	}
 }
 
-// startDemo builds the demo as its image does, and returns where its roles are.
+// startDemo builds the demo as its image does, and returns the addresses of
+// its roles.
 func startDemo(t *testing.T) (node, cluster string) {
 	t.Helper()
 	demo := filepath.Join(t.TempDir(), "dra-exporter")
@@ -100,7 +102,8 @@ func startDemo(t *testing.T) (node, cluster string) {
 	return node, cluster
 }
 
-// startAlertmanager runs one with the shipped configuration, and returns its URL.
+// startAlertmanager runs one with the shipped configuration, and returns its
+// URL.
 func startAlertmanager(t *testing.T) string {
 	t.Helper()
 	address := freeAddress(t)
@@ -110,8 +113,8 @@ func startAlertmanager(t *testing.T) string {
 	return "http://" + address
 }
 
-// hasResult: a query has an answer, of these instances and no others. An answer
-// that has none is of "".
+// hasResult returns an error unless a query has rows of exactly these
+// instances. A row without an instance counts as "".
 func hasResult(prometheus, query string, instances ...string) error {
 	var answer struct {
 		Data struct {
@@ -141,7 +144,8 @@ func hasResult(prometheus, query string, instances ...string) error {
 	return nil
 }
 
-// rulesHealthy: each rule of both files has been evaluated, without an error.
+// rulesHealthy returns an error unless each rule of both files has been
+// evaluated, without an error.
 func rulesHealthy(prometheus string) error {
 	var answer struct {
 		Data struct {
@@ -170,8 +174,8 @@ func rulesHealthy(prometheus string) error {
 	return broken
 }
 
-// checkInhibited: Alertmanager has so many alerts, and holds back those whose label
-// says so, and no others.
+// checkInhibited returns an error unless Alertmanager has this many alerts,
+// and inhibits exactly those whose label says so.
 func checkInhibited(manager string, count int) error {
 	var alerts []struct {
 		Labels map[string]string

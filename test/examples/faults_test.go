@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// names are the first groups of all matches.
+// names returns the first groups of all matches.
 func names(text, pattern string) (found []string) {
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		found = append(found, match[1])
@@ -25,9 +25,10 @@ func names(text, pattern string) (found []string) {
 	return found
 }
 
-// TestFaults: whatever the agent does, the training comes to its end with every
-// line of loss, says why nothing is known, and invents no number. A server that
-// hangs does so until the training has gone: whoever waits for it never ends.
+// TestFaults: with any fault of the agent, the training ends with every line
+// of loss, reports why values are unknown, and invents no number. The hanging
+// server hangs until the training has ended, so that a client that waits for
+// it never ends.
 func TestFaults(t *testing.T) {
 	answers := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
@@ -62,7 +63,7 @@ func TestFaults(t *testing.T) {
 	t.Run("no such name", func(t *testing.T) { unknown(t, "http://agent.invalid:9420", "http://agent.invalid:9420") })
 }
 
-// document is an answer of the agent, as small as can be.
+// document is a minimal answer of the agent.
 const document = `{"node": "gpu-node-1", "claims": [{"namespace": "ml-training", "name": "gpus", "adminAccess": false,
 	"consumers": [{"pod": "llama-pretrain-mlttn", "podUid": "u", "container": "c"}],
 	"devices": [{"uuid": "GPU-1", "held": true, "heldSeconds": 1, "accounts": []}]}]}`
@@ -87,7 +88,7 @@ func unknown(t *testing.T, url, says string) {
 	}
 }
 
-// drip sends a byte now and then: no single read of it ever times out.
+// drip sends a byte periodically, so that no single read times out.
 func drip(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		io.WriteString(w, " ")
@@ -110,7 +111,7 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"node": "gpu`)
 }
 
-// proxy answers with the agent's answers, where allowed lets them through.
+// proxy forwards the agent's answers if allowed returns true.
 func proxy(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
 	t.Helper()
 	target, err := url.Parse(agent)
@@ -125,8 +126,8 @@ func proxy(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *ht
 	})
 }
 
-// TestAgentReplaced: an agent that is replaced while the training runs costs a few
-// answers, and none of what accrued meanwhile.
+// TestAgentReplaced: an agent that is replaced while the training runs costs a
+// few answers, and nothing of the counters.
 func TestAgentReplaced(t *testing.T) {
 	agent, _ := startDemo(t)
 	var asked atomic.Int64
@@ -156,8 +157,8 @@ func TestAgentReplaced(t *testing.T) {
 	within(t, "the sum of the lines' held_seconds", &sum, *last.HeldSeconds/2, *last.HeldSeconds+0.1*float64(len(lines)))
 }
 
-// TestCredentials: TLS by a CA of its own, with each kind of authorization. Who
-// has none, or trusts nobody, learns nothing.
+// TestCredentials: TLS with a CA of its own, and each kind of authorization.
+// Without credentials, or without the CA, there is no data.
 func TestCredentials(t *testing.T) {
 	agent, _ := startDemo(t)
 	folder := t.TempDir()

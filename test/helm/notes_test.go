@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// notesCase is an install, and what must and must not be said after it.
+// notesCase is an install, and what its notes must and must not contain.
 type notesCase struct {
 	in            install
 	contains, not []string
 }
 
-// TestNotes: the text says what is there and what is not, and why.
+// TestNotes: the notes name what was installed and what was not, and why.
 func TestNotes(t *testing.T) {
 	operator := []string{podMonitors, prometheusRules}
 	for name, test := range notesCases(operator) {
@@ -83,8 +83,8 @@ func notesCases(operator []string) map[string]notesCase {
 	}
 }
 
-// TestNotesNameExistingObjects: an object that the text names is one that was made, in
-// every situation.
+// TestNotesNameExistingObjects: each object in the notes was created, in every
+// case.
 func TestNotesNameExistingObjects(t *testing.T) {
 	named := regexp.MustCompile(`(?i)\b(daemonset|deployment|prometheusrule)[ /]([a-z0-9-]+)`)
 	for _, file := range valuesFiles(t) {

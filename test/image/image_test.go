@@ -25,8 +25,9 @@ const (
 	created    = "2026-11-22T10:00:00Z"
 )
 
-// TestImages builds both targets as the Dockerfile says, and looks at what is in
-// them. The files stay where DRA_IMAGE_DIR says, for the end-to-end tests.
+// TestImages builds both targets of the Dockerfile and checks their contents.
+// DRA_IMAGE_DIR names the folder in which the files remain for the end-to-end
+// tests.
 func TestImages(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("it mounts and changes roots: run it as root")
@@ -57,8 +58,8 @@ func TestImages(t *testing.T) {
 }
 
 // TestOtherArchitecture builds what can be built without another compiler. It
-// compiles everything once more, for minutes, and a real engine builds both
-// architectures in the workflow `ci`: so it runs where it is asked for.
+// compiles everything once more, which takes minutes, and a real engine builds
+// both architectures in the workflow `ci`, so it runs only on request.
 func TestOtherArchitecture(t *testing.T) {
 	if os.Getenv("DRA_IMAGE_OTHER") == "" {
 		t.Skip("DRA_IMAGE_OTHER=1 compiles the program for another architecture too")
@@ -93,15 +94,15 @@ func buildImage(t *testing.T, target, name, arch string) string {
 		"-context", repository, "-target", target, "-arch", arch, "-name", "localhost/dra-exporter:" + name, "-out", file,
 		"-arg", "VERSION=" + version, "-arg", "REVISION=" + revision, "-arg", "CREATED=" + created,
 	}
-	var messages strings.Builder // of compilers: many, and of use only when they fail
+	var messages strings.Builder // of compilers, printed only if they fail
 	if err := run(t.Context(), append(args, bases(t, target, stubs.Build(t).DCGM)...), io.Discard, &messages); err != nil {
 		t.Fatalf("%v\n%s", err, messages.String())
 	}
 	return file
 }
 
-// bases say what stands in the place of each image that a target is made from:
-// this machine for the builder, folders for the others.
+// bases returns the replacement of each image on which a target is based: this
+// machine for the builder, folders for the others.
 func bases(t *testing.T, target, libdcgm string) (flags []string) {
 	t.Helper()
 	var list strings.Builder
@@ -126,7 +127,7 @@ func bases(t *testing.T, target, libdcgm string) (flags []string) {
 	return flags
 }
 
-// distroless is the folder that distroless.sh has filled.
+// distroless returns the folder that distroless.sh has filled.
 func distroless(t *testing.T) string {
 	t.Helper()
 	if folder := os.Getenv("DRA_IMAGE_DISTROLESS"); folder != "" {
@@ -139,8 +140,8 @@ func distroless(t *testing.T) string {
 	return folder
 }
 
-// dcgmImage has the library where NVIDIA's image has it, as a link to a file
-// with the whole version.
+// dcgmImage returns a folder with the library where NVIDIA's image has it, as
+// a link to a file with the full version.
 func dcgmImage(t *testing.T, library string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -161,8 +162,8 @@ func dcgmImage(t *testing.T, library string) string {
 	return folder
 }
 
-// checkSettings: the image runs the program as nobody in particular, and says
-// what it is made of.
+// checkSettings fails the test unless the image has the expected user,
+// entrypoint, ports and labels.
 func checkSettings(t *testing.T, image v1.Image) {
 	t.Helper()
 	file, err := image.ConfigFile()
@@ -183,7 +184,7 @@ func checkSettings(t *testing.T, image v1.Image) {
 	}
 }
 
-// extractImage are the image's files, in a folder; their size is logged.
+// extractImage extracts the image's files into a folder, and logs their size.
 func extractImage(t *testing.T, image v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
@@ -212,8 +213,8 @@ func extractImage(t *testing.T, image v1.Image) string {
 	return root
 }
 
-// checkExecutables: beside the program there are libraries, and nothing that
-// raises rights.
+// checkExecutables fails the test if there is anything other than libraries
+// beside the program, or a file that raises privileges.
 func checkExecutables(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -262,7 +263,7 @@ func checkVersion(t *testing.T, root string) {
 	}
 }
 
-// neededLibraries are the libraries that the loader looks for.
+// neededLibraries returns the libraries that the loader looks for.
 func neededLibraries(t *testing.T, file string) []string {
 	t.Helper()
 	program, err := elf.Open(file)
@@ -277,7 +278,8 @@ func neededLibraries(t *testing.T, file string) []string {
 	return libraries
 }
 
-// checkLibraries: whatever the program and DCGM's library need is there.
+// checkLibraries fails the test unless the libraries of the program and of
+// DCGM's library exist.
 func checkLibraries(t *testing.T, root string) {
 	t.Helper()
 	for _, file := range []string{"dra-exporter", "usr/lib/libdcgm.so.4"} {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// checkOtherImageNamed: asked for what the static image does not have, the program
-// says at its start which image has it.
+// checkOtherImageNamed: if the static image is configured for a source that it
+// does not have, the program names the image that has it, at its start.
 func checkOtherImageNamed(t *testing.T, root string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,8 +53,8 @@ func checkOtherImageNamed(t *testing.T, root string) {
 	_ = command.Wait() // it was killed
 }
 
-// TestMissingDependencyEndsBuild: a DCGM that needs what the image does not have ends the
-// build.
+// TestMissingDependencyEndsBuild: the build fails if DCGM's library needs a
+// library that the image does not have.
 func TestMissingDependencyEndsBuild(t *testing.T) {
 	folder := t.TempDir()
 	compile := func(args ...string) {
@@ -90,7 +90,8 @@ func TestMissingDependencyEndsBuild(t *testing.T) {
 	}
 }
 
-// TestUnsupportedInstructions: what this program cannot do as BuildKit does it, it does not do.
+// TestUnsupportedInstructions: the program returns an error for instructions
+// that it cannot execute as BuildKit does.
 func TestUnsupportedInstructions(t *testing.T) {
 	for dockerfile, want := range map[string]string{
 		"FROM odd:1\nUSER 1\n":                                      "no -base says what stands in the place of odd:1",

@@ -13,8 +13,8 @@ import (
 
 // TestSameAsThePage: every family of both roles' pages arrives at a real
 // collector, with equal values, units, kinds, start times and label sets, and
-// nothing else does; in both namings, by both protocols, and again after the
-// program was ended and started.
+// no other data; in both namings, by both protocols, and after a restart of
+// the program.
 func TestSameAsThePage(t *testing.T) {
 	b := startBackend(t, clusterName)
 	for _, naming := range []string{"prometheus", "semconv"} {
@@ -44,7 +44,7 @@ func names(naming string) *compare.Naming {
 	return compare.Prometheus()
 }
 
-// waitSame waits until a push of each role is the same as a page of it.
+// waitSame waits until a push of each role equals a page of the role.
 func (d *demo) waitSame(t *testing.T, b *backend, cluster, naming string) {
 	t.Helper()
 	for _, r := range d.roles {
@@ -63,7 +63,7 @@ func (d *demo) waitSame(t *testing.T, b *backend, cluster, naming string) {
 	}
 }
 
-// resource is that of the push: who speaks.
+// resource fails the test unless the push's resource identifies the role.
 func (r role) resource(t *testing.T, cluster string, push *compare.Push) {
 	t.Helper()
 	want := map[string]string{"service.name": "dra-exporter", "service.instance.id": r.instance, clusterName: cluster, "k8s.node.name": ""}
@@ -80,8 +80,8 @@ func (r role) resource(t *testing.T, cluster string, push *compare.Push) {
 	}
 }
 
-// checkStartTimes says that no counter that was pushed after the second start claims
-// to have begun before it.
+// checkStartTimes fails the test if a counter that was pushed after the second
+// start has a start time before it.
 func checkStartTimes(t *testing.T, b *backend, cluster string, again time.Time) {
 	t.Helper()
 	known := 0

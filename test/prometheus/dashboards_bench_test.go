@@ -22,23 +22,24 @@ import (
 )
 
 const (
-	// panelLimit is what a panel's query may take.
+	// panelLimit is the longest acceptable time of a panel's query.
 	panelLimit = 100 * time.Millisecond
-	// ruleLimit is what one evaluation of a rule or an alert should take.
+	// ruleLimit is the longest acceptable time of one evaluation of a rule or
+	// an alert.
 	ruleLimit = 500 * time.Millisecond
 
-	rounds = 10 // of all panels; rules are asked in each third
+	rounds = 10 // of all panels; rules are evaluated in each third round
 )
 
-// BenchmarkDashboards asks everything that dashboards, rules and alerts ask, of an
-// hour of a thousand nodes with eight GPUs each, in Prometheus' own store, by its
-// own engine. It lists the slowest of each kind, and what had no answer: the time
-// of that says nothing.
+// BenchmarkDashboards evaluates all queries of dashboards, rules and alerts
+// over an hour of a thousand nodes with eight GPUs each, in Prometheus' own
+// store and with its own engine. It lists the slowest of each kind, and those
+// without a result, whose time is meaningless.
 //
 //	go test -run '^$' -bench Dashboards -benchtime 1x -timeout 30m .
 //
-// It takes seven minutes and 7 GiB. DRA_BENCH_NODES makes the fleet smaller, and
-// DRA_BENCH_ALL lists everything.
+// It takes seven minutes and 7 GiB. DRA_BENCH_NODES sets the size of the
+// fleet, and DRA_BENCH_ALL lists everything.
 func BenchmarkDashboards(b *testing.B) {
 	recording, alerts := ruleGroups(b, rulesFile), ruleGroups(b, root+"/alerts/alerts.yaml")
 	began := time.Now()
@@ -50,9 +51,9 @@ func BenchmarkDashboards(b *testing.B) {
 	asked := f.dashboardQueries(b, engine)
 	rules := f.ruleQueries(recording, engine)
 	rules = append(rules, f.ruleQueries(alerts, engine)...)
-	// What counts is the processor time of the quickest of several rounds: the machine
-	// may have other work. The engine evaluates a query in one thread, and waits for
-	// nothing.
+	// The result is the processor time of the fastest of several rounds,
+	// because the machine may have other load. The engine evaluates a query in
+	// one thread, and waits for nothing.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b.Loop() {
@@ -70,10 +71,10 @@ func BenchmarkDashboards(b *testing.B) {
 	b.ReportMetric(float64(missed), "misses")
 	b.ReportMetric(asked[0].took.Seconds()*1000, "worst-ms")
 	b.ReportMetric(heapMiB(), "MiB")
-	b.ReportMetric(0, "ns/op") // the sum of all says nothing
+	b.ReportMetric(0, "ns/op") // the total is meaningless
 }
 
-// benchQuery is one thing that is asked.
+// benchQuery is one query of the benchmark.
 type benchQuery struct {
 	name string
 	ask  func(ctx context.Context) (rows int, err error)
@@ -82,7 +83,7 @@ type benchQuery struct {
 	rows, rounds  int
 }
 
-// measure asks each question once more and keeps its quickest answer.
+// measure evaluates each query once more and keeps its shortest time.
 func measure(b *testing.B, all []benchQuery) {
 	b.Helper()
 	for i := range all {
@@ -103,7 +104,7 @@ func measure(b *testing.B, all []benchQuery) {
 	}
 }
 
-// threadTime is the processor time that this thread has taken.
+// threadTime returns the processor time that this thread has used.
 func threadTime(b *testing.B) time.Duration {
 	b.Helper()
 	var spent unix.Timespec
@@ -113,8 +114,8 @@ func threadTime(b *testing.B) time.Duration {
 	return time.Duration(spent.Nano())
 }
 
-// report lists what is slower than it may be, or at least the ten slowest, and what
-// had no answer. It tells how many are too slow.
+// report lists the queries above the limit, or at least the ten slowest, and
+// those without a result. It returns how many are too slow.
 func report(title string, all []benchQuery, limit time.Duration) (missed int) {
 	slices.SortStableFunc(all, func(x, y benchQuery) int { return cmp.Compare(y.took, x.took) })
 	var text strings.Builder
@@ -138,7 +139,7 @@ func report(title string, all []benchQuery, limit time.Duration) (missed int) {
 	return missed
 }
 
-// reportGroups tells how long one evaluation of each group of rules takes.
+// reportGroups prints how long one evaluation of each group of rules takes.
 func reportGroups(rules []benchQuery) {
 	sums := map[string]time.Duration{}
 	for _, q := range rules {
@@ -159,7 +160,7 @@ func ruleGroups(b *testing.B, file string) []rulefmt.RuleGroup {
 	return groups
 }
 
-// fleetNodes is how many nodes there are.
+// fleetNodes returns the number of nodes.
 func fleetNodes(b *testing.B) int {
 	text := os.Getenv("DRA_BENCH_NODES")
 	if text == "" {
@@ -172,7 +173,7 @@ func fleetNodes(b *testing.B) int {
 	return nodes
 }
 
-// printf writes what testing would cut off after ten lines.
+// printf prints what testing would truncate after ten lines.
 func printf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func since(began time.Time) string { return time.Since(began).Round(time.Second / 10).String() }

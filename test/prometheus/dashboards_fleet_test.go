@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// unhealthyEach node has the demo's troubles.
+	// Every unhealthyEach-th node has the demo's faults.
 	unhealthyEach = 20
 	// perTenant nodes belong to the same teams, with their own namespaces.
 	perTenant = 50
-	// copies of each waiting pod of the demo, for each tenant.
+	// copies is how many pods each tenant has of each pending pod of the demo.
 	copies = 4
-	// renewEach node has all its claims replaced within the hour.
+	// Every renewEach-th node has all its claims replaced within the hour.
 	renewEach = 4
 
 	scrapeInterval = 30 * time.Second
 	scrapes        = 121 // in an hour, both ends included
 )
 
-// fleetPlace is where a row of the demo stands in the fleet.
+// fleetPlace is the position of a row of the demo in the fleet.
 type fleetPlace struct {
 	node       int
 	tenant     int
@@ -39,8 +39,8 @@ type fleetPlace struct {
 	generation int // of the node's claims
 }
 
-// fleetSeries is one series of the fleet. Series of an earlier generation of claims end
-// where those of the next begin.
+// fleetSeries is one series of the fleet. Series of an earlier generation of
+// claims end where those of the next begin.
 type fleetSeries struct {
 	*pageRow
 	fleetPlace
@@ -48,23 +48,25 @@ type fleetSeries struct {
 	ref      storage.SeriesRef
 }
 
-// fleet is an hour of a cluster of nodes that each have the demo's eight GPUs, of
-// which two are cut, and its network adapter.
+// fleet is an hour of a cluster of nodes that each have the demo's eight GPUs,
+// two of them with MIG devices, and its network adapter.
 type fleet struct {
 	db         *tsdb.DB
 	nodes      int
 	start, end time.Time
-	// series of one agent's page, and of them those that anybody asks for.
+	// Numbers of series of one agent's page, and of those among them that a
+	// query selects.
 	perNode, usedPerNode int
 	series               int
 }
 
-// newFleet fills a store's memory with those series that somebody asks for.
+// newFleet fills a store with the series that a query selects.
 func newFleet(b *testing.B, nodes int, used func(name string) bool) *fleet {
 	b.Helper()
 	options := tsdb.DefaultOptions()
-	options.WALSegmentSize = -1 // nothing reads it again
-	// Rules are evaluated after all scrapes: their first samples must not be too old.
+	options.WALSegmentSize = -1 // it is not read again
+	// Rules are evaluated after all scrapes, when their first samples must not
+	// be too old.
 	options.MinBlockDuration = (24 * time.Hour).Milliseconds()
 	db, err := tsdb.Open(b.TempDir(), slog.New(slog.DiscardHandler), nil, options, nil)
 	if err != nil {
@@ -81,7 +83,7 @@ func newFleet(b *testing.B, nodes int, used func(name string) bool) *fleet {
 	return f
 }
 
-// populated are all series of the hour.
+// populated returns all series of the hour.
 func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []fleetSeries) {
 	pages := scrapedDemo(b)
 	f.perNode = len(pages.healthy)
@@ -111,8 +113,8 @@ func (f *fleet) populated(b *testing.B, used func(name string) bool) (all []flee
 	return all
 }
 
-// ofTarget are the rows that are kept of a target's page, with the target's labels
-// and what Prometheus says of the scrape.
+// ofTarget returns the kept rows of a target's page, with the target's labels
+// and Prometheus' own families of the scrape.
 func ofTarget(job, instance string, rows []pageRow, used func(name string) bool) (kept []pageRow) {
 	for name, number := range map[string]float64{"up": 1, "scrape_duration_seconds": 0.01, "scrape_samples_scraped": float64(len(rows)),
 		"scrape_samples_post_metric_relabeling": float64(len(rows)), "scrape_series_added": 0} {
@@ -129,7 +131,7 @@ func ofTarget(job, instance string, rows []pageRow, used func(name string) bool)
 	return kept
 }
 
-// seriesOf are the one or two series of a row on a node.
+// seriesOf returns the one or two series of a row on a node.
 func seriesOf(row *pageRow, node int) []fleetSeries {
 	one := fleetSeries{pageRow: row, fleetPlace: fleetPlace{node: node, tenant: node / perTenant}, to: scrapes}
 	if node%renewEach != 1 || row.labels.Get("resourceclaim") == "" {
@@ -141,8 +143,8 @@ func seriesOf(row *pageRow, node int) []fleetSeries {
 	return []fleetSeries{one, next}
 }
 
-// spread are the series of a row of the cluster role: one for each node, tenant or
-// pod, if it is of one.
+// spread returns the series of a row of the cluster role: one for each node,
+// tenant or pod to which it belongs.
 func (f *fleet) spread(row *pageRow) (all []fleetSeries) {
 	nodes, tenants, pods := 1, 1, 1
 	row.labels.Range(func(label labels.Label) {
@@ -166,7 +168,8 @@ func (f *fleet) spread(row *pageRow) (all []fleetSeries) {
 	return all
 }
 
-// labelsOf a series: the demo's, with the names of its place.
+// labelsOf returns the labels of a series: the demo's, with the names of its
+// place.
 func (p fleetSeries) labelsOf(uuid *regexp.Regexp) labels.Labels {
 	builder := labels.NewBuilder(p.labels)
 	p.labels.Range(func(label labels.Label) {
@@ -222,14 +225,15 @@ func (f *fleet) scrape(b *testing.B, all []fleetSeries, scrape int) {
 	}
 }
 
-// number is a series' value: counters go on as fast as they did, each node's at its
-// own pace, but errors happen only on nodes with troubles; gauges swing between their
-// two values. What told the time of its page tells that of its scrape.
+// number returns the value of a series. Counters continue at their speed,
+// multiplied by a factor of the node, but errors occur only on nodes with
+// faults. Gauges alternate between their two values. The time of a page
+// becomes the time of the scrape.
 func (f *fleet) number(p *fleetSeries, at time.Time) float64 {
 	elapsed, change := at.Sub(f.start), p.after-p.before
 	pace := max(change, 0) / between.Seconds() * (1 + float64(p.node%10)/20)
 	switch {
-	case p.counter && p.from > 0: // it has begun with its claim
+	case p.counter && p.from > 0: // it began with its claim
 		return pace * (elapsed - time.Duration(p.from-1)*scrapeInterval).Seconds()
 	case p.trouble:
 		if p.after > 0 && p.node%unhealthyEach == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
 )
 
-// dashboardQueries are those of all panels and variables.
+// dashboardQueries returns the queries of all panels and variables.
 func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []benchQuery) {
 	b.Helper()
 	window := anHour()
@@ -25,7 +25,7 @@ func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []ben
 	for _, board := range boards(b) {
 		chosen := queries.Chosen{}
 		for _, v := range board.Variables {
-			if v.All == "" { // what can have all its values has them, which is the most work
+			if v.All == "" { // all values are selected where possible, which is the most work
 				chosen[v.Name] = about[v.Name]
 			}
 		}
@@ -51,7 +51,7 @@ func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []ben
 	return all
 }
 
-// ruleQueries are those of rules and alerts, once each.
+// ruleQueries returns the queries of rules and alerts, without duplicates.
 func (f *fleet) ruleQueries(groups []rulefmt.RuleGroup, engine *promql.Engine) (all []benchQuery) {
 	for _, group := range groups {
 		for _, rule := range group.Rules {
@@ -61,8 +61,8 @@ func (f *fleet) ruleQueries(groups []rulefmt.RuleGroup, engine *promql.Engine) (
 	return all
 }
 
-// choice is what a reader has chosen of the variables that have no All: the claim
-// with the most devices, on a node with troubles.
+// choice returns the values of the variables without All: the claim with the
+// most devices, on a node with faults.
 func (f *fleet) choice(b *testing.B, engine *promql.Engine) queries.Chosen {
 	b.Helper()
 	expr := fmt.Sprintf(`topk(1, count by (node, namespace, resourceclaim) (dra_claim_held{node="gpu-node-%04d"}))`, unhealthyEach)
@@ -102,7 +102,7 @@ func (f *fleet) over(engine *promql.Engine, expr string, window queries.Window) 
 	}
 }
 
-// countRows counts the rows of an answer.
+// countRows counts the rows of a result.
 func countRows(ctx context.Context, query promql.Query) (int, error) {
 	defer query.Close()
 	result := query.Exec(ctx)
@@ -118,7 +118,7 @@ func countRows(ctx context.Context, query promql.Query) (int, error) {
 	return 1, nil
 }
 
-// labelValues asks for the values of a label, as Prometheus' API does.
+// labelValues reads the values of a label, as Prometheus' API does.
 func (f *fleet) labelValues(b *testing.B, selector, label string) func(context.Context) (int, error) {
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
 	if err != nil {
@@ -135,7 +135,8 @@ func (f *fleet) labelValues(b *testing.B, selector, label string) func(context.C
 	}
 }
 
-// usedNames tells whether a panel, a variable, a rule or an alert asks for a name.
+// usedNames returns a function that reports whether a panel, a variable, a
+// rule or an alert selects a name.
 func usedNames(b *testing.B, groups []rulefmt.RuleGroup) func(name string) bool {
 	b.Helper()
 	var exprs []string

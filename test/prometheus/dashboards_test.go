@@ -10,9 +10,9 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestDashboardQueriesAndLabelsExist: families and labels that panels ask for are
-// documented or recorded. The labels that Grafana takes from answers, for legends,
-// columns and links, are in them.
+// TestDashboardQueriesAndLabelsExist: families and labels in the queries of
+// panels are documented or recorded. The labels that Grafana uses in legends,
+// columns and links are in the results.
 func TestDashboardQueriesAndLabelsExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
@@ -27,7 +27,7 @@ func TestDashboardQueriesAndLabelsExist(t *testing.T) {
 	}
 }
 
-// TestVariableQueriesExist: likewise.
+// TestVariableQueriesExist checks the queries of variables likewise.
 func TestVariableQueriesExist(t *testing.T) {
 	checker := promlabels.Checker{Families: recordedFamilies(t)}
 	for _, board := range boards(t) {
@@ -45,8 +45,8 @@ func TestVariableQueriesExist(t *testing.T) {
 	}
 }
 
-// TestDashboardFaultsAreFound: each that the checks above are there for, in a
-// board that has nothing else wrong.
+// TestDashboardFaultsAreFound: each problem that the checks above report is
+// found in a board without other problems.
 func TestDashboardFaultsAreFound(t *testing.T) {
 	table := func(a, b string) string {
 		return fmt.Sprintf(`{"type": "table", "targets": [{"refId": "A", "expr": %q}, {"refId": "B", "expr": %q}], "transformations": [{"id": "organize", "options": `+

@@ -17,8 +17,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/prometheus/promlabels"
 )
 
-// TestRunbooksMatchTheirAlerts: how urgent it is, for how long, and beyond
-// which thresholds, as the rule has it.
+// TestRunbooksMatchTheirAlerts: each runbook has the severity, the duration
+// and the thresholds of its rule.
 func TestRunbooksMatchTheirAlerts(t *testing.T) {
 	books := runbooks(t)
 	for name, rules := range alertsByName(t) {
@@ -40,8 +40,8 @@ func TestRunbooksMatchTheirAlerts(t *testing.T) {
 	}
 }
 
-// thresholds are the numbers that an expression compares with. 0 and 1 say
-// whether something is so.
+// thresholds returns the numbers with which an expression compares, except for
+// 0 and 1, which are booleans.
 func thresholds(t *testing.T, text string) (numbers []float64) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -63,8 +63,8 @@ func thresholds(t *testing.T, text string) (numbers []float64) {
 	return numbers
 }
 
-// spellings are the ways in which a person writes a number of seconds, a share,
-// or a count.
+// spellings returns the ways in which a document writes a number of seconds, a
+// share, or a count.
 func spellings(number float64) []string {
 	words := []string{strconv.FormatFloat(number, 'f', -1, 64)}
 	if number > 0 && number < 1 {
@@ -81,13 +81,14 @@ func spellings(number float64) []string {
 	return words
 }
 
-// containsPhrase: the words by themselves, not as a part of a longer number.
+// containsPhrase reports whether the text contains the words, not as a part of
+// a longer number.
 func containsPhrase(text, words string) bool {
 	return regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(words) + `($|[^0-9.a-z]|\.($|[^0-9]))`).MatchString(text)
 }
 
-// TestRunbooksCoverClosedSets: where other pages, or the code, have a closed
-// set, the runbook that goes on by its members has each.
+// TestRunbooksCoverClosedSets: where other documents, or the code, have a
+// closed set, the runbook that lists its members has each.
 func TestRunbooksCoverClosedSets(t *testing.T) {
 	books := runbooks(t)
 	for _, set := range []struct {
@@ -116,8 +117,8 @@ func TestRunbooksCoverClosedSets(t *testing.T) {
 	}
 }
 
-// TestRunbookHasEveryFatalXid: those that docs/health.md calls critical, and
-// no others, each below what helps against it.
+// TestRunbookHasEveryFatalXid: the runbook has the XIDs that docs/health.md
+// calls critical, and no others, each below its remedy.
 func TestRunbookHasEveryFatalXid(t *testing.T) {
 	want := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \| critical \|`).FindAllStringSubmatch(read(t, "../../docs/health.md"), -1) {
@@ -144,7 +145,7 @@ func TestRunbookHasEveryFatalXid(t *testing.T) {
 	}
 }
 
-// alertsByName are the rules of alerts.yaml; several may have one name.
+// alertsByName returns the rules of alerts.yaml. Several may have one name.
 func alertsByName(t *testing.T) map[string][]rulefmt.Rule {
 	t.Helper()
 	groups, err := promlabels.Rules("../../alerts/alerts.yaml")

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestRunbookCommandsExist: dra-exporter takes every command line of its own,
-// as far as a cluster that is not there lets it, and has every flag that is
-// spoken of. Other programs are known ones.
+// TestRunbookCommandsExist: dra-exporter parses every command line of its own,
+// which then fails only because there is no cluster, and has every flag that a
+// runbook mentions. Other programs are known ones.
 func TestRunbookCommandsExist(t *testing.T) {
 	program := exporter(t)
 	flags := help(t, program, "node") + help(t, program, "cluster") + help(t, program, "explain")
@@ -35,7 +35,8 @@ func TestRunbookCommandsExist(t *testing.T) {
 	}
 }
 
-// knownPrograms are the programs that a cluster's administrator, or a node, has.
+// knownPrograms returns the programs that a cluster's administrator, or a
+// node, has.
 func knownPrograms() []string {
 	return []string{
 		"dra-exporter", "kubectl", "curl", "nvidia-smi", "nvidia-bug-report.sh", "ipmitool", "lspci",
@@ -43,7 +44,8 @@ func knownPrograms() []string {
 	}
 }
 
-// checkCommand: it fails for want of a cluster, and for nothing else.
+// checkCommand fails the test unless the command fails only because there is
+// no cluster.
 func checkCommand(t *testing.T, name, program string, arguments []string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...)
@@ -54,8 +56,8 @@ func checkCommand(t *testing.T, name, program string, arguments []string) {
 	}
 }
 
-// TestRunbookCommandsAreSafe: nobody is told in a command to do what cannot be
-// undone, or what gives a device to two pods.
+// TestRunbookCommandsAreSafe: no command does what cannot be undone, or gives
+// a device to two pods.
 func TestRunbookCommandsAreSafe(t *testing.T) {
 	dangerous := regexp.MustCompile(`--force|--grace-period|kubectl.* (patch|replace|edit) |finalizers"?:|delete (-A|--all|resourceslice)|--disable-eviction`)
 	for name, text := range allPages(t) {
@@ -67,7 +69,7 @@ func TestRunbookCommandsAreSafe(t *testing.T) {
 	}
 }
 
-// commands are the lines of a page's shell blocks.
+// commands returns the lines of a page's shell blocks.
 func commands(text string) (lines []string) {
 	for _, block := range blocks(text, "sh") {
 		for line := range strings.Lines(block) {
@@ -86,7 +88,7 @@ func allPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// exporter builds the program as it is.
+// exporter builds the program.
 func exporter(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "dra-exporter")

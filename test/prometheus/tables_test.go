@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRuleTablesHaveLabels: docs/rules.md names the labels that the rows of each
-// rule have: those of its table's column, "the same" as before, or "…" and more.
+// TestRuleTablesHaveLabels: docs/rules.md names the labels of each rule's
+// rows: those of its table's column, "the same" as before, or "…" and more.
 func TestRuleTablesHaveLabels(t *testing.T) {
 	families := documented(t)
 	families.Record(groups(t))

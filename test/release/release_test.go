@@ -1,4 +1,4 @@
-// Package release tests what `make release` makes.
+// Package release tests the output of `make release`.
 package release
 
 import (
@@ -27,12 +27,12 @@ const (
 	digest     = "sha256:00000000000000000000000000000000000000000000000000000000000000aa"
 )
 
-// TestRelease makes a release twice, of the same sources in two folders, and
-// looks at what is in it.
+// TestRelease makes a release twice, from the same sources in two folders, and
+// checks its contents.
 func TestRelease(t *testing.T) {
 	host := "linux/" + runtime.GOARCH
 	first, second := t.TempDir(), t.TempDir()
-	sources := copied(t, repository) // and not the repository: somebody may be at work in it
+	sources := copied(t, repository) // a copy, because the repository may change during the test
 	makeRelease(t, sources, first, host+" "+host+"/nvidia")
 	makeRelease(t, copied(t, sources), second, host+" "+host+"/nvidia")
 	name := "dra-exporter-" + version + ".linux-" + runtime.GOARCH
@@ -60,7 +60,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestRefusedReleases: a release that cannot be as asked for is none.
+// TestRefusedReleases: a release with wrong parameters fails, names the error,
+// and writes no checksums.
 func TestRefusedReleases(t *testing.T) {
 	for words, env := range map[string]string{
 		"is no version":     "VERSION=one two",
@@ -96,8 +97,8 @@ func makeRelease(t *testing.T, sources, out, platforms string) {
 	}
 }
 
-// copied are the sources in another folder, with no repository around them, and
-// the tools where they are.
+// copied copies the sources to another folder, without a repository above it,
+// and with links to the tools.
 func copied(t *testing.T, sources string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "elsewhere")
@@ -132,7 +133,8 @@ func sum(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// checkChecksums: each file but the list itself stands in it.
+// checkChecksums fails the test unless each file except the list itself is in
+// the list.
 func checkChecksums(t *testing.T, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "sha256sums.txt"))
 	if err != nil {
@@ -186,8 +188,8 @@ func unpacked(t *testing.T, file string) map[string]entry {
 	}
 }
 
-// checkArchive: all is in one folder, and the program in it runs and says its
-// version.
+// checkArchive fails the test unless all files are in one folder, and the
+// program in it runs and prints its version.
 func checkArchive(t *testing.T, file, folder string) {
 	entries := unpacked(t, file)
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "dra-exporter", "completions/dra-exporter.bash", "completions/dra-exporter.zsh", "completions/dra-exporter.fish"} {
@@ -210,9 +212,10 @@ func checkArchive(t *testing.T, file, folder string) {
 	}
 }
 
-// checkChart: it has the version, and its pods run the image by its digest.
+// checkChart fails the test unless the chart has the version, and its pods run
+// the image by its digest.
 func checkChart(t *testing.T, file string) {
-	unpacked(t, file) // for what it says of each file
+	unpacked(t, file) // unpacked checks each file
 	helm, err := filepath.Abs(filepath.Join(repository, "test", ".bin", "helm", "helm"))
 	if err != nil {
 		t.Fatal(err)
@@ -239,8 +242,8 @@ func checkChart(t *testing.T, file string) {
 	}
 }
 
-// checkModules: the list is valid CycloneDX, has these modules with versions and
-// not those, and Go's own library.
+// checkModules fails the test unless the list is valid CycloneDX, has these
+// modules with versions, and Go's own library, and does not have the others.
 func checkModules(t *testing.T, file string, with, without []string) {
 	t.Helper()
 	in, err := os.Open(file)

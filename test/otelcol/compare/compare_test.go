@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// found compares a push with pages on both sides of it.
+// found compares a push with pages before and after it.
 func found(pushed ...pmetric.Metrics) error {
 	before, same, after := testPage(4), testPage(5), testPage(6)
 	before.Answered = snapshotTime().Add(100 * time.Millisecond)
@@ -44,7 +44,7 @@ func TestTheSame(t *testing.T) {
 	}
 }
 
-// TestDifferences: whatever is wrong with a push is told, and nothing else.
+// TestDifferences: each difference of a push is reported, and nothing else.
 func TestDifferences(t *testing.T) {
 	const power, held, energy, times = 0, 1, 2, 3
 	tests := map[string]struct {
@@ -109,8 +109,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestSemantic: rows are found under their other names, whatever is added from
-// info rows, and not under their own.
+// TestSemantic: rows are compared under their other names, with the attributes
+// of info rows, and not under their own names.
 func TestSemantic(t *testing.T) {
 	n := Semantic()
 	rows, _ := scraped(testPage(5))
@@ -138,7 +138,7 @@ func TestSemantic(t *testing.T) {
 	}
 }
 
-// TestNativeBuckets: both kinds of numbering mean the same buckets.
+// TestNativeBuckets: both numberings denote the same buckets.
 func TestNativeBuckets(t *testing.T) {
 	scraped := histogramParts(&dto.Histogram{
 		SampleCount: proto.Uint64(6), Schema: proto.Int32(3), ZeroCount: proto.Uint64(1),
@@ -157,8 +157,8 @@ func TestNativeBuckets(t *testing.T) {
 	}
 }
 
-// TestEndedSeries: points without a value are no rows, of whatever kind they are,
-// and no difference where the page does not have them either.
+// TestEndedSeries: points without a value, of any kind, are not rows, and not
+// a difference if the page does not have them either.
 func TestEndedSeries(t *testing.T) {
 	const power, times = 0, 3
 	pushed := pushedPage()

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// snapshotTime is when the snapshot of the tests was made.
+// snapshotTime is the time of the tests' snapshot.
 func snapshotTime() time.Time { return time.Unix(1_800_000_000, 250_000_000) }
 
 func startTime() time.Time { return snapshotTime().Add(-time.Hour) }
 
-// testPage has a gauge, a counter, one whose start nobody knows, and a
-// histogram, which is live.
+// testPage has a gauge, a counter, one without a start time, and a histogram,
+// which is live.
 func testPage(observed uint64) *Page {
 	label := func(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
 	family := func(kind dto.MetricType, name, unit string, metrics ...*dto.Metric) *dto.MetricFamily {
@@ -93,7 +93,7 @@ func pushedPage() pmetric.Metrics {
 	return all
 }
 
-// at is the metric in this place of the push.
+// at returns the i-th metric of the push.
 func at(all pmetric.Metrics, i int) pmetric.Metric {
 	return all.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(i)
 }

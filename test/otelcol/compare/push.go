@@ -10,22 +10,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Push is one collection of metrics, whose requests are put together again.
+// Push is one collection of metrics, merged from its requests.
 type Push struct {
 	Snapshot time.Time // of the rows
-	Sent     time.Time // of the live metrics; zero where none have arrived
+	Sent     time.Time // of the live metrics; zero if none have arrived
 	Resource map[string]string
 
 	rows, live map[string]series
 	ended      map[string]bool // keys of points without a value
-	duplicates []string        // keys of points that are there with two values
+	duplicates []string        // keys of points with two different values
 }
 
-// EndedSeries are the series, as metric{attributes}, of which the push says that
-// they have no value any more, sorted.
+// EndedSeries returns the series, as metric{attributes}, that the push marks
+// as ended by a point without a value, sorted.
 func (p *Push) EndedSeries() []string { return slices.Sorted(maps.Keys(p.ended)) }
 
-// Of are the metrics whose resource has all these attributes.
+// Of returns the metrics whose resource has all these attributes.
 func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
 	var some []pmetric.Metrics
 	for _, request := range all {
@@ -47,10 +47,11 @@ func Of(all []pmetric.Metrics, resource map[string]string) []pmetric.Metrics {
 	return some
 }
 
-// Pushes puts the requests of one sender together, oldest first: rows that have
-// the same time, and the live metrics that were asked for while that snapshot
-// was the newest. A snapshot that was pushed twice is two pushes with the same
-// rows. Requests may be cut anywhere, and may be there twice.
+// Pushes merges the requests of one sender into pushes, oldest first: rows
+// with the same time, and the live metrics that were collected while that
+// snapshot was the newest. A snapshot that was pushed twice results in two
+// pushes with the same rows. Requests may be split anywhere, and may occur
+// twice.
 func Pushes(requests []pmetric.Metrics) []*Push {
 	snapshots, alive := map[uint64]*Push{}, map[uint64]*Push{}
 	for _, request := range requests {
@@ -65,7 +66,7 @@ func Pushes(requests []pmetric.Metrics) []*Push {
 	return together(snapshots, alive)
 }
 
-// sort puts the points of a metric where those of their time are.
+// sort assigns the points of a metric to the push of their time.
 func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uint64]*Push) {
 	for at, s := range points(m) {
 		to := snapshots
@@ -88,7 +89,8 @@ func sort(m pmetric.Metric, resource map[string]string, snapshots, alive map[uin
 	}
 }
 
-// together gives each snapshot the live metrics of the time from it to the next.
+// together assigns to each snapshot the live metrics of the time from it to
+// the next.
 func together(snapshots, alive map[uint64]*Push) []*Push {
 	var all []*Push
 	times := slices.Sorted(maps.Keys(snapshots))
@@ -125,5 +127,5 @@ func stringMap(of pcommon.Map) map[string]string {
 	return all
 }
 
-// Points is how many points the push has.
+// Points returns the number of points in the push.
 func (p *Push) Points() int { return len(p.rows) + len(p.live) }

@@ -10,16 +10,16 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Checker holds expressions to Families. It keeps nothing between expressions,
-// and may be used by several at once.
+// Checker compares expressions with Families. It has no state between
+// expressions, and is safe for concurrent use.
 type Checker struct {
 	Families Families
 }
 
-// Expr tells which labels the result of a PromQL expression may have, and what
-// is wrong with it: that it cannot be parsed, that a family or a label it asks
-// for does not exist, or that its two sides cannot match. Variables of dashboards
-// have to be put in before.
+// Expr returns the labels that the result of a PromQL expression may have, and
+// its problems: that it cannot be parsed, that a family or a label does not
+// exist, or that its two sides cannot match. Variables of dashboards must be
+// replaced before.
 func (c Checker) Expr(text string) (labels, problems []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -29,13 +29,13 @@ func (c Checker) Expr(text string) (labels, problems []string) {
 	return w.labelsOf(expr), w.problems
 }
 
-// walk is one expression's check.
+// walk is the check of one expression.
 type walk struct {
 	families Families
 	problems []string
 }
 
-// labelsOf tells the labels of an expression's result.
+// labelsOf returns the labels of an expression's result.
 func (w *walk) labelsOf(expr parser.Expr) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
@@ -62,7 +62,8 @@ func (w *walk) labelsOf(expr parser.Expr) []string {
 	}
 }
 
-// selected: a selector may take several names by a matcher, at least one.
+// selected returns the labels of a selector, which may select several names by
+// a matcher, and must select at least one.
 func (w *walk) selected(e *parser.VectorSelector) (found []string) {
 	var names []*labels.Matcher
 	for _, matcher := range e.LabelMatchers {
@@ -99,14 +100,14 @@ func (w *walk) aggregated(e *parser.AggregateExpr) []string {
 	w.require(e.Grouping, inner, e)
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
-		return inner // of the samples that it takes
+		return inner // labels of the selected samples
 	case parser.COUNT_VALUES:
 		return with(e.Grouping, e.Param.(*parser.StringLiteral).Val)
 	}
 	return e.Grouping
 }
 
-// require notes which of the wanted labels are not there.
+// require reports each of the wanted labels that does not exist.
 func (w *walk) require(wanted, there []string, where fmt.Stringer) {
 	for _, label := range wanted {
 		pods := slices.Contains(there, podLabels) && strings.HasPrefix(label, "label_")

@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// called: functions keep the labels of their vector, but for those that make
-// labels, or a vector of their own.
+// called returns the labels of a function's result: those of its vector,
+// except for functions that create labels, or a vector of their own.
 func (w *walk) called(e *parser.Call) []string {
 	var labels []string
 	for _, argument := range e.Args {
@@ -38,7 +38,8 @@ func (w *walk) called(e *parser.Call) []string {
 
 func text(e *parser.Call, argument int) string { return e.Args[argument].(*parser.StringLiteral).Val }
 
-// equalityLabels are the labels of absent(): those that its selector asks for by =.
+// equalityLabels returns the labels of absent(): those that its selector
+// matches by =.
 func equalityLabels(argument parser.Expr) (found []string) {
 	if matrix, is := argument.(*parser.MatrixSelector); is {
 		argument = matrix.VectorSelector
@@ -55,12 +56,12 @@ func equalityLabels(argument parser.Expr) (found []string) {
 	return found
 }
 
-// joined: where labels are not named, both sides must have the same, or
-// nothing would ever match.
+// joined returns the labels of a binary operation. Without named labels, both
+// sides must have the same, because no row would match otherwise.
 func (w *walk) joined(e *parser.BinaryExpr) []string {
 	left, right := w.labelsOf(e.LHS), w.labelsOf(e.RHS)
 	on := e.VectorMatching
-	if on == nil { // with a number
+	if on == nil { // one side is a number
 		return with(left, right...)
 	}
 	if on.On {
