@@ -33,11 +33,11 @@ func TestBrowser(t *testing.T) {
 				want    float64 // NaN: the page and /metrics show nothing
 				failing string
 			}{
-				{"all is well", steadyHardware(0.42), 0.42, ""},
+				{"no fault", steadyHardware(0.42), 0.42, ""},
 				{"the load changes", steadyHardware(0.77), 0.77, ""},
 				{"another device hangs", oneHangs(0.58), 0.58, "simulated"},
 				{"the source hangs", allHang(0.63), math.NaN(), "simulated"},
-				{"all is well again", steadyHardware(0.31), 0.31, ""},
+				{"recovered", steadyHardware(0.31), 0.31, ""},
 			} {
 				t.Run(scenario.name, func(t *testing.T) {
 					a.change(t, scenario.devices)

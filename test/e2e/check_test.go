@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 	covers(t)
 	t.Run("node", testCheckNode)
 	t.Run("cluster", testCheckCluster)
-	t.Run("nobody", testCheckWithoutPermissions)
+	t.Run("without-permissions", testCheckWithoutPermissions)
 	t.Run("agent", testCheckAgent)
 }
 

@@ -54,14 +54,14 @@ func TestClusterPermission(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	pendingLabels := scrape.Labels{"namespace": "turns", "pod": "second"}
 	err = cluster.Eventually(t.Context(), "a page without slices", func(ctx context.Context) error {
 		p, err := scrape.Fetch(ctx, url+"metrics")
 		if err != nil {
 			return err
 		}
 		all := clusterPage(t)
-		since, err := all.One("dra_claim_pending_since_timestamp_seconds", waits)
+		since, err := all.One("dra_claim_pending_since_timestamp_seconds", pendingLabels)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func TestClusterPermission(t *testing.T) {
 			hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceslices"}, 0),
 			hasGauge(p, "dra_exporter_source_error_info", scrape.Labels{"source": "resourceslices", "reason": "permission_denied"}, 1),
 			hasGauge(p, "dra_exporter_source_up", scrape.Labels{"source": "resourceclaims"}, 1),
-			hasGauge(p, "dra_claim_pending_since_timestamp_seconds", waits, since.Value),
+			hasGauge(p, "dra_claim_pending_since_timestamp_seconds", pendingLabels, since.Value),
 		}
 		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_pool_complete", "dra_capacity", "dra_claim_pending_candidates"} {
 			errs = append(errs, hasNoRow(p, family, nil))

@@ -47,9 +47,9 @@ func TestClusterRestart(t *testing.T) {
 	running(t, "turns", "first")
 	history := watchHistory(t, "turns")
 	deployText(t, "turns", secondPod)
-	waits := scrape.Labels{"namespace": "turns", "pod": "second"}
+	pendingLabels := scrape.Labels{"namespace": "turns", "pod": "second"}
 	before := waitClusterPage(t, "the second pod to wait", func(p *scrape.Page) error {
-		return hasReason(p, waits, "insufficient_devices")
+		return hasReason(p, pendingLabels, "insufficient_devices")
 	})
 
 	exporter := shared.Process(clusterProcess)
@@ -60,7 +60,7 @@ func TestClusterRestart(t *testing.T) {
 		if processStart(t, p) == processStart(t, before) {
 			return errors.New("it is the same process")
 		}
-		return errors.Join(hasReason(p, waits, "insufficient_devices"), sameStartTimes(before, p))
+		return errors.Join(hasReason(p, pendingLabels, "insufficient_devices"), sameStartTimes(before, p))
 	})
 	for _, family := range []string{"dra_allocation_duration_seconds", "dra_claim_ready_duration_seconds"} {
 		if count, _ := after.Histogram(family, nil); count != 0 {
@@ -78,7 +78,7 @@ func TestClusterRestart(t *testing.T) {
 	if want := times[allocated].Sub(times[pending]).Seconds(); count != 1 || took < want-clockTolerance || took > want+1+clockTolerance {
 		t.Errorf("the wait was observed %v times and took %.3f s, not %.3f", count, took, want)
 	}
-	if err := hasNoRow(ended, "dra_claim_pending_since_timestamp_seconds", waits); err != nil {
+	if err := hasNoRow(ended, "dra_claim_pending_since_timestamp_seconds", pendingLabels); err != nil {
 		t.Error(err)
 	}
 }

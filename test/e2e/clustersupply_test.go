@@ -36,7 +36,7 @@ func TestClusterSupply(t *testing.T) {
 	covers(t)
 	t.Run("pools", testPools)
 	t.Run("free", testFree)
-	t.Run("taken", testAllocated)
+	t.Run("allocated", testAllocated)
 }
 
 // testPools removes the incomplete pool afterwards: while any pool is

@@ -160,7 +160,7 @@ func TestSIGTERM(t *testing.T) {
 		kubelet string
 		hangs   string // the source that must be reported as hanging
 	}{
-		"all is well":       {steadyHardware(0.5), shared.KubeletSocket(), ""},
+		"no fault":          {steadyHardware(0.5), shared.KubeletSocket(), ""},
 		"the source hangs":  {hung, shared.KubeletSocket(), "simulated"},
 		"a device hangs":    {oneHung, shared.KubeletSocket(), "simulated"},
 		"the kubelet hangs": {steadyHardware(0.5), unresponsiveKubelet(t), "podresources"},

@@ -61,7 +61,7 @@ var requirements = []struct{ item, test string }{
 	{"kubelet killed and restarted → each page goes on splitting", "TestProcessAttribution/kubelet-killed"},
 	{"two claims of one pod by its containers, also when one is restarted, and shared where one container has both", "TestProcessAttribution/one-pod"},
 	{"two pods of one claim are told apart", "TestProcessAttribution/one-claim"},
-	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/too-much"},
+	{"processes that are told to do more than their GPU are scaled down to it", "TestProcessAttribution/overreported"},
 	{"two claims of one MIG device stay shared", "TestProcessAttribution/partition"},
 	{"a container with admin access beside one that works on the same GPU: what it does is unattributed", "TestAdminContainerBesideSharing"},
 	{"a claim that stays pending → DRAClaimPendingTooLong at a real Alertmanager's webhook, in words for a person; one alert whatever the reason; not while gated; resolved", "TestPendingAlert"},

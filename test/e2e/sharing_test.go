@@ -24,7 +24,7 @@ func TestProcessAttribution(t *testing.T) {
 	t.Run("kubelet-killed", n.testKubeletKilled)
 	t.Run("one-pod", n.testOnePod)
 	t.Run("one-claim", n.testOneClaim)
-	t.Run("too-much", n.testOverreported)
+	t.Run("overreported", n.testOverreported)
 	t.Run("partition", n.testPartition)
 }
 

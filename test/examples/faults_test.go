@@ -130,9 +130,9 @@ func proxy(t *testing.T, agent string, allowed func(w http.ResponseWriter, r *ht
 // few answers, and nothing of the counters.
 func TestAgentReplaced(t *testing.T) {
 	agent, _ := startDemo(t)
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(proxy(t, agent, func(w http.ResponseWriter, _ *http.Request) bool {
-		away := asked.Add(1)
+		away := requests.Add(1)
 		if away > 2 && away < 6 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return false

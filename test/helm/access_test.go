@@ -80,7 +80,7 @@ func TestClaimTemplateIsNeverChanged(t *testing.T) {
 				continue
 			}
 			request := fmt.Sprint(one["spec"])
-			if other, taken := named[key]; taken && other != request {
+			if other, exists := named[key]; exists && other != request {
 				t.Errorf("%s asks for %s and for %s", key, other, request)
 			}
 			named[key] = request

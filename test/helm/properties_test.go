@@ -12,11 +12,11 @@ import (
 // by name.
 func TestNothingIsPrivileged(t *testing.T) {
 	for _, file := range valuesFiles(t) {
-		asked := file == "everything-values.yaml"
+		requested := file == "everything-values.yaml"
 		out := render(t, install{file: file, apis: []string{podMonitors, constraints}})
 		for key, one := range out.objects {
 			pod := one.pod()
-			if pod == nil || one.text("kind") == "DaemonSet" && asked {
+			if pod == nil || one.text("kind") == "DaemonSet" && requested {
 				continue
 			}
 			security := object(one.container(t)["securityContext"].(map[string]any))

@@ -96,12 +96,12 @@ func TestRefusalByTheBinary(t *testing.T) {
 
 // TestOldKubernetes: the chart is refused if resource.k8s.io/v1 is not served.
 func TestOldKubernetes(t *testing.T) {
-	for version, taken := range map[string]bool{"v1.33.9": false, "v1.34.0": true, "v1.34.4-gke.1000": true, "v1.36.3+k3s1": true} {
+	for version, accepted := range map[string]bool{"v1.33.9": false, "v1.34.0": true, "v1.34.4-gke.1000": true, "v1.36.3+k3s1": true} {
 		output, err := helm(t, "template", "x", chart, "--kube-version", version)
-		if taken != (err == nil) {
+		if accepted != (err == nil) {
 			t.Errorf("%s: %v", version, err)
 		}
-		if !taken && !strings.Contains(output, "requires kubeVersion") {
+		if !accepted && !strings.Contains(output, "requires kubeVersion") {
 			t.Errorf("%s: %s", version, output)
 		}
 	}

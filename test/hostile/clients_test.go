@@ -452,14 +452,14 @@ func TestPasswordGuessing(t *testing.T) {
 	if checks, most := answers.of(http.StatusUnauthorized), 12+int(time.Since(begun).Seconds()); checks < 1 || checks > most {
 		t.Errorf("the attackers had %d passwords checked, want at most %d", checks, most)
 	}
-	told := 0
+	logged := 0
 	for _, line := range server.log.lines() {
 		if strings.Contains(line, "tries too many unknown passwords") && strings.Contains(line, "address=") {
-			told++
+			logged++
 		}
 	}
-	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); told < 1 || told > most {
-		t.Errorf("the log tells of the attackers %d times, want 1 to %d", told, most)
+	if most := 10 * (1 + int(time.Since(begun)/time.Minute)); logged < 1 || logged > most {
+		t.Errorf("the log tells of the attackers %d times, want 1 to %d", logged, most)
 	}
 	// A changed password invalidates the cached result of the old one.
 	text := strings.NewReplacer("FOLDER", filepath.Dir(server.config), "HASH", clientsOtherHash).Replace(clientsUsers)

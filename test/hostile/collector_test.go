@@ -97,12 +97,12 @@ func TestHostileCollectors(t *testing.T) {
 // sends long messages.
 func TestHostileCollectorsUnderLoad(t *testing.T) {
 	const room = 48 << 20
-	words := strings.Repeat("A\x1b[2J ", 1<<18)
-	short := words[:60_000]
+	message := strings.Repeat("A\x1b[2J ", 1<<18)
+	short := message[:60_000]
 	flood := func(head string) func(*testing.T) string {
 		return func(t *testing.T) string {
 			return collectorServe(t, func(c net.Conn) {
-				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, words[:64<<10], 0) })
+				collectorHTTP(c, func(c net.Conn) { fmt.Fprint(c, head+"\r\n"); endless(c, message[:64<<10], 0) })
 			})
 		}
 	}
@@ -118,9 +118,9 @@ func TestHostileCollectorsUnderLoad(t *testing.T) {
 		"http: does not read":                  {overHTTP, false, collectorDoesNotRead},
 		"http: rejects a part, a long message": {overHTTP, true, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: short})},
 		"grpc: rejects a part, a long message": {overGRPC, true, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: short})},
-		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: words})},
-		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: words})},
-		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: words})},
+		"http: rejects a part, too long":       {overHTTP, false, collectorSimulated(overHTTP, simulated.Answer{Rejected: 1, Message: message})},
+		"grpc: rejects a part, too long":       {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Rejected: 1, Message: message})},
+		"grpc: refuses, a long message":        {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Message: message})},
 		"grpc: closes the connection":          {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Code: codes.Unavailable, Break: true})},
 		"grpc: does not answer":                {overGRPC, false, collectorSimulated(overGRPC, simulated.Answer{Hang: true})},
 	} {
@@ -609,7 +609,7 @@ func collectorMessage(length uint32, goOn func(io.Writer)) func(*collectorStream
 func message(length uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0}, length) }
 
 func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
-	wants := func(code codes.Code, delay time.Duration) func(*collectorStream) {
+	retryAfter := func(code codes.Code, delay time.Duration) func(*collectorStream) {
 		later, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 		if err != nil {
 			t.Fatal(err)
@@ -625,19 +625,19 @@ func collectorGRPCAnswers(t *testing.T) map[string]func(*collectorStream) {
 		many = append(many, fmt.Sprint("x-", i), "x")
 	}
 	drips := func(w io.Writer) { drip(w, 'x') }
-	goesOn := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
+	endlessBody := func(w io.Writer) { endless(w, "no ", time.Millisecond) }
 	more := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'x'}, 3_000)
 	return map[string]func(*collectorStream){
 		"never answers":         func(*collectorStream) {},
 		"drips its message":     collectorMessage(60_000, drips),
-		"a huge message":        collectorMessage(collectorHuge, goesOn),
-		"a long message":        collectorMessage(1<<20, goesOn),
+		"a huge message":        collectorMessage(collectorHuge, endlessBody),
+		"a long message":        collectorMessage(1<<20, endlessBody),
 		"a long status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("no%0A%1B", 7_000)),
 		"a status of no text":   collectorEnds(codes.Internal, "grpc-message", strings.Repeat("\xff", 60_000)),
 		"a huge status":         collectorEnds(codes.Unavailable, "grpc-message", strings.Repeat("x", 8<<20)),
 		"many trailers":         collectorEnds(codes.Unavailable, many...),
-		"wants hours":           wants(codes.Unavailable, 10*time.Hour),
-		"wants a hundred years": wants(codes.ResourceExhausted, 100*365*24*time.Hour),
+		"wants hours":           retryAfter(codes.Unavailable, 10*time.Hour),
+		"wants a hundred years": retryAfter(codes.ResourceExhausted, 100*365*24*time.Hour),
 		"redirects": func(s *collectorStream) {
 			s.headers(true, collectorBlock(":status", "302", "location", "http://127.0.0.1:1/"))
 		},

@@ -103,7 +103,7 @@ func memoryAfterGC() uint64 {
 // are 90 MB.
 func TestLargeObjects(t *testing.T) {
 	const count, size = 100, 900_000
-	const keptMost, peakMost = 16 << 20, 120 << 20
+	const maxKept, maxPeak = 16 << 20, 120 << 20
 	burdened := memoryClaim(3000)
 	burdened.Spec.Devices.Requests = burdened.Spec.Devices.Requests[:1]
 	memoryMetadata(&burdened.ObjectMeta, size)
@@ -132,10 +132,10 @@ func TestLargeObjects(t *testing.T) {
 					t.Errorf("%d changes of %d objects", len(changes), want)
 				}
 				t.Logf("kept %.1f MiB, at most %.1f MiB", float64(int64(live)-int64(before))/(1<<20), float64(int64(highest)-int64(before))/(1<<20))
-				if int64(live)-int64(before) > keptMost {
+				if int64(live)-int64(before) > maxKept {
 					t.Errorf("%d MiB are kept", (live-before)>>20)
 				}
-				if int64(highest)-int64(before) > peakMost {
+				if int64(highest)-int64(before) > maxPeak {
 					t.Errorf("%d MiB are held at one time", (highest-before)>>20)
 				}
 				runtime.KeepAlive(kept)
@@ -156,11 +156,11 @@ func TestPagesOfLargeObjects(t *testing.T) {
 		server.add(t, memoryClaims, claim, c.count)
 		var mu sync.Mutex
 		var long, short, came int
-		server.paged = func(path string, asked, bytes, objects int) {
+		server.paged = func(path string, limit, bytes, objects int) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case path != memoryClaims || asked == 1: // discovery requests a single claim
+			case path != memoryClaims || limit == 1: // discovery requests a single claim
 			case bytes > 8<<20:
 				long++
 			default:
@@ -237,12 +237,12 @@ func TestProjectionLosesNothing(t *testing.T) {
 	}
 	projected := inventory.New()
 	memorySync(t, server.Config().Host, projected)
-	judges := map[string]*diagnosis.Diagnoser{}
+	diagnosers := map[string]*diagnosis.Diagnoser{}
 	for name, from := range map[string]*inventory.Inventory{"whole": whole, "projected": projected} {
 		if err := from.Settle(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		judges[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
+		diagnosers[name] = diagnosis.New(diagnosis.Options{Inventory: from, Clock: clock.System(), Log: slog.New(slog.DiscardHandler), Budget: 1})
 	}
 	a, b := *whole.Supply(), *projected.Supply()
 	if a.Version, b.Version = 0, 0; !reflect.DeepEqual(a, b) {
@@ -259,7 +259,7 @@ func TestProjectionLosesNothing(t *testing.T) {
 		default:
 			continue
 		}
-		found, foundToo := judges["whole"].Explain(t.Context(), question), judges["projected"].Explain(t.Context(), question)
+		found, foundToo := diagnosers["whole"].Explain(t.Context(), question), diagnosers["projected"].Explain(t.Context(), question)
 		for _, verdicts := range [][]dra.Verdict{found, foundToo} {
 			for i := range verdicts {
 				verdicts[i].Version = 0

@@ -92,7 +92,7 @@ func serversUntil(t *testing.T, n *apiserver.Node, what string, is func(apiserve
 // objects that never existed, and never include a bookmark, is applied as it
 // arrives. The next list corrects its errors.
 func TestServersWatchInNoOrder(t *testing.T) {
-	truth := corev1.PodList{
+	listed := corev1.PodList{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "100"},
 		Items: []corev1.Pod{serversPod("one", "90", "a", corev1.PodRunning)},
 	}
@@ -103,7 +103,7 @@ func TestServersWatchInNoOrder(t *testing.T) {
 			http.Error(w, "no streams", http.StatusUnprocessableEntity)
 		case query.Get("watch") == "":
 			lists.Add(1)
-			serversWrite(w, http.StatusOK, truth)
+			serversWrite(w, http.StatusOK, listed)
 		case watches.Add(1) == 1:
 			w.Header().Set("Content-Type", "application/json")
 			_ = serversEvent(w, "DELETED", serversPod("ghost", "1", "x", corev1.PodRunning))

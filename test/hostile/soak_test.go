@@ -42,7 +42,7 @@ const soakVariable = "DRA_EXPORTER_SOAK"
 const (
 	soakTrouble = 5 * time.Second
 	soakCalm    = 4 * time.Second
-	soakRounds  = 4 // the first of which warms up
+	soakRounds  = 4 // at least; the first one warms up
 )
 
 // TestSoak runs both roles, built with the race detector, with all faults at

@@ -247,9 +247,9 @@ func TestTenantsStayWithinTheBudget(t *testing.T) {
 		synctest.Wait()
 		c.addNormalClaim()
 		j.Ask(append([]dra.Question(nil), c.questions...))
-		asked := time.Now()
+		submitted := time.Now()
 		v := waitDiagnosis(t, j)
-		if took := time.Since(asked); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
+		if took := time.Since(submitted); took > 10*time.Second || v.Reason != dra.ReasonFragmented {
 			t.Errorf("after %v: %s: %s", took, v.Reason, v.Message)
 		}
 		time.Sleep(5 * time.Minute)

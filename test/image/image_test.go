@@ -258,8 +258,8 @@ func runInImage(t *testing.T, root string, args ...string) string {
 
 func checkVersion(t *testing.T, root string) {
 	t.Helper()
-	if said := runInImage(t, root, "--version"); !strings.Contains(said, version) || !strings.Contains(said, revision) {
-		t.Errorf("it says that it is %q", said)
+	if output := runInImage(t, root, "--version"); !strings.Contains(output, version) || !strings.Contains(output, revision) {
+		t.Errorf("it says that it is %q", output)
 	}
 }
 

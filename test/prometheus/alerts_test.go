@@ -48,8 +48,8 @@ func checkTemplate(t *testing.T, checker promlabels.Checker, text string) (probl
 			problems = append(problems, "it asks all clusters: "+query)
 		}
 	}
-	taken := regexp.MustCompile(`\.Labels\.(\w+)|(?:label|sortByLabel) "(\w+)"`)
-	for _, match := range taken.FindAllStringSubmatch(text, -1) {
+	usedLabels := regexp.MustCompile(`\.Labels\.(\w+)|(?:label|sortByLabel) "(\w+)"`)
+	for _, match := range usedLabels.FindAllStringSubmatch(text, -1) {
 		if name := match[1] + match[2]; !slices.Contains(results, name) {
 			problems = append(problems, "no query has the label "+name)
 		}
@@ -69,8 +69,8 @@ func queriesOf(t *testing.T, text string) (queries []string) {
 		}
 		queries = append(queries, verb.ReplaceAllString(format, `"x"`))
 	}
-	if asked := strings.Count(text, "query ("); asked != len(queries) {
-		t.Errorf("%d of %d queries are found in %s", len(queries), asked, text)
+	if calls := strings.Count(text, "query ("); calls != len(queries) {
+		t.Errorf("%d of %d queries are found in %s", len(queries), calls, text)
 	}
 	return queries
 }

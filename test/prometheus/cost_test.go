@@ -40,10 +40,10 @@ func BenchmarkRules(b *testing.B) {
 			text.WriteString(rule.Expr + "\n")
 		}
 	}
-	asked := regexp.MustCompile(`[a-z_:]+`).FindAllString(text.String(), -1)
+	selected := regexp.MustCompile(`[a-z_:]+`).FindAllString(text.String(), -1)
 	var series []labels.Labels
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		if slices.Contains(asked, name) {
+		if slices.Contains(selected, name) {
 			series = append(series, ofFleet(name, families[name], *benchNodes)...)
 		}
 	}

@@ -48,7 +48,7 @@ func BenchmarkDashboards(b *testing.B) {
 	began = time.Now()
 	engine := productionEngine()
 	printf("%d recorded series; %s", f.record(b, engine, recording), since(began))
-	asked := f.dashboardQueries(b, engine)
+	queries := f.dashboardQueries(b, engine)
 	rules := f.ruleQueries(recording, engine)
 	rules = append(rules, f.ruleQueries(alerts, engine)...)
 	// The result is the processor time of the fastest of several rounds,
@@ -58,18 +58,18 @@ func BenchmarkDashboards(b *testing.B) {
 	defer runtime.UnlockOSThread()
 	for b.Loop() {
 		for round := range rounds {
-			measure(b, asked)
+			measure(b, queries)
 			if round%3 == 0 {
 				measure(b, rules)
 			}
 		}
 	}
-	missed := report("panels and variables", asked, panelLimit)
+	missed := report("panels and variables", queries, panelLimit)
 	report("rules and alerts, one evaluation", rules, ruleLimit)
 	reportGroups(rules)
-	b.ReportMetric(float64(len(asked)), "queries")
+	b.ReportMetric(float64(len(queries)), "queries")
 	b.ReportMetric(float64(missed), "misses")
-	b.ReportMetric(asked[0].took.Seconds()*1000, "worst-ms")
+	b.ReportMetric(queries[0].took.Seconds()*1000, "worst-ms")
 	b.ReportMetric(heapMiB(), "MiB")
 	b.ReportMetric(0, "ns/op") // the total is meaningless
 }

@@ -41,11 +41,11 @@ func (f *fleet) dashboardQueries(b *testing.B, engine *promql.Engine) (all []ben
 			if err != nil {
 				b.Fatal(err)
 			}
-			ask := f.over(engine, expr, window)
+			evaluate := f.over(engine, expr, window)
 			if query.Instant {
-				ask = f.at(engine, expr)
+				evaluate = f.at(engine, expr)
 			}
-			all = append(all, benchQuery{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: ask})
+			all = append(all, benchQuery{name: fmt.Sprintf("%s / %s / %s", board.UID, query.Panel, query.Ref), ask: evaluate})
 		}
 	}
 	return all
@@ -146,14 +146,14 @@ func usedNames(b *testing.B, groups []rulefmt.RuleGroup) func(name string) bool 
 		}
 	}
 	for _, board := range boards(b) {
-		asked := []string{}
+		selectors := []string{}
 		for _, v := range board.Variables {
-			asked = append(asked, v.Selector)
+			selectors = append(selectors, v.Selector)
 		}
 		for _, query := range board.Queries {
-			asked = append(asked, query.Expr)
+			selectors = append(selectors, query.Expr)
 		}
-		for _, expr := range asked {
+		for _, expr := range selectors {
 			expr, err := board.Expr(expr, anyChoice(board.Board), anHour())
 			if err != nil {
 				b.Fatal(err)

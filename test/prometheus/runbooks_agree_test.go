@@ -20,9 +20,9 @@ import (
 // TestRunbooksMatchTheirAlerts: each runbook has the severity, the duration
 // and the thresholds of its rule.
 func TestRunbooksMatchTheirAlerts(t *testing.T) {
-	books := runbooks(t)
+	pages := runbooks(t)
 	for name, rules := range alertsByName(t) {
-		meaning := section(books[name], "## Meaning")
+		meaning := section(pages[name], "## Meaning")
 		for _, rule := range rules {
 			if severity := "**" + rule.Labels["severity"]; !strings.Contains(meaning, severity) {
 				t.Errorf("%s does not say that it is %s**", name, severity)
@@ -90,7 +90,7 @@ func containsPhrase(text, words string) bool {
 // TestRunbooksCoverClosedSets: where other documents, or the code, have a
 // closed set, the runbook that lists its members has each.
 func TestRunbooksCoverClosedSets(t *testing.T) {
-	books := runbooks(t)
+	pages := runbooks(t)
 	for _, set := range []struct {
 		runbook, file string
 		member        string // with one group, or with several of which one is there
@@ -110,7 +110,7 @@ func TestRunbooksCoverClosedSets(t *testing.T) {
 			t.Errorf("%s has only %q", set.file, members)
 		}
 		for _, member := range members {
-			if there := strings.Contains(books[set.runbook], "`"+member+"`"); !there && !slices.Contains(set.without, member) {
+			if there := strings.Contains(pages[set.runbook], "`"+member+"`"); !there && !slices.Contains(set.without, member) {
 				t.Errorf("%s does not say what to do about %s of %s", set.runbook, member, set.file)
 			}
 		}

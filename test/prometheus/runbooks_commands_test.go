@@ -50,9 +50,9 @@ func checkCommand(t *testing.T, name, program string, arguments []string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...)
 	command.Env = []string{"KUBECONFIG=" + filepath.Join(t.TempDir(), "none"), "HOME=" + t.TempDir()}
-	said, err := command.CombinedOutput()
-	if err == nil || !strings.Contains(string(said), "no API server") {
-		t.Errorf("%s: dra-exporter %s: %v\n%s", name, strings.Join(arguments, " "), err, said)
+	output, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "no API server") {
+		t.Errorf("%s: dra-exporter %s: %v\n%s", name, strings.Join(arguments, " "), err, output)
 	}
 }
 
@@ -94,17 +94,17 @@ func exporter(t *testing.T) string {
 	program := filepath.Join(t.TempDir(), "dra-exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./cmd/dra-exporter")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	return program
 }
 
 func help(t *testing.T, program, command string) string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), program, command, "--help").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), program, command, "--help").CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
-	return string(said)
+	return string(output)
 }

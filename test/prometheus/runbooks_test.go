@@ -17,10 +17,10 @@ const runbooksFolder = "../../docs/runbooks"
 // TestEachAlertHasARunbook: each alert has a runbook, each runbook an alert,
 // and both a line in the index.
 func TestEachAlertHasARunbook(t *testing.T) {
-	books, alerts := runbooks(t), alertsByName(t)
+	pages, alerts := runbooks(t), alertsByName(t)
 	index := read(t, filepath.Join(runbooksFolder, "README.md"))
 	for name, rules := range alerts {
-		if books[name] == "" {
+		if pages[name] == "" {
 			t.Errorf("docs/runbooks has no %s.md", name)
 		}
 		url := "https://github.com/dra-exporter/dra-exporter/blob/main/docs/runbooks/" + name + ".md"
@@ -30,7 +30,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 			}
 		}
 	}
-	for name := range books {
+	for name := range pages {
 		if alerts[name] == nil {
 			t.Errorf("docs/runbooks/%s.md is about no alert", name)
 		}

@@ -72,9 +72,9 @@ func TestRefusedReleases(t *testing.T) {
 		out := t.TempDir()
 		command := script(t, repository, out, "linux/"+runtime.GOARCH)
 		command.Env = append(command.Env, env)
-		said, err := command.CombinedOutput()
-		if err == nil || !strings.Contains(string(said), words) {
-			t.Errorf("%s: %v, and it says %s", env, err, said)
+		output, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(output), words) {
+			t.Errorf("%s: %v, and it says %s", env, err, output)
 		}
 		if _, err := os.Stat(filepath.Join(out, "sha256sums.txt")); err == nil {
 			t.Errorf("%s: there are checksums of it", env)
@@ -92,8 +92,8 @@ func script(t *testing.T, sources, out, platforms string) *exec.Cmd {
 
 func makeRelease(t *testing.T, sources, out, platforms string) {
 	t.Helper()
-	if said, err := script(t, sources, out, platforms).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := script(t, sources, out, platforms).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 }
 
@@ -106,8 +106,8 @@ func copied(t *testing.T, sources string) string {
 		`mkdir -p "$1/test" && tar --create --exclude=./test --exclude=./.git --exclude=./dist --exclude=./bin . | tar --extract --directory "$1" && ln -s "$PWD/test/.bin" "$1/test/.bin"`,
 		"copy", folder)
 	copying.Dir = sources
-	if said, err := copying.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := copying.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 	return folder
 }
@@ -206,9 +206,9 @@ func checkArchive(t *testing.T, file, folder string) {
 	if err := os.WriteFile(program, entries[folder+"/dra-exporter"].text, entries[folder+"/dra-exporter"].header.FileInfo().Mode()); err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "dra-exporter "+version+" (revision "+revision) {
-		t.Errorf("%v: it says %s", err, said)
+	output, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "dra-exporter "+version+" (revision "+revision) {
+		t.Errorf("%v: it says %s", err, output)
 	}
 }
 
@@ -220,9 +220,9 @@ func checkChart(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), helm, "show", "chart", file).CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "\nversion: "+version+"\n") || !strings.Contains(string(said), "appVersion: "+version+"\n") {
-		t.Errorf("%v: it says %s", err, said)
+	output, err := exec.CommandContext(t.Context(), helm, "show", "chart", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "\nversion: "+version+"\n") || !strings.Contains(string(output), "appVersion: "+version+"\n") {
+		t.Errorf("%v: it says %s", err, output)
 	}
 	manifests, err := exec.CommandContext(t.Context(), helm, "template", "x", file, "--kube-version", "v1.37.1").CombinedOutput()
 	if err != nil {
